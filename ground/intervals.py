@@ -78,13 +78,13 @@ def minus(left: Intervals, right: Intervals) -> Intervals:
 def missing(intervals: Sequence[Interval], first: int, after: int) -> Intervals:
     """Returns the numbers from `first` to `after` that are not in the set, in time independent of
     its size elsewhere."""
-    at = bisect_right(intervals, first, key=_after)
+    index = bisect_right(intervals, first, key=_after)
     gaps_found = []
-    while first < after and at < len(intervals) and intervals[at][0] < after:
-        if first < intervals[at][0]:
-            gaps_found.append((first, intervals[at][0]))
-        first = intervals[at][1]
-        at += 1
+    while first < after and index < len(intervals) and intervals[index][0] < after:
+        if first < intervals[index][0]:
+            gaps_found.append((first, intervals[index][0]))
+        first = intervals[index][1]
+        index += 1
     if first < after:
         gaps_found.append((first, after))
     return tuple(gaps_found)
@@ -93,16 +93,16 @@ def missing(intervals: Sequence[Interval], first: int, after: int) -> Intervals:
 def covers(left: Intervals, right: Intervals) -> bool:
     """Whether the left set includes the right one."""
     for first, after in right:
-        at = bisect_right(left, first, key=_first) - 1
-        if at < 0 or left[at][1] < after:
+        index = bisect_right(left, first, key=_first) - 1
+        if index < 0 or left[index][1] < after:
             return False
     return True
 
 
 def has(intervals: Intervals, number: int) -> bool:
     """Whether the number is in the set."""
-    at = bisect_right(intervals, number, key=_first) - 1
-    return at >= 0 and number < intervals[at][1]
+    index = bisect_right(intervals, number, key=_first) - 1
+    return index >= 0 and number < intervals[index][1]
 
 
 def size(intervals: Intervals) -> int:

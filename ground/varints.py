@@ -111,7 +111,7 @@ def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
         return [
             SMALL[n] if n < BLOCK else LOW[n & BLOCK - 1] + _HIGHS[n >> BLOCK_BITS] for n in numbers
         ]
-    return [VARINTS[n] for n in numbers]
+    return [VARINTS[number] for number in numbers]
 
 
 def size_of(number: int) -> int:

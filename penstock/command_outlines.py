@@ -77,7 +77,7 @@ def asks(parameter: click.Parameter) -> bool:
 def text() -> str:
     """The contents of outlines.json."""
     assert isinstance(penstock, LazyGroup)
-    commands = (f'"{where}": {_lines(outline)}' for where, outline in outlines(penstock).items())
+    commands = (f'"{place}": {_lines(outline)}' for place, outline in outlines(penstock).items())
     return f"{{\n{_joined(commands)}\n}}\n"
 
 

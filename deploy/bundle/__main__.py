@@ -196,15 +196,16 @@ class Release:
         self._pinned = wheels.pins((source / "constraints.txt").read_text())
         with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
             try:
-                own = self._own_wheels(source, pool)
-                futures = self._bundles(processors, own, pool, packages=packages)
+                own_wheels = self._own_wheels(source, pool)
+                futures = self._bundles(processors, own_wheels, pool, packages=packages)
                 futures.append(pool.submit(self._jars))
                 futures.append(pool.submit(self._collection, source))
                 targets = [
                     Target(PROCESSORS[cpu], python) for cpu in processors for python in pythons
                 ]
                 futures += [
-                    pool.submit(self._wheelhouse, target, own, spark=spark) for target in targets
+                    pool.submit(self._wheelhouse, target, own_wheels, spark=spark)
+                    for target in targets
                 ]
                 for future in futures:
                     future.result()
@@ -212,7 +213,7 @@ class Release:
                 pool.shutdown(cancel_futures=True)
                 raise
         if spark:
-            self._spark(targets[0], own)
+            self._spark(targets[0], own_wheels)
         script = (source / "deploy/bundle/install.sh").read_text().replace("@VERSION@", version)
         (self._out / f"penstock-install-{version}.sh").write_text(script)
         text = sbom.text(self._parts, version, self._commit.revision, commit_time)
@@ -222,19 +223,21 @@ class Release:
 
     def _own_wheels(self, source: Path, pool: Executor) -> Mapping[str, Path]:
         """Penstock's wheel for each processor. Only this machine's has the C modules."""
-        here = platform.machine()
+        machine = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
-        pure = wheels.built(source, self._work / "pure")
-        wheel = wheels.with_modules(pure, modules.result(), PROCESSORS[here], self._work / "own")
-        return {**dict.fromkeys(PROCESSORS, pure), here: wheel}
+        pure_wheel = wheels.built(source, self._work / "pure")
+        wheel = wheels.with_modules(
+            pure_wheel, modules.result(), PROCESSORS[machine], self._work / "own"
+        )
+        return {**dict.fromkeys(PROCESSORS, pure_wheel), machine: wheel}
 
     def _bundles(
         self, processors: list[str], own: Mapping[str, Path], pool: Executor, *, packages: bool
     ) -> list[Future[None]]:
         here = platform.machine()
         rows = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
-        wanted = {PROCESSORS[name].debian for name in {*processors, here}}
-        rows = [package for package in rows if package.architecture in wanted]
+        architectures = {PROCESSORS[name].debian for name in {*processors, here}}
+        rows = [package for package in rows if package.architecture in architectures]
         fetch = partial(debian_packages.fetched, cache=self._cache, pool=self._pool)
         list(pool.map(fetch, rows))
         # Bytecode is the same for every processor; an interpreter for this machine compiles it.
@@ -336,9 +339,9 @@ class Release:
     ) -> dict[str, Wheel]:
         into = self._work / f"wheels-{folder}"
         into.mkdir()
-        wanted = wheels.Requirements(tuple(roots), target, without)
+        requirements = wheels.Requirements(tuple(roots), target, without)
         fetch = partial(self._fetcher.fetch, target=target, into=into)
-        return wheels.fetched(wanted, own[target.processor.name], self._pinned, into, fetch)
+        return wheels.fetched(requirements, own[target.processor.name], self._pinned, into, fetch)
 
     def _tree(
         self, processor: Processor, packages: list[Package], by_name: Mapping[str, Wheel], name: str

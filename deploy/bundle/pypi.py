@@ -167,13 +167,13 @@ class Fetcher:
                 _link(self._cache / file.sha256, into / file.file)
 
     def _from_cache(self, row: File, into: Path) -> bool:
-        kept = self._cache / row.sha256
-        if not kept.exists():
+        cached_file = self._cache / row.sha256
+        if not cached_file.exists():
             return False
-        if sha256(kept) != row.sha256:
-            raise SystemExit(f"{kept} does not match the checksum in its name: remove it")
+        if sha256(cached_file) != row.sha256:
+            raise SystemExit(f"{cached_file} does not match the checksum in its name: remove it")
         self.seen.add(row)
-        _link(kept, into / row.file)
+        _link(cached_file, into / row.file)
         return True
 
     def _row(self, name: str, version: str) -> str:

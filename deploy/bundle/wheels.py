@@ -72,14 +72,14 @@ def closure(
     """The names of all packages that `roots` (such as `penstock[agent]`) depend on, and of those
     that are not in `wheels` yet."""
     queue = [Requirement(root) for root in roots]
-    visited: set[tuple[str, str]] = set()
+    visited_pairs: set[tuple[str, str]] = set()
     while queue:
         requirement = queue.pop()
         name = canonicalize_name(requirement.name)
         for extra in ("", *sorted(requirement.extras)):
-            if (name, extra) in visited:
+            if (name, extra) in visited_pairs:
                 continue
-            visited.add((name, extra))
+            visited_pairs.add((name, extra))
             environment = {**target.markers(), "extra": extra}
             dependencies = map(Requirement, wheels[name].requires if name in wheels else ())
             queue += [
@@ -87,7 +87,7 @@ def closure(
                 for dependency in dependencies
                 if dependency.marker is None or dependency.marker.evaluate(environment)
             ]
-    names = {name for name, _ in visited}
+    names = {name for name, _ in visited_pairs}
     return names, {name for name in names if name not in wheels}
 
 

@@ -53,7 +53,7 @@ echo "size: $(($(du -sm {environment} | cut -f1) - before)) MB"
 
 
 def starts(extra: str) -> Step:
-    """Starts a program whose servers are missing, which must wait, and stop on SIGTERM."""
+    """Starts a program whose servers are missing: it must wait for them, and stop on SIGTERM."""
     configurations = {
         "agent": f"--set data_dir=run-{extra} --set 'inputs=[{{paths: [/var/log/x], topic: x}}]'",
         "broker": f"--set data_dir=run-{extra} --set id=1 --set zookeeper=127.0.0.1:2181",

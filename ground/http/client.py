@@ -350,19 +350,19 @@ class HttpClient:
         try:
             return lookup.result(deadline.remaining())
         except TimeoutError:
-            why = f"its name was not resolved within {deadline}"
+            reason = f"its name was not resolved within {deadline}"
         except (OSError, ValueError) as error:
-            why = f"its name cannot be resolved: {_in_words(error)}"
-        raise NotReached(self.url, why) from None
+            reason = f"its name cannot be resolved: {_in_words(error)}"
+        raise NotReached(self.url, reason) from None
 
     def _connected(self, addresses: list[_Address], deadline: "_Deadline") -> socket.socket:
         """Connects to the first address that accepts; each gets its share of the time."""
-        why = "its name has no address"
+        reason = "its name has no address"
         for index, (family, kind, protocol, _, address) in enumerate(addresses):
             try:
                 sock = socket.socket(family, kind, protocol)
             except OSError as error:
-                why = _in_words(error)
+                reason = _in_words(error)
                 continue
             try:
                 sock.settimeout(deadline.remaining() / (len(addresses) - index))
@@ -370,11 +370,11 @@ class HttpClient:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return sock
             except TimeoutError:
-                why = f"no connection within {deadline}"
+                reason = f"no connection within {deadline}"
             except OSError as error:
-                why = _in_words(error)
+                reason = _in_words(error)
             sock.close()
-        raise NotReached(self.url, why)
+        raise NotReached(self.url, reason)
 
     def _encrypted(self, sock: socket.socket, deadline: "_Deadline") -> ssl.SSLSocket:
         client_tls = self._access.tls if self._access else None
@@ -387,24 +387,24 @@ class HttpClient:
             sock.settimeout(deadline.remaining())
             return context.wrap_socket(sock, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
-            why = f"its certificate: {error.verify_message}"
+            reason = f"its certificate: {error.verify_message}"
             if error.verify_code in _UNKNOWN_AUTHORITY:
                 ca = client_tls.tls.ca if client_tls is not None else ""
-                why += (
+                reason += (
                     f" (not signed by an authority in {ca})"
                     if ca
                     else " (SSL_CERT_FILE may name a file of trusted certificates)"
                 )
-            failure: HttpError = NotTrusted(self.url, why)
+            failure: HttpError = NotTrusted(self.url, reason)
         except BadTls as error:
             failure = NotReached(self.url, str(error))
         except TimeoutError:
             failure = NotReached(self.url, f"no TLS handshake within {deadline}")
         except (OSError, ValueError) as error:
-            why = _in_words(error)
+            reason = _in_words(error)
             if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
-                why = f"it does not speak TLS ({why}): http:// instead of https://?"
-            failure = NotReached(self.url, why)
+                reason = f"it does not speak TLS ({reason}): http:// instead of https://?"
+            failure = NotReached(self.url, reason)
         sock.close()
         raise failure from None
 

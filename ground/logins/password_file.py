@@ -144,7 +144,7 @@ def read_users(path: Path) -> dict[str, SlowHash]:
             check_name(name)
             users[name] = SlowHash.read(rest)
         except ValueError:
-            raise BadPasswordFile(f"{path}, line {line_number}: not `name:scrypt:…`") from None
+            raise BadPasswordFile(f"{path}, line {line_number}: expected `name:scrypt:…`") from None
     return users
 
 

@@ -81,7 +81,7 @@ class ScramCredential:
         try:
             return cls._read(mechanism, text)
         except ValueError:
-            raise ValueError("not `salt=…,stored_key=…,server_key=…,iterations=…`") from None
+            raise ValueError("expected `salt=…,stored_key=…,server_key=…,iterations=…`") from None
 
     @classmethod
     def _read(cls, mechanism: ScramMechanism, text: str) -> Self:

@@ -60,7 +60,7 @@ def read_tokens(path: Path) -> Mapping[bytes, Mapping[bytes, str]]:
         except ValueError:
             match = None
         if match is None:
-            raise BadTokenFile(f"{path}, line {line_number}: not `name:sha256:…`")
+            raise BadTokenFile(f"{path}, line {line_number}: expected `name:sha256:…`")
         digest = bytes.fromhex(match[1])
         tokens.setdefault(digest[:8], {})[digest] = name
     return tokens

@@ -56,9 +56,11 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: State = State.PRESENT
 
     def __post_init__(self) -> None:
-        if unknown := [operation for operation in self.operations if operation not in OPERATIONS]:
+        if unknown_names := [
+            operation for operation in self.operations if operation not in OPERATIONS
+        ]:
             raise ValueError(
-                f"unknown operation {unknown[0]!r}: expected one of {', '.join(OPERATIONS)}"
+                f"unknown operation {unknown_names[0]!r}: expected one of {', '.join(OPERATIONS)}"
             )
 
     @property
@@ -122,25 +124,27 @@ def plans_of(
                 declared_rules |= dict.fromkeys(entry.rules())
         except click.UsageError as error:
             raise WrongConfiguration(f"acls[{index}]: {error.message}") from None
-    absent_rules = [rule for rule in declared if rule.state is State.ABSENT]
-    removed = [
+    absent_entries = [entry for entry in declared if entry.state is State.ABSENT]
+    removed_rules = [
         rule
         for rule in present
         if (exact and rule not in declared_rules)
-        or any(removed.describes(rule) for removed in absent_rules)
+        or any(entry.describes(rule) for entry in absent_entries)
     ]
     if contradictions := [
-        rule for rule in declared_rules if any(removed.describes(rule) for removed in absent_rules)
+        rule for rule in declared_rules if any(entry.describes(rule) for entry in absent_entries)
     ]:
         raise WrongConfiguration(
             f"declared as present and as absent: {sentence(contradictions[0])}"
         )
-    present_set = set(present)
+    present_rules = set(present)
     plans = [
-        (between(sentence(rule), row(rule) if rule in present_set else None, row(rule)), rule)
+        (between(sentence(rule), row(rule) if rule in present_rules else None, row(rule)), rule)
         for rule in sorted(declared_rules)
     ]
-    return plans + [(between(sentence(rule), row(rule), None), rule) for rule in sorted(removed)]
+    return plans + [
+        (between(sentence(rule), row(rule), None), rule) for rule in sorted(removed_rules)
+    ]
 
 
 @click.command()

@@ -36,17 +36,17 @@ def carry_out(
 ) -> None:
     """Plans and carries out moves until no more are needed, in at most `rounds` rounds, as topics
     may be created meanwhile. `nothing` and `done` are the messages at the end."""
-    changed: Plan = {}
-    before = state.placement
+    all_changes: Plan = {}
+    placement = state.placement
     topics = {topic for topic, _ in state.moving}
     changes = _planned(plan, state)
     if options.dry_run:
-        _show(before, changes, options, nothing)
+        _show(placement, changes, options, nothing)
         return
     for _ in range(rounds):
         topics |= {topic for topic, _ in changes}
         _start(brokers, state, changes, options)
-        changed |= changes
+        all_changes |= changes
         if options.no_wait:
             break
         state = settled_state(brokers, _watch(brokers, changes))
@@ -54,14 +54,14 @@ def carry_out(
         if not changes:
             break
     if options.as_json:
-        print_json(_rows(before, changed))
+        print_json(_rows(placement, all_changes))
     if options.no_wait:
-        _report(f"{len(changed)} partitions are being moved: penstock brokers list shows them")
+        _report(f"{len(all_changes)} partitions are being moved: penstock brokers list shows them")
         return
     # Also throttles of moves that another command started.
     if take_throttle_away(brokers, state.cluster.topics, sorted(state.racks)):
         _report("the throttle was removed")
-    _report(done if changed or topics else nothing)
+    _report(done if all_changes or topics else nothing)
 
 
 def _planned(plan: Callable[[ClusterState], Plan], state: ClusterState) -> Plan:

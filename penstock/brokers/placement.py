@@ -37,22 +37,22 @@ class NoPlace(Exception):
 
 def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
     """The changes that leave this broker without replicas. Raises `NoPlace`."""
-    other_racks = {other: rack for other, rack in racks.items() if other != broker}
-    moving = {key: replicas for key, replicas in before.items() if broker in replicas}
+    other_racks = {candidate: rack for candidate, rack in racks.items() if candidate != broker}
+    moves = {key: replicas for key, replicas in before.items() if broker in replicas}
     places: dict[frozenset[int], Places] = {}
     candidates = {}
-    for key, replicas in moving.items():
+    for key, replicas in moves.items():
         remaining_brokers = frozenset(replicas) - {broker}
         if remaining_brokers not in places:
             places[remaining_brokers] = _widest(remaining_brokers, other_racks)
         candidates[key] = places[remaining_brokers]
-    stuck = sorted(key for key, brokers in candidates.items() if not brokers)
-    if stuck:
-        topic, index = stuck[0]
+    stuck_keys = sorted(key for key, brokers in candidates.items() if not brokers)
+    if stuck_keys:
+        topic, index = stuck_keys[0]
         raise NoPlace(
-            f"no broker can take {len(stuck)} partitions ({topic}-{index} is on "
-            f"{','.join(map(str, before[stuck[0]]))}): there are {len(other_racks)} other brokers, "
-            "and a broker can hold only one replica"
+            f"no broker can take {len(stuck_keys)} partitions ({topic}-{index} is on "
+            f"{','.join(map(str, before[stuck_keys[0]]))}): there are {len(other_racks)} other "
+            "brokers, and a broker can hold only one replica"
         )
     loads = Counter(dict.fromkeys(other_racks, 0))
     loads.update(
@@ -61,26 +61,26 @@ def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]
     receivers = _evenly(candidates, loads)
     leads = Counter(dict.fromkeys(other_racks, 0))
     leads.update(replicas[0] for replicas in before.values() if replicas[0] in other_racks)
-    after = {}
-    for key, replicas in sorted(moving.items()):
-        swapped = tuple(receivers[key] if replica == broker else replica for replica in replicas)
+    changes = {}
+    for key, replicas in sorted(moves.items()):
+        target = tuple(receivers[key] if replica == broker else replica for replica in replicas)
         if replicas[0] == broker:
-            first = min(
-                (candidate for candidate in swapped if candidate in other_racks),
+            leader = min(
+                (candidate for candidate in target if candidate in other_racks),
                 key=lambda candidate: leads[candidate],
             )
-            leads[first] += 1
-            swapped = (first, *(replica for replica in swapped if replica != first))
-        after[key] = swapped
-    return after
+            leads[leader] += 1
+            target = (leader, *(replica for replica in target if replica != leader))
+        changes[key] = target
+    return changes
 
 
 def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas]:
     """The changes that give these new brokers their share of replicas."""
-    filling = _Filling(before, racks, new)
-    while filling.step():
+    planner = _Filling(before, racks, new)
+    while planner.step():
         pass
-    return {key: after for key, after in filling.placed.items() if after != before[key]}
+    return {key: replicas for key, replicas in planner.placed.items() if replicas != before[key]}
 
 
 def spread(replicas: Sequence[int], racks: Racks) -> int:
@@ -109,27 +109,27 @@ def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int
     Each partition goes to its least loaded candidate, those with the fewest candidates first. Then
     chains of exchanges are made as long as one leads to a broker with two replicas less.
     """
-    gets: dict[Key, int] = {}
+    receivers: dict[Key, int] = {}
     topic_counts: Counter[tuple[str, int]] = Counter()
     for key in sorted(allowed, key=lambda key: (len(allowed[key]), key)):
         place = min(
             allowed[key],
             key=lambda candidate: (loads[candidate], topic_counts[key[0], candidate], candidate),
         )
-        gets[key] = place
+        receivers[key] = place
         loads[place] += 1
         topic_counts[key[0], place] += 1
     keys_by_broker: _Having = {}
-    for key, place in gets.items():
+    for key, place in receivers.items():
         keys_by_broker.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
     while chain := _chain(keys_by_broker, loads):
         for key, place in chain:
-            loads[gets[key]] -= 1
+            loads[receivers[key]] -= 1
             loads[place] += 1
-            del keys_by_broker[gets[key]][allowed[key]][key]
+            del keys_by_broker[receivers[key]][allowed[key]][key]
             keys_by_broker.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
-            gets[key] = place
-    return gets
+            receivers[key] = place
+    return receivers
 
 
 _Having = dict[int, dict[Places, dict[Key, None]]]
@@ -138,9 +138,9 @@ _Having = dict[int, dict[Places, dict[Key, None]]]
 
 def _chain(has: _Having, loads: Mapping[int, int]) -> list[tuple[Key, int]]:
     """A chain of exchanges that evens out the loads; empty if there is none."""
-    least = min(loads.values(), default=0)
+    minimum = min(loads.values(), default=0)
     for source in sorted(has, key=lambda candidate: (-loads[candidate], candidate)):
-        if loads[source] < least + 2:
+        if loads[source] < minimum + 2:
             break
         steps: dict[int, tuple[Key, int]] = {}
         queue = [source]
@@ -200,15 +200,15 @@ class _Offers:
     def best(self, apart: Callable[[str], int], is_there: Callable[[Key], bool]) -> Key | None:
         """The best partition. `is_there`: whether one can still be given, with the same worth."""
         while self._topics:
-            known, topic = self._topics[0]
+            known_worth, topic = self._topics[0]
             indexes = self._indexes[topic]
             while indexes and not is_there((topic, indexes[0])):
                 heappop(indexes)
             if not indexes:
                 heappop(self._topics)
                 del self._indexes[topic]
-            elif (now := -apart(topic)) != known:
-                heapreplace(self._topics, (now, topic))
+            elif (worth := -apart(topic)) != known_worth:
+                heapreplace(self._topics, (worth, topic))
             else:
                 return topic, indexes[0]
         return None
@@ -283,8 +283,8 @@ class _Filling:
         replicas = self.placed[key]
         if giver not in replicas or to in replicas:
             return None
-        swapped = [to if replica == giver else replica for replica in replicas]
-        rack_gain = spread(swapped, self._racks) - spread(replicas, self._racks)
+        target = [to if replica == giver else replica for replica in replicas]
+        rack_gain = spread(target, self._racks) - spread(replicas, self._racks)
         return None if rack_gain < 0 else (rack_gain, replicas[0] == giver)
 
     def _apart(self, giver: int, to: int, topic: str) -> int:

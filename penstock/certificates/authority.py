@@ -133,8 +133,8 @@ class Authority:
         if purpose is not Purpose.CLIENT and not host_names:
             raise BadName(f"{name} needs --host: the name or address of its server")
         with self._locked():
-            previous = _latest(self._read().signed).get(name)
-            if not force and previous and previous.revoked is None and previous.ends > now:
+            certificate = _latest(self._read().signed).get(name)
+            if not force and certificate and certificate.revoked is None and certificate.ends > now:
                 raise Refused(f"{name} was already signed: renew it, or replace it with --force")
             if not force and path.exists():
                 raise Refused(f"{path} exists: --force replaces it")

@@ -37,8 +37,8 @@ def since_millis(text: str, now: datetime) -> int:
     """Parses a time, a day, or an age. Raises ValueError."""
     match = _AGO.fullmatch(text)
     if match is not None:
-        before = now - timedelta(**{_UNITS[match[2]]: int(match[1])})
-        return max(0, round(before.timestamp() * 1000))
+        start = now - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        return max(0, round(start.timestamp() * 1000))
     if text in {"today", "yesterday"}:
         return day(text, now).begin
     return time_millis(text)

@@ -201,12 +201,12 @@ def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
 
 
 def _length(kind: inspect.StrType) -> str:
-    low, high = kind.min_length, kind.max_length
+    minimum, maximum = kind.min_length, kind.max_length
     words = ""
-    if low and high is not None:
-        words = f" of {low} to {high} characters"
-    elif low:
-        words = f" of at least {low} characters"
-    elif high is not None:
-        words = f" of at most {high} characters"
+    if minimum and maximum is not None:
+        words = f" of {minimum} to {maximum} characters"
+    elif minimum:
+        words = f" of at least {minimum} characters"
+    elif maximum is not None:
+        words = f" of at most {maximum} characters"
     return words if kind.pattern is None else f"{words} that matches {kind.pattern}"

@@ -189,8 +189,8 @@ class _Reader(msgspec.Struct, frozen=True):
                 values[name] = self.wrong(unknown_key(position, prefix + name, name, list(fields)))
                 misspelled_keys.add(nearest_key(name, list(fields)))
             elif target.encode_name in node.entries:
-                both = f"set either {target.encode_name} or {name}, not both"
-                values[name] = self.wrong(ConfigurationError(position, prefix + name, both))
+                problem = f"set either {target.encode_name} or {name}, not both"
+                values[name] = self.wrong(ConfigurationError(position, prefix + name, problem))
             else:
                 try:
                     values[target.encode_name] = self.secret(child, target.type, prefix + name)
@@ -252,8 +252,8 @@ class _Reader(msgspec.Struct, frozen=True):
                 problem = "expected ${NAME}; $${ stands for ${ itself"
                 raise ConfigurationError(node.where, key, problem)
             if name not in self.environment:
-                missing = f"the environment has no variable {name}"
-                raise ConfigurationError(node.where, key, missing)
+                reason = f"the environment has no variable {name}"
+                raise ConfigurationError(node.where, key, reason)
             is_secret = True
             return self.environment[name]
 

@@ -159,8 +159,8 @@ class _Events:
             yield from yaml.parse(text, Loader=yaml.CSafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            where = f"{self.source}:{mark.line + 1}:{mark.column + 1}" if mark else self.source
-            raise ConfigurationError(where, "", f"not YAML: {error.problem}") from None
+            position = f"{self.source}:{mark.line + 1}:{mark.column + 1}" if mark else self.source
+            raise ConfigurationError(position, "", f"not YAML: {error.problem}") from None
         except yaml.YAMLError as error:
             reason = str(error).splitlines()[0]
             raise ConfigurationError(self.source, "", f"not YAML: {reason}") from None

@@ -85,8 +85,8 @@ def broker_http_option(help_: str) -> Callable[[F], F]:
 
 def broker_http_of(bootstrap: str) -> str | None:
     """The HTTP ports of these brokers according to the profile; None if it names other brokers."""
-    own = profile()
-    return own.value("broker_http") if own.names("brokers", bootstrap) else None
+    current = profile()
+    return current.value("broker_http") if current.names("brokers", bootstrap) else None
 
 
 def http_security(program: str, *urls: HttpUrl) -> HttpSecurity:

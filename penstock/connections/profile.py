@@ -46,8 +46,11 @@ class Profile(NamedTuple):
 
     def names(self, key: str, addresses: str) -> bool:
         """Whether the profile's value of `key` contains all these comma-separated addresses."""
-        own = {_bare(address) for address in self.value(key).split(",")}
-        return bool(addresses) and {_bare(address) for address in addresses.split(",")} <= own
+        own_addresses = {_bare(address) for address in self.value(key).split(",")}
+        return (
+            bool(addresses)
+            and {_bare(address) for address in addresses.split(",")} <= own_addresses
+        )
 
 
 def _bare(address: str) -> str:
@@ -142,8 +145,8 @@ def profile() -> Profile:
         return Profile()
     if _READ not in context.meta:
         context.meta[_READ] = _read(context.meta.get(_PROFILE))
-    current: Profile = context.meta[_READ]
-    return current
+    own_profile: Profile = context.meta[_READ]
+    return own_profile
 
 
 def readable_profile() -> Profile:
@@ -160,10 +163,10 @@ def readable_profile() -> Profile:
 
 def origin(key: str, address: str) -> str:
     """Where an address came from, for the end of a message; empty if it is not the profile's."""
-    current = readable_profile()
-    if current.path is None or address != current.value(key):
+    own_profile = readable_profile()
+    if own_profile.path is None or address != own_profile.value(key):
         return ""
-    return f" ({key} from {current.path})"
+    return f" ({key} from {own_profile.path})"
 
 
 def hint(key: str, address: str, default: str, option: str, variable: str) -> str:

@@ -85,7 +85,7 @@ def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeep
     if zookeeper is None:
         zookeeper = profile().value("zookeeper")
     if not zookeeper:
-        raise click.UsageError("this needs --zookeeper, or a profile with `zookeeper`")
+        raise click.UsageError("no ZooKeeper: pass --zookeeper, or set `zookeeper` in a profile")
     address = zookeeper_at(zookeeper, secret_file)
     assert address is not None
     return address

@@ -94,10 +94,10 @@ def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
             "landed": Count(figure.landed.events),
             "verdict": verdict.value if verdict else None,
         }
-    summed = totals(outcome.figures)
+    sums = totals(outcome.figures)
     yield {
         "topic": "all",
-        **{name: Count(summed[name]) for name in _COUNTED},
+        **{name: Count(sums[name]) for name in _COUNTED},
         "verdict": None,
     }
 

@@ -148,14 +148,14 @@ class Demonstration:
             return tuple(map(_tally, processes))
 
     def _write(self, running: list[ApplicationProcess]) -> None:
-        began = time.monotonic()
+        start = time.monotonic()
         for seconds, program in self._kills:
-            self._write_until(began + seconds, running)
+            self._write_until(start + seconds, running)
             if not self._watch.until(partial(self._watch.runs, program), _RUNS_SECONDS):
                 raise DemoFailed(f"the {program} is not running: see {self._places.log(program)}")
             self._watch.pipeline.kill(program)
             self._watch.note(f"The {program} was killed with SIGKILL.")
-        self._write_until(began + self._seconds, running)
+        self._write_until(start + self._seconds, running)
 
     def _write_until(self, end: float, running: list[ApplicationProcess]) -> None:
         def ended() -> bool:

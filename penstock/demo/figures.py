@@ -80,14 +80,14 @@ def _numbers(numbers: tuple[int, ...]) -> str:
 
 
 def _ranges(ranges: tuple[range, ...]) -> str:
-    several = len(ranges) > 1 or len(ranges[0]) > 1
+    has_several = len(ranges) > 1 or len(ranges[0]) > 1
     texts = _shown(
         [
             f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
             for numbers in ranges
         ]
     )
-    return f"{'numbers' if several else 'number'} {texts}"
+    return f"{'numbers' if has_several else 'number'} {texts}"
 
 
 def _number(number: int) -> str:
@@ -95,8 +95,8 @@ def _number(number: int) -> str:
 
 
 def _shown(texts: list[str]) -> str:
-    hidden = len(texts) - _MOST_SHOWN
-    return ", ".join(texts[:_MOST_SHOWN]) + (f" and {hidden:,} more" if hidden > 0 else "")
+    rest_count = len(texts) - _MOST_SHOWN
+    return ", ".join(texts[:_MOST_SHOWN]) + (f" and {rest_count:,} more" if rest_count > 0 else "")
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,7 +214,7 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def any_twice(self) -> bool:
-        return any(at.twice for figure in self.figures for at in figure.places)
+        return any(place.twice for figure in self.figures for place in figure.places)
 
     @property
     def only_unproven(self) -> bool:

@@ -61,10 +61,10 @@ class Folder:
 def free_ports() -> tuple[Ports, MirrorPorts]:
     """A series of free ports. Raises OSError if there is none."""
     count = len(Ports._fields) + len(MirrorPorts._fields)
-    highest = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
+    limit = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
     rng = random.SystemRandom()
     for _ in range(_TRIES):
-        base = rng.randrange(_LOWEST, highest - count)
+        base = rng.randrange(_LOWEST, limit - count)
         if all(is_free(HOST, port) for port in range(base, base + count)):
             return Ports.beginning_at(base), MirrorPorts.beginning_at(base)
-    raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {highest}")
+    raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {limit}")

@@ -313,7 +313,7 @@ def follow_text(places: Places, follows: Sequence[Follow]) -> str:
         {
             "name": f"follow-{topic}",
             "topic": topic,
-            "paths": [literal(followed.pattern) for followed in follows if followed.topic == topic],
+            "paths": [literal(follow.pattern) for follow in follows if follow.topic == topic],
             "exclude": [literal(pattern) for pattern in own_patterns],
         }
         for topic in topics
@@ -325,8 +325,8 @@ def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
     """The names by which these patterns may reach the directory, also through symbolic links."""
     real_path = directory.resolve()
     names = {directory, real_path}
-    for followed in follows:
-        root = Path(split(followed.pattern)[0])
+    for follow in follows:
+        root = Path(split(follow.pattern)[0])
         with suppress(OSError, RuntimeError):  # a cycle of links
             begin = root.resolve()
             if begin.is_relative_to(real_path):
@@ -378,8 +378,8 @@ def prepare(
         environments = {places.environment: addresses}
         if mirror:
             environments[places.environment_offline] = addresses.offline(mirror)
-        for path, of in environments.items():
-            replace_file(path, environment(places, of, secure=secure).encode())
+        for path, access in environments.items():
+            replace_file(path, environment(places, access, secure=secure).encode())
         save_start(places, SavedStart(ports, secure, mirror=mirror))
     except OSError as error:
         raise DirectoryUnusable(

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class GateAudit:
-    """Requests to an audit. Each raises Failed with the reason."""
+    """Requests to an audit. All methods raise Failed with the reason."""
 
     def __init__(self, at: HttpUrl, cluster: str = "") -> None:
         self.at = at

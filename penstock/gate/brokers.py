@@ -183,7 +183,7 @@ class PagesCheck:
 
     def remarks(self) -> dict[str, list[str]]:
         """The remarks of brokers by address. Raises NoStatus."""
-        return {at: list(query.ask()) for at, query in self._queries.items()}
+        return {url: list(query.ask()) for url, query in self._queries.items()}
 
 
 def _trouble(remark: str) -> Trouble:

@@ -142,9 +142,9 @@ class CanaryCheck:
             except Failed as error:
                 yield Reason(ABOUT, Trouble.SILENCE, error.message)
                 return
-            self._shipped, why = shipped(status, self._line)
+            self._shipped, reason = shipped(status, self._line)
             if self._shipped is None:
-                yield Reason(ABOUT, Trouble.WAITING, why)
+                yield Reason(ABOUT, Trouble.WAITING, reason)
                 return
             self._shipped_by = time.time_ns() // 1_000_000
         if not self._stored:
@@ -165,13 +165,13 @@ class CanaryCheck:
             self.close()
         if self._audit is not None and not self._proven:
             try:
-                why = self._why_not_proven(self._audit, self._shipped)
+                reason = self._why_not_proven(self._audit, self._shipped)
             except Failed as error:
                 yield Reason(ABOUT, Trouble.SILENCE, error.message)
                 return
-            self._proven = not why
-            if why:
-                yield Reason(ABOUT, Trouble.WAITING, why)
+            self._proven = not reason
+            if reason:
+                yield Reason(ABOUT, Trouble.WAITING, reason)
 
     def _status(self) -> Status:
         answer = get(
@@ -217,8 +217,8 @@ class CanaryCheck:
             to=self._shipped_by + _CLOCKS_MILLIS,
             step=1_000,
         )
-        if why := why_not_counted(window, by_all=self._proof is not Proof.COUNTED):
-            return why
+        if reason := why_not_counted(window, by_all=self._proof is not Proof.COUNTED):
+            return reason
         if self._proof is Proof.LANDED and row.landed != row.shipped:
             return f"no loader has committed all lines that the agent shipped of {row.path}"
         return ""

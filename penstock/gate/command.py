@@ -129,7 +129,8 @@ def record(
         print_json({"file": str(file), **counts})
     else:
         say(
-            f"{file}: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items())
+            f"{file}: "
+            + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
         )
 
 
@@ -215,17 +216,17 @@ def check(
     required_proof = Proof(proof or (Proof.STORED if audit is None else Proof.COUNTED))
     if audit is None and required_proof is not Proof.STORED:
         raise click.UsageError(f"--proof {required_proof.value} needs an audit")
-    before = None if baseline is None else read_baseline(baseline)
+    earlier_state = None if baseline is None else read_baseline(baseline)
     checks = [
         BrokersCheck(
             bootstrap,
-            before=() if before is None else before.brokers,
-            cluster_id="" if before is None else before.cluster,
+            before=() if earlier_state is None else earlier_state.brokers,
+            cluster_id="" if earlier_state is None else earlier_state.cluster,
             wanted=changed,
-            may_be_empty=may_be_empty or (before is not None and not before.topics),
+            may_be_empty=may_be_empty or (earlier_state is not None and not earlier_state.topics),
         ),
-        *_pages_checks(pages, before),
-        *_audit_checks(audit, before),
+        *_pages_checks(pages, earlier_state),
+        *_audit_checks(audit, earlier_state),
     ]
     if canary is not None:
         access = access_to(agent_security(agent))

@@ -206,7 +206,7 @@ def import_offsets(*, file: Path, dry_run: bool, yes: bool, bootstrap: str, as_j
 
 
 def _one_of(options: Mapping[str, To | None]) -> To:
-    passed_options = {name: to for name, to in options.items() if to is not None}
+    passed_options = {name: target for name, target in options.items() if target is not None}
     if len(passed_options) != 1:
         surplus = f", not {' and '.join(passed_options)}" if passed_options else ""
         raise click.UsageError(f"pass one of {', '.join(options)}{surplus}")
@@ -227,7 +227,7 @@ def _check_members(brokers: Brokers, name: str) -> None:
 
 def _committed(brokers: Brokers, name: str) -> dict[TopicPartition, int]:
     by_partition = committed_offsets(brokers, [name])[name]
-    return {target: committed.offset for target, committed in by_partition.items()}
+    return {target: offset.offset for target, offset in by_partition.items()}
 
 
 def _carry_out(brokers: Brokers, plans: Plans, *, dry_run: bool, yes: bool, as_json: bool) -> None:

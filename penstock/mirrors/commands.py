@@ -136,8 +136,8 @@ def demote(
             count = sum(excess.offsets for excess in due)
             confirm(f"permanently delete {count} messages of {topic}?", "nothing was changed")
 
-    with _opened(config, overrides) as opening:
-        demotion = opening.demote(topic, may_cut=may_cut if cut else None)
+    with _opened(config, overrides) as opener:
+        demotion = opener.demote(topic, may_cut=may_cut if cut else None)
     if not as_json:
         for group in demotion.groups:
             say(f"group {group} was moved back to the new end of {topic}")
@@ -179,9 +179,9 @@ def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json:
 
 @contextmanager
 def _opened(config: Path | None, overrides: tuple[str, ...]) -> Iterator[Promotion]:
-    loaded = configured(MirrorConfig, config, overrides)
+    mirror_config = configured(MirrorConfig, config, overrides)
     try:
-        yield Promotion(loaded)
+        yield Promotion(mirror_config)
     except (MirrorFailure, ClientError) as error:
         raise Failed(str(error)) from None
 
@@ -213,10 +213,10 @@ def _show(standing: dict[str, Any]) -> None:
         say(f"not ready: {standing['not_ready']}")
     for remark in standing["remarks"]:
         say(remark)
-    compared = standing.get("compared")
-    if compared and compared["passes"]:
-        say(f"last complete comparison with the source: {compared['age_seconds']:.0f} s ago")
-    elif compared:
+    comparison = standing.get("compared")
+    if comparison and comparison["passes"]:
+        say(f"last complete comparison with the source: {comparison['age_seconds']:.0f} s ago")
+    elif comparison:
         say("the comparison with the source is not complete yet")
     rows = [
         {**partition, "topic": topic["topic"], "remark": partition["trouble"] or None}

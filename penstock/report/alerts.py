@@ -124,8 +124,8 @@ def acknowledge(
         penstock alert ack 3f0c9a1d5b7e --reason "web-3 is being repaired"
     """
     request = Acknowledge(id=alert, reason=reason, until=until, by=local_account())
-    noted = ask(audit, "acknowledge", {}, Noted, posted=request)
-    _say(noted, f"{noted.id} is acknowledged by {one_line(noted.by)}.", as_json=as_json)
+    answer = ask(audit, "acknowledge", {}, Noted, posted=request)
+    _say(answer, f"{answer.id} is acknowledged by {one_line(answer.by)}.", as_json=as_json)
 
 
 @click.command()
@@ -169,9 +169,9 @@ def silence(
     assert end is not None
     conditions = {"kind": kind or "", "cluster": cluster, "topic": topic, "host": host}
     request = Mute(**conditions, reason=reason, until=end, by=local_account())
-    noted = ask(audit, "silence", {}, Noted, posted=request)
-    words = f"Silence {noted.id} until {time_text(end)} UTC, by {one_line(noted.by)}."
-    _say(noted, words, as_json=as_json)
+    answer = ask(audit, "silence", {}, Noted, posted=request)
+    words = f"Silence {answer.id} until {time_text(end)} UTC, by {one_line(answer.by)}."
+    _say(answer, words, as_json=as_json)
 
 
 @click.command()
@@ -185,8 +185,8 @@ def unsilence(*, silence: str, audit: HttpUrl, as_json: bool) -> None:
     Example:
         penstock alert unsilence 7e0ac1d2
     """
-    noted = ask(audit, "unsilence", {}, Noted, posted=Unmute(id=silence, by=local_account()))
-    _say(noted, f"Silence {noted.id} has ended.", as_json=as_json)
+    answer = ask(audit, "unsilence", {}, Noted, posted=Unmute(id=silence, by=local_account()))
+    _say(answer, f"Silence {answer.id} has ended.", as_json=as_json)
 
 
 def _say(noted: Noted, words: str, *, as_json: bool) -> None:

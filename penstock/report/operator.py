@@ -171,8 +171,8 @@ class NumbersType(click.ParamType[NumberRange]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
-        first, last = _numbers(value)
-        numbers = NumberRange(first, (first if last is None else last) + 1)
+        start, end = _numbers(value)
+        numbers = NumberRange(start, (start if end is None else end) + 1)
         if not _is_range(numbers):
             self.fail(f"{value!r} is neither a range such as 4711-4722 nor a number, below 2^62")
         return numbers
@@ -186,8 +186,8 @@ class BytesType(click.ParamType[NumberRange]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
-        first, end = _numbers(value)
-        numbers = NumberRange(first, -1 if end is None else end)
+        start, end = _numbers(value)
+        numbers = NumberRange(start, -1 if end is None else end)
         if not _is_range(numbers):
             self.fail(f"{value!r} is not a range such as 8192-9216, below 2^62")
         return numbers
@@ -510,9 +510,9 @@ def _retired_words(statement: Mapping[str, Any], verb: str) -> str:
     subject = one_line(statement["host"])
     if statement["agent"]:
         subject = f"agent {one_line(statement['agent'])} on {subject}"
-    since = time_text(statement["since"]) + " UTC" if statement["since"] else "the beginning"
+    start_text = time_text(statement["since"]) + " UTC" if statement["since"] else "the beginning"
     return (
         f"{subject} {verb} retired in cluster {statement['cluster']}: nothing is expected from "
-        f"{since} on, "
+        f"{start_text} on, "
         "until it is heard from again."
     )

@@ -61,8 +61,8 @@ def _what(remark: Remark) -> str:
             field = f" of field {remark.name}" if remark.name else " of other fields"
             return f"{_number(remark.count, 'value')}{field} dropped: not in the topic's schema"
         case "unread":
-            several = remark.count != 1
-            return f"{Count(remark.count)} archives not read" if several else "archive not read"
+            is_plural = remark.count != 1
+            return f"{Count(remark.count)} archives not read" if is_plural else "archive not read"
     return f"{_were(remark.lines, 'line')} altered"
 
 

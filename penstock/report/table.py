@@ -177,7 +177,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
 
 def _show_tiers(tiers: Sequence[TierTotals]) -> None:
     """Print the tiers, without empty columns, so that they fit into eighty characters."""
-    several = several_roots(tiers)
+    shows_roots = several_roots(tiers)
     notable_tiers = [
         name
         for name in ("late", "duplicates", "dead")
@@ -185,7 +185,7 @@ def _show_tiers(tiers: Sequence[TierTotals]) -> None:
     ]
     rows = [
         {
-            "tier": tier_name(tier, several=several),
+            "tier": tier_name(tier, several=shows_roots),
             "events": events_of(tier),
             **{name: Count(getattr(tier, name)) for name in notable_tiers},
             **dict(zip(_DELAYS, delays_of(tier), strict=True)),

@@ -41,7 +41,7 @@ class Count(int):
 
 
 class AtLeast(Count):
-    """A lower bound."""
+    """A number that is a lower bound."""
 
     def __str__(self) -> str:
         return f"≥{super().__str__()}"
@@ -74,8 +74,13 @@ def span(millis: int) -> str:
 
 def delays_of(tier: TierTotals) -> tuple[str, ...]:
     """p50, p95, p99 and max; only the last is a bound."""
-    most = span(tier.max)
-    return (span(tier.p50), span(tier.p95), span(tier.p99), f"< {most}" if tier.max >= 0 else most)
+    maximum = span(tier.max)
+    return (
+        span(tier.p50),
+        span(tier.p95),
+        span(tier.p99),
+        f"< {maximum}" if tier.max >= 0 else maximum,
+    )
 
 
 class ShownVerdict(NamedTuple):
@@ -113,8 +118,8 @@ def faults_of(kinds: Kinds, state: State) -> list[State]:
 
 def marked(states: Sequence[State]) -> str:
     """The states with marks, such as `changed, ✗ missing`; the caller shows the first mark."""
-    worst, *others = states
-    return ", ".join((worst.value, *(f"{MARKS[state]} {state.value}" for state in others)))
+    worst_state, *rest = states
+    return ", ".join((worst_state.value, *(f"{MARKS[state]} {state.value}" for state in rest)))
 
 
 def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
@@ -207,23 +212,23 @@ def tier_name(tier: TierTotals, *, several: bool) -> str:
 def unclaimed_words(topic: TopicReport) -> list[str]:
     """Events at the brokers that no earlier tier has reported, or not yet."""
     sentences = []
-    if others := topic.unclaimed - topic.unclaimed_yet:
-        verb, them = (
+    if count := topic.unclaimed - topic.unclaimed_yet:
+        verb, object_form = (
             ("event at the brokers is", "it")
-            if others == 1
+            if count == 1
             else ("events at the brokers are", "them")
         )
         sentences.append(
-            f"{Count(others)} {verb} reported by no agent: other producers sent {them}, or an "
-            f"agent did so just before its host lost power, and sent {them} again"
+            f"{Count(count)} {verb} reported by no agent: other producers sent {object_form}, or "
+            f"an agent did so just before its host lost power, and sent {object_form} again"
         )
-    if pending := topic.unclaimed_yet:
-        verb, pronoun, them = (
-            ("event is", "it is", "it") if pending == 1 else ("events are", "they are", "them")
+    if count := topic.unclaimed_yet:
+        verb, pronoun, object_form = (
+            ("event is", "it is", "it") if count == 1 else ("events are", "they are", "them")
         )
         sentences.append(
-            f"{Count(pending)} {verb} not reported by an earlier tier yet: {pronoun} from other "
-            f"producers, or an agent or a broker has yet to report {them}"
+            f"{Count(count)} {verb} not reported by an earlier tier yet: {pronoun} from other "
+            f"producers, or an agent or a broker has yet to report {object_form}"
         )
     return sentences
 

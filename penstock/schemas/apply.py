@@ -39,8 +39,8 @@ class FolderSettings(msgspec.Struct, frozen=True, kw_only=True):
     def levels(self, files: Iterable[SchemaFile]) -> dict[str, Level]:
         """The levels to set, by subject; other subjects keep theirs."""
         subjects = {file.subject for file in files}
-        if unknown := sorted(self.subjects.keys() - subjects):
-            raise WrongConfiguration(f"{FILE}: subjects: no file is named {unknown[0]}.avsc")
+        if unknown_names := sorted(self.subjects.keys() - subjects):
+            raise WrongConfiguration(f"{FILE}: subjects: no file is named {unknown_names[0]}.avsc")
         levels = {}
         for name in subjects:
             level = self.subjects.get(name, SubjectSettings()).compatibility or self.compatibility
@@ -153,8 +153,8 @@ def _document(plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]) -> d
 
 
 def _say(plan: RegistrationPlan, done: RegisteredSchema | None) -> None:
-    registered = done or plan.registered
-    detail = f": version {registered.version}, id {registered.id}" if registered else ""
+    schema = done or plan.registered
+    detail = f": version {schema.version}, id {schema.id}" if schema else ""
     if plan.outcome is Outcome.REFUSED:
         detail = f" ({plan.file.path})"
     if plan.registered and plan.latest and plan.latest.version > plan.registered.version:

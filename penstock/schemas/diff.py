@@ -146,15 +146,17 @@ def _compared(
 def _between(
     client: RegistryClient, subject: str, old: Which | None, new: Which | None
 ) -> _Comparison:
-    after = _version(client, subject, new or "latest")
+    new_version = _version(client, subject, new or "latest")
     if old is None:
-        versions = [version for version in client.versions(subject) if version < after.version]
+        versions = [
+            version for version in client.versions(subject) if version < new_version.version
+        ]
         if not versions:
-            raise Failed(f"{subject} has no version before {after.version}")
+            raise Failed(f"{subject} has no version before {new_version.version}")
         old = versions[-1]
-    before = _version(client, subject, old)
-    names = before.version, after.version
-    return _compared(subject, names, client.resolved(before), client.resolved(after))
+    old_version = _version(client, subject, old)
+    names = old_version.version, new_version.version
+    return _compared(subject, names, client.resolved(old_version), client.resolved(new_version))
 
 
 def _version(client: RegistryClient, subject: str, which: Which) -> RegisteredSchema:

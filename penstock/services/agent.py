@@ -74,8 +74,10 @@ def _listens_at(agent: HttpUrl | None, config: Path | None, overrides: tuple[str
                 "--set overrides the keys of a file: pass --config, or --agent URL"
             )
         return agent or agent_here()
-    loaded = load_agent(config, overrides)
-    return listening(loaded.http_host, loaded.http_port, in_tls=loaded.http.tls is not None)
+    configuration = load_agent(config, overrides)
+    return listening(
+        configuration.http_host, configuration.http_port, in_tls=configuration.http.tls is not None
+    )
 
 
 def _show(agent: HttpUrl, *, as_json: bool) -> None:

@@ -137,25 +137,25 @@ def command(
     try:
         match kind:
             case "agent":
-                checked = _agent(file, offline=offline)
+                result = _agent(file, offline=offline)
             case "inputs":
-                checked = _inputs(file, beside, offline=offline)
+                result = _inputs(file, beside, offline=offline)
             case "loader":
-                checked = _loader(file, offline=offline, spark=spark)
+                result = _loader(file, offline=offline, spark=spark)
             case "audit":
                 audit = configured(AuditConfig, file, ())
-                checked = _checked(audit, check_audit(audit, offline=offline), show_audit)
+                result = _checked(audit, check_audit(audit, offline=offline), show_audit)
             case "mirror":
                 mirror = configured(MirrorConfig, file, ())
-                checked = _checked(mirror, check_mirror(mirror, offline=offline), show_mirror)
+                result = _checked(mirror, check_mirror(mirror, offline=offline), show_mirror)
             case _:
                 config = configured(KINDS[kind], file, ())
                 unanswered = () if offline else _unanswered(config)
                 problems = (*broken_locks(config), *unanswered)
-                checked = _checked(config, PlainCheck(problems=problems), lambda _: None)
+                result = _checked(config, PlainCheck(problems=problems), lambda _: None)
     except ConfigurationError as error:
         raise WrongConfiguration(*error.mistakes) from None
-    _print(file, checked, show=show, as_json=as_json)
+    _print(file, result, show=show, as_json=as_json)
 
 
 def _agent(file: Path, *, offline: bool) -> Checked:

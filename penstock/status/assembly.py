@@ -193,23 +193,27 @@ def _verdict(
 def _unread(agent: Status | None) -> dict[str, int] | None:
     if agent is None:
         return None
-    unread: dict[str, int] = {}
+    unread_bytes: dict[str, int] = {}
     for agent_input in agent.inputs:
-        unread[agent_input.topic] = unread.get(agent_input.topic, 0) + agent_input.lag_bytes
-    return unread
+        unread_bytes[agent_input.topic] = (
+            unread_bytes.get(agent_input.topic, 0) + agent_input.lag_bytes
+        )
+    return unread_bytes
 
 
 def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStatus]:
     """Agents as the audit knows them; the local one by its own answer."""
-    local = parts.agent
+    local_agent = parts.agent
     rows = parts.audit.agents.items if parts.audit else []
     is_listed = False
     for row in rows:
         if row.cluster != cluster:
             continue
-        is_local = local is not None and row.agent == local.agent
+        is_local = local_agent is not None and row.agent == local_agent.agent
         is_listed |= is_local
-        files, lag = _files_and_lag(local) if local and is_local else (-1, row.lag_bytes)
+        files, lag = (
+            _files_and_lag(local_agent) if local_agent and is_local else (-1, row.lag_bytes)
+        )
         yield AgentStatus(
             agent=row.agent,
             host=row.host,
@@ -219,13 +223,13 @@ def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStatus]:
             lag_bytes=lag,
             heard=row.heard,
         )
-    if local is not None and not is_listed:
-        files, lag = _files_and_lag(local)
+    if local_agent is not None and not is_listed:
+        files, lag = _files_and_lag(local_agent)
         yield AgentStatus(
-            agent=local.agent,
-            host=local.host,
-            state=local.phase.value,
-            version=local.version,
+            agent=local_agent.agent,
+            host=local_agent.host,
+            state=local_agent.phase.value,
+            version=local_agent.version,
             files=files,
             lag_bytes=lag,
         )
@@ -311,21 +315,21 @@ def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.A
 def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     """Programs with a problem that the audit knows of, except those that other lines report: silent
     agents, and brokers and registries that do not answer."""
-    local = parts.agent.agent if parts.agent else None
+    local_agent = parts.agent.agent if parts.agent else None
     rows = [
         row
         for row in (parts.audit.health if parts.audit else [])
         if row.kind in _OF_PROGRAMS
         and row.cluster in {cluster, ""}
         and (row.program, row.kind) != ("broker", "zookeeper")  # ZooKeeper's own row says it
-        and not (row.kind == "inputs" and row.name == local)  # it says so itself
+        and not (row.kind == "inputs" and row.name == local_agent)  # it says so itself
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"
         yield f"{about}; {advice(Cure.of(row))}" if row.command else about
     if len(rows) > _MOST_OF_ONE_KIND:
-        more = len(rows) - _MOST_OF_ONE_KIND
-        yield f"and {more:,} more programs need attention: see the audit's page, Health"
+        rest_count = len(rows) - _MOST_OF_ONE_KIND
+        yield f"and {rest_count:,} more programs need attention: see the audit's page, Health"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -71,8 +71,8 @@ class StatusCollector:
         self._status = _agent_part(pipeline_access, within) if addresses.agent else None
         self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
         self._pages = {
-            str(at): _pages_part(at, within, access_to(pipeline_access.broker_http_security))
-            for at in page_addresses(addresses.broker_http)
+            str(url): _pages_part(url, within, access_to(pipeline_access.broker_http_security))
+            for url in page_addresses(addresses.broker_http)
         }
 
     def __enter__(self) -> Self:
@@ -94,7 +94,7 @@ class StatusCollector:
         silent_parts: list[str] = []
         cluster = self._answer(self._brokers, deadline, silent_parts)
         failures: list[str] = []
-        pages = {at: self._answer(part, deadline, failures) for at, part in self._pages.items()}
+        pages = {url: self._answer(part, deadline, failures) for url, part in self._pages.items()}
         if cluster is not None:  # otherwise the brokers are already reported as silent
             silent_parts += failures
         return assembled(

@@ -98,8 +98,8 @@ class LoaderLog:
         failing_loads = {failing_load.topic: failing_load for failing_load in status.failing_loads}
         for topic in self._loaded & failing_loads.keys():
             del failing_loads[topic]
-        for topic, failing in self._failing.items():
-            failing_loads.setdefault(topic, failing)
+        for topic, failure in self._failing.items():
+            failing_loads.setdefault(topic, failure)
         return msgspec.structs.replace(
             status,
             failing_loads=tuple(sorted(failing_loads.values(), key=lambda load: load.since)),

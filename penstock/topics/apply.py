@@ -75,9 +75,9 @@ class Topics:
     def plans(self) -> list[Plan]:
         topics = all_topics(self._brokers).topics
         declared_topics = {name: topics[name] for name in self._declared if name in topics}
-        others = topics.keys() - self._declared.keys() if self._exact else set()
-        others = {name for name in others if not name.startswith(_OURS)}
-        shown_topics = {**declared_topics, **{name: topics[name] for name in others}}
+        undeclared_names = topics.keys() - self._declared.keys() if self._exact else set()
+        undeclared_names = {name for name in undeclared_names if not name.startswith(_OURS)}
+        shown_topics = {**declared_topics, **{name: topics[name] for name in undeclared_names}}
         configs, errors = configs_of_topics(self._brokers, shown_topics)
         for reason in errors.values():
             raise reason
@@ -86,7 +86,8 @@ class Topics:
             for topic in self._declared.values()
         ]
         return plans + [
-            between(name, _document(topics[name], configs[name]), None) for name in sorted(others)
+            between(name, _document(topics[name], configs[name]), None)
+            for name in sorted(undeclared_names)
         ]
 
     def _plan(self, wanted: DeclaredTopic, before: dict[str, Any] | None) -> Plan:

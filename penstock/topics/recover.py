@@ -122,24 +122,24 @@ def command(*, config: Path | None, overrides: tuple[str, ...], as_json: bool) -
     """
     configuration = configured(BrokerConfig, config, overrides)
     try:
-        found = holdings(Path(configuration.data_dir))
-        if found.owner.broker_id != configuration.id:
+        directory_holdings = holdings(Path(configuration.data_dir))
+        if directory_holdings.owner.broker_id != configuration.id:
             raise Failed(
-                f"{configuration.data_dir} belongs to broker {found.owner.broker_id}, "
+                f"{configuration.data_dir} belongs to broker {directory_holdings.owner.broker_id}, "
                 f"but the configuration is broker {configuration.id}'s"
             )
         with _session(configuration) as session:
             recovery = recover(
                 session,
-                broker_id=found.owner.broker_id,
-                cluster_id=found.owner.cluster_id,
-                found=found.partitions,
+                broker_id=directory_holdings.owner.broker_id,
+                cluster_id=directory_holdings.owner.cluster_id,
+                found=directory_holdings.partitions,
             )
     except (ClusterError, StorageError, DirectoryInUse, OSError) as error:
         raise Failed(str(error)) from None
-    for reason in found.skipped:
+    for reason in directory_holdings.skipped:
         click.echo(f"skipped: {reason}", err=True)
-    _report(recovery, found, as_json=as_json)
+    _report(recovery, directory_holdings, as_json=as_json)
 
 
 @contextmanager

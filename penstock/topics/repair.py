@@ -66,7 +66,7 @@ def command(
 
 def _repair(data_dir: Path, topic: str, partition: int) -> GivenUp | None:
     path = directories.path_of(data_dir, topic, partition)
-    if not any(found.path == path for found in _partitions(data_dir)):
+    if not any(partition_directory.path == path for partition_directory in _partitions(data_dir)):
         raise Failed(f"{path} is not the directory of a partition")
     data = DataDirectory(data_dir)
     try:

@@ -190,7 +190,7 @@ def command(
                 return 0
             if not failures:
                 # Before programs run: a disk that does not answer would keep them from Ctrl-C.
-                absent = [follow for follow in follows if not follow.has_files()]
+                missing_files = [follow for follow in follows if not follow.has_files()]
                 with LocalPipeline(
                     places,
                     ports,
@@ -201,7 +201,12 @@ def command(
                     load_every=load_every,
                     log_format=log_format,
                 ) as pipeline:
-                    _run(pipeline, absent, stop_requests, _remarks(last_start, secure=is_secure))
+                    _run(
+                        pipeline,
+                        missing_files,
+                        stop_requests,
+                        _remarks(last_start, secure=is_secure),
+                    )
         except UpError as error:
             failures = [str(error)]
     for problem in failures:

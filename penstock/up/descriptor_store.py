@@ -35,8 +35,8 @@ def most_kept() -> int:
 
 
 class ProgramDescriptors:
-    """The store of one program. It receives on a thread of its own, so that the program's messages
-    never wait for the supervisor. A context."""
+    """The descriptor store of one program. A thread of its own receives, so that the program's
+    messages never wait for the supervisor. A context."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most_kept() if most is None else most
@@ -112,8 +112,8 @@ class ProgramDescriptors:
             except BlockingIOError:
                 return
             sender, fds = _unpacked(ancillary)
-            whole = not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
-            self._take(message if sender == self._sender and whole else b"", fds)
+            is_whole = not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
+            self._take(message if sender == self._sender and is_whole else b"", fds)
 
     def _take(self, message: bytes, fds: list[int]) -> None:
         fields = dict(line.partition("=")[::2] for line in _lines(message))

@@ -138,12 +138,12 @@ def _unusable(ports: Mapping[str, int]) -> Iterator[str]:
     deadline = time.monotonic() + _PORT_SECONDS
     for name, port in ports.items():
         try:
-            while not (free := listening.is_free(HOST, port)) and time.monotonic() < deadline:
+            while not (is_free := listening.is_free(HOST, port)) and time.monotonic() < deadline:
                 time.sleep(0.1)
         except OSError as error:
             yield f"port {port}, for {_LISTENERS[name]}, cannot be used: {error.strerror}"
             continue
-        if not free:
+        if not is_free:
             owner = listening.who_listens(port)
             yield (
                 f"port {port}, for {_LISTENERS[name]}, is in use{f' by {owner}' if owner else ''}"

@@ -126,9 +126,9 @@ class PlainScreen:
         self._failing = failing_topics
 
     def _say(self, text: str) -> None:
-        at = datetime.fromtimestamp(self._clock(), UTC)
+        moment = datetime.fromtimestamp(self._clock(), UTC)
         try:
-            self._stream.write(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}\n")
+            self._stream.write(f"{moment:%Y-%m-%dT%H:%M:%SZ} {text}\n")
             self._stream.flush()
         except OSError:
             give_up(self._stream)
@@ -150,8 +150,10 @@ def _event(before: ProgramStatus | None, status: ProgramStatus) -> str:
         case ProgramPhase.DEAD:
             log_end = "; the end of its log:" if status.last_lines else ""
             seconds = status.retry_at - status.since
-            when = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
-            text = f"{status.name} died: {shown(status.ended)}; it is started again {when}{log_end}"
+            retry = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
+            text = (
+                f"{status.name} died: {shown(status.ended)}; it is started again {retry}{log_end}"
+            )
             return "\n    ".join([text, *(shown(line) for line in status.last_lines)])
         case ProgramPhase.STOPPING:
             return f"{status.name} stops"

@@ -134,19 +134,19 @@ def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
     notes = [_cut(note, width) for note in seen.notes[-_NOTES:]]
     parts = [_head(seen, width), _programs(seen, width), topics, _sums(seen, width), notes]
     parts = [part for part in [*parts, _places(seen, width)] if part]
-    over = sum(map(len, parts)) + len(parts) - 1 - height
-    if over > 0 and notes:
-        dropped_count = min(over, len(notes) - 1)
+    excess = sum(map(len, parts)) + len(parts) - 1 - height
+    if excess > 0 and notes:
+        dropped_count = min(excess, len(notes) - 1)
         del notes[:dropped_count]
-        over -= dropped_count
-    if over > 0 and len(topics) > 1 + _FEWEST_TOPICS:
-        dropped_count = min(over + 1, len(topics) - 1 - _FEWEST_TOPICS)
+        excess -= dropped_count
+    if excess > 0 and len(topics) > 1 + _FEWEST_TOPICS:
+        dropped_count = min(excess + 1, len(topics) - 1 - _FEWEST_TOPICS)
         del topics[-dropped_count:]
         topics.append(_cut(f"and {dropped_count} more", width, "dim"))
-        over -= dropped_count - 1
+        excess -= dropped_count - 1
     lines: list[Text] = []
     for index, part in enumerate(parts):
-        if index and over <= 0:
+        if index and excess <= 0:
             lines.append(Text())
         lines += part
     return lines[:height]

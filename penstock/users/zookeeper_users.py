@@ -59,8 +59,8 @@ class UsersInZooKeeper:
             "alter" if old_credentials else "create",
             name,
             {
-                str(mechanism): f"{old.iterations} iterations"
-                for mechanism, old in old_credentials.items()
+                str(mechanism): f"{credential.iterations} iterations"
+                for mechanism, credential in old_credentials.items()
             },
             {
                 str(mechanism): f"another password, {iterations} iterations"

@@ -51,17 +51,17 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     def all_problems(self) -> list[str]:
         inputs = [
-            f"input {checked.name}: {why}" for checked in self.inputs for why in checked.problems
+            f"input {check.name}: {problem}" for check in self.inputs for problem in check.problems
         ]
-        topics = [f"topic {topic.name}: {why}" for topic in self.topics for why in topic.problems]
+        topics = [
+            f"topic {topic.name}: {problem}" for topic in self.topics for problem in topic.problems
+        ]
         files = [f"{refusal.path}: {refusal.why}" for refusal in self.refusals]
         return [*files, *inputs, *topics, *self.problems, *self.unanswered]
 
     def all_remarks(self) -> list[str]:
         inputs = [
-            f"input {checked.name}: {remark}"
-            for checked in self.inputs
-            for remark in checked.remarks
+            f"input {check.name}: {remark}" for check in self.inputs for remark in check.remarks
         ]
         topics = [
             f"topic {topic.name}: {remark}" for topic in self.topics for remark in topic.remarks
@@ -76,7 +76,7 @@ def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
     directory = InputsDirectory(path, config.inputs, _read_file)
     directory.look()
     problems = [*broken_locks(config)]
-    unanswered: list[str] = []
+    silent_servers: list[str] = []
     inputs = check_inputs(config, directory.inputs, None)
     topics: list[TopicCheck] = []
     if not offline:
@@ -84,19 +84,19 @@ def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
             inputs = _ask_registry(config, directory.inputs, problems)
         except RegistryError as error:
             reason = registry_failure(error, config.registry_address.urls)
-            unanswered.append(f"schemas were not checked: {reason}")
+            silent_servers.append(f"schemas were not checked: {reason}")
         try:
             with Brokers(answering_broker(config.bootstrap), patience_seconds=SECONDS) as brokers:
-                wanted = topics_of(directory.inputs, ledger=config.ledger)
-                topics = check_topics(brokers, config, wanted)
+                topic_names = topics_of(directory.inputs, ledger=config.ledger)
+                topics = check_topics(brokers, config, topic_names)
         except ClientError as error:
-            unanswered.append(f"topics were not checked: {error}")
+            silent_servers.append(f"topics were not checked: {error}")
     return AgentCheck(
         inputs=tuple(inputs),
         topics=tuple(topics),
         refusals=directory.refusals,
         problems=tuple(problems),
-        unanswered=tuple(unanswered),
+        unanswered=tuple(silent_servers),
     )
 
 
@@ -113,7 +113,7 @@ def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> Agen
     )
     other_inputs.look()
     try:
-        check_distinct(inputs, {other.label for other in other_inputs.inputs})
+        check_distinct(inputs, {entry.label for entry in other_inputs.inputs})
     except ValueError as error:
         raise ConfigurationError(str(file), "inputs", str(error)) from None
     merged_config = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")

@@ -48,9 +48,9 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     def all_problems(self) -> list[str]:
         clusters = [
-            f"cluster {cluster.name}: {why}"
+            f"cluster {cluster.name}: {problem}"
             for cluster in self.clusters
-            for why in cluster.problems
+            for problem in cluster.problems
         ]
         return [*self.problems, *clusters]
 
@@ -117,8 +117,8 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
         with registry_within(cluster.registry_address) as registry:
             latest_schema = registry.latest(SUBJECT)
     except RegistryError as error:
-        why = registry_failure(error, cluster.registry_address.urls)
-        problems.append(f"the ledger's schema was not checked: {why}")
+        reason = registry_failure(error, cluster.registry_address.urls)
+        problems.append(f"the ledger's schema was not checked: {reason}")
     else:
         version = -1 if latest_schema is None else latest_schema.version
     if metadata is None:

@@ -54,9 +54,9 @@ def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
     problems = [*broken_locks(config)]
     remarks = [*_remarks(config)]
     topics: tuple[TopicCheck, ...] = ()
-    unanswered = [] if offline else [*_unanswered(config)]
-    problems += unanswered
-    if not (offline or unanswered):
+    silent_servers = [] if offline else [*_unanswered(config)]
+    problems += silent_servers
+    if not (offline or silent_servers):
         scanner = ClusterScanner(config, SECONDS)
         try:
             scan = scanner.planned()

@@ -49,7 +49,7 @@ class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A table's topic. `partitions` is 0 if it does not exist, or offline."""
+    """A topic of a table. `partitions` is 0 if the topic does not exist, or was not looked up."""
 
     name: str
     cluster: str
@@ -195,18 +195,18 @@ def _resolved(
     config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableConfigCheck
 ) -> TableConfigCheck:
     try:
-        resolved = table_columns(registry, table, config.header)
+        table_schema = table_columns(registry, table, config.header)
     except LoaderError as error:
         return msgspec.structs.replace(check, problems=(str(error),))
-    fields = json.loads(resolved.columns.spark_json)["fields"]
+    fields = json.loads(table_schema.columns.spark_json)["fields"]
     columns = [ColumnCheck(name=field["name"], type=type_text(field["type"])) for field in fields]
-    remarks = [*check.remarks, *resolved.warnings]
-    if not resolved.columns.has_header:
+    remarks = [*check.remarks, *table_schema.warnings]
+    if not table_schema.columns.has_header:
         remarks.append("its events have no header, so duplicates cannot be recognized")
     return msgspec.structs.replace(
         check,
         topics=tuple(_latest(registry, topic) for topic in check.topics),
-        schema=resolved.schema.full_name or "",
+        schema=table_schema.schema.full_name or "",
         columns=tuple(columns),
         remarks=tuple(remarks),
     )

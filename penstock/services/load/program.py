@@ -135,7 +135,7 @@ class LoadProgram:
     def repeatedly(self, every: int, tell: Callable[[EndedLoad], None]) -> int:
         """Runs loads until a signal. Returns the exit code."""
         while True:
-            began = time.time()
+            start = time.time()
             ended_load = self._run(self._load)
             tell(ended_load)
             if ended_load.error is not None:
@@ -143,7 +143,7 @@ class LoadProgram:
             if ended_load.interrupted:
                 return INTERRUPTED
             now = time.time()
-            if skipped_count := missed(began, now, every):
+            if skipped_count := missed(start, now, every):
                 log.warning("load took longer than the interval skipped=%d", skipped_count)
             next_time = next_run(now, every)
             log.info("waiting until=%s", datetime.fromtimestamp(next_time, UTC).isoformat())

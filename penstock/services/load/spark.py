@@ -70,7 +70,7 @@ def quiet_java_options(options: str, environ: Mapping[str, str]) -> str:
 
 
 class SparkOutput:
-    """The JVM's output, which it writes to `descriptor`, and a thread logs."""
+    """The JVM's output: a thread logs what the JVM writes to `descriptor`."""
 
     def __init__(self) -> None:
         self._log = logging.getLogger(LOGGER)

@@ -94,8 +94,8 @@ def _rebuilt(outcome: TableOutcome, hour: Hour) -> str:
     faults = [fault for fault in outcome.faults if f"{fault.path}/".startswith(f"{folder}/")]
     if faults:
         extra = all(fault.fault is FileFaultKind.EXTRA for fault in faults)
-        what = "files that no run wrote are still there" if extra else "files are still wrong"
-        return f"{folder}: rebuilt, {rows}, but {what}"
+        finding = "files that no run wrote are still there" if extra else "files are still wrong"
+        return f"{folder}: rebuilt, {rows}, but {finding}"
     if waiting_reports := outcome.waiting.get(hour):
         return f"{folder}: rebuilt, {rows}; {SUCCESS} waits for {waiting_reports}"
     return f"{folder}: complete again, {rows}, {SUCCESS} written"

@@ -99,11 +99,11 @@ class AvroFile:
         return count, data
 
     def _split(self, count: int, data: bytes) -> Iterator[bytes]:
-        end_of = self._check.end_of
+        find_end = self._check.end_of
         start = 0
         for number in range(1, count + 1):
             try:
-                end = end_of(data, start)
+                end = find_end(data, start)
             except BadMessage as error:
                 raise BadAvroFile(f"value {number:,} of {count:,}: {error}") from None
             if end - start > MOST_OF_A_BODY:

@@ -138,7 +138,7 @@ class Interruption:
 
 
 class FileConsumer:
-    """One run of the command."""
+    """One run of `penstock consume --avro-file`."""
 
     def __init__(
         self,
@@ -192,10 +192,10 @@ class FileConsumer:
                 f"{self._written:,} events of {self._topic} in {self._path}, in {seconds:.1f} s"
             )
             click.echo(summary, err=True)
-        if left_out := self._skipped.count:
-            messages = self._written + left_out
-            _say(f"{left_out:,} of {messages:,} messages of {self._topic} are not in {self._path}")
-        return interruption.exit_code or int(left_out > 0)
+        if skipped := self._skipped.count:
+            messages = self._written + skipped
+            _say(f"{skipped:,} of {messages:,} messages of {self._topic} are not in {self._path}")
+        return interruption.exit_code or int(skipped > 0)
 
     def _output(self) -> Output:
         if self._path == STDOUT:

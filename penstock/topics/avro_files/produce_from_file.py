@@ -31,7 +31,7 @@ _LINGER_SECONDS: Final = 0.01
 
 
 class FileProducer:
-    """One run of the command."""
+    """One run of `penstock produce --avro-file`."""
 
     def __init__(self, topic: str, path: Path, stream: BufferedReader) -> None:
         """Failed if it is not a usable container file."""
@@ -85,11 +85,11 @@ class FileProducer:
                 continue
             message = start + body
             timestamp = read_long(message, PREFIX_SIZE)[0] if has_time else -1
-            delivered = producer.send(
+            batches = producer.send(
                 message, partition=partition, timestamp=timestamp if timestamp >= 0 else None
             )
-            if delivered:
-                tell(delivered)
+            if batches:
+                tell(batches)
         tell(producer.flush())
 
     def _bodies(self) -> Iterator[bytes | None]:

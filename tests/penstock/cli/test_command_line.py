@@ -199,7 +199,7 @@ USAGE = [
     ("changes --since recently", "an age like 2h or 7d"),
     ("changes --kind weather", "weather"),
     ("gate check", "pass either --canary FILE or --no-canary"),
-    ("backup make f", "this needs --zookeeper, or a profile with `zookeeper`"),
+    ("backup make f", "no ZooKeeper: pass --zookeeper, or set `zookeeper` in a profile"),
     ("status --watch x", "'x' is not a number"),
     ("status --watch 0", "0.0 is not in the range 0.2<=x<=86400"),
     ("status --watch nan", "'nan' is not a finite number"),

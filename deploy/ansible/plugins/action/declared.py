@@ -43,7 +43,7 @@ class ActionModule(ActionBase):
         creates once the cluster has accepted the passwords."""
         folder = self._loader.path_dwim(arguments.get("passwords_dir") or "")
         rotations = {str(name) for name in arguments.get("rotate") or ()}
-        entries, passwords, waiting = [], {}, {}
+        entries, passwords, new_paths = [], {}, {}
         for declaration in arguments.get("entries") or ():
             entry = dict(declaration)
             name = str(entry.get("name", ""))
@@ -73,14 +73,14 @@ class ActionModule(ActionBase):
                 # An interrupted run may have sent it.
                 entry["only_new"], entry["renew"] = False, True
             passwords[name] = new_password
-            waiting[name] = path
-        unknown = rotations - {"*"} - {str(entry.get("name")) for entry in entries}
-        if unknown:
+            new_paths[name] = path
+        names = rotations - {"*"} - {str(entry.get("name")) for entry in entries}
+        if names:
             raise AnsibleActionFail(
-                f"penstock_users_rotate names undeclared users: {', '.join(sorted(unknown))}"
+                f"penstock_users_rotate names undeclared users: {', '.join(sorted(names))}"
             )
         arguments["entries"], arguments["passwords"] = entries, passwords
-        return waiting
+        return new_paths
 
     def _keep(self, waiting, result):
         if self._task.check_mode:

@@ -195,7 +195,7 @@ def _problems_of_ids(variable: str, ids: list[tuple[str, str]], first: int, last
     """Each of several servers needs an id of its own; the default of a single one is 1."""
     problems = []
     hosts_by_id = {}
-    unnumbered = [host for host, number in ids if not number]
+    hosts_without = [host for host, number in ids if not number]
     for host, number in ids:
         if number and not (_DIGITS.fullmatch(number) and first <= int(number) <= last):
             problems.append(
@@ -204,10 +204,10 @@ def _problems_of_ids(variable: str, ids: list[tuple[str, str]], first: int, last
             )
         elif number:
             hosts_by_id.setdefault(int(number), []).append(host)
-    if unnumbered and len(ids) > 1:
+    if hosts_without and len(ids) > 1:
         problems.append(
-            f"{', '.join(unnumbered)} has no {variable}: set a number from {first} to {last} that "
-            "no other host has. It belongs to the data, and must not change"
+            f"{', '.join(hosts_without)} has no {variable}: set a number from {first} to {last} "
+            "that no other host has. It belongs to the data, and must not change"
         )
     for number, hosts in sorted(hosts_by_id.items()):
         if len(hosts) > 1:

@@ -92,10 +92,10 @@ def check(folder, version, *, extras=(), jars=False, bundle=False):
         )
     versions = _versions(folder)
     if version not in versions:
-        has = f"it has {', '.join(versions)}" if versions else "it has none"
+        contents = f"it has {', '.join(versions)}" if versions else "it has none"
         raise IncompleteRelease(
-            f"{folder} has no release {version}, with {sums_of(folder, version).name}; {has}. Copy "
-            f"the files of {version} there, or set penstock_release"
+            f"{folder} has no release {version}, with {sums_of(folder, version).name}; {contents}. "
+            f"Copy the files of {version} there, or set penstock_release"
         )
     problems = []
     if jars:
@@ -106,8 +106,10 @@ def check(folder, version, *, extras=(), jars=False, bundle=False):
             _problems(lambda: check_sum(spark(folder, version), version)) if needs_spark else []
         )
         # Without PySpark the requirements files that name it are missing, too: one problem.
-        checked = [extra for extra in extras if not (spark_problems and extra in needs_spark)]
-        problems += spark_problems + _problems(lambda: _check_wheelhouses(folder, version, checked))
+        needed_extras = [extra for extra in extras if not (spark_problems and extra in needs_spark)]
+        problems += spark_problems + _problems(
+            lambda: _check_wheelhouses(folder, version, needed_extras)
+        )
     if bundle:
         pattern = f"penstock-agent-{version}-linux-*.tar.gz"
         problems += _problems(
@@ -154,11 +156,11 @@ def check_sum(path, version):
         raise IncompleteRelease(f"{path.parent} has no {sums.name}, the checksums of {path.name}")
     with sums.open(encoding="utf-8") as file:
         rows = [line.split() for line in file.read(_MOST_SUMS).splitlines()]
-    listed = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}
+    sums_by_name = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}
     digest = hashlib.sha256()
     with path.open("rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
-    if listed.get(path.name) != digest.hexdigest():
+    if sums_by_name.get(path.name) != digest.hexdigest():
         raise IncompleteRelease(f"{path} does not match {sums.name} in the same folder")
     return digest.hexdigest()

@@ -178,19 +178,19 @@ class Declared:
 
     def apply(self):
         """Applies topics, ACLs or users; returns the command's items."""
-        what = self.params["what"]
+        kind = self.params["what"]
         entries = [dict(entry) for entry in self.params["entries"]]
-        if what == "users":
+        if kind == "users":
             self.write_passwords(entries)
         options = self.options(registry=False)
-        if self.params["exact"] and what != "users":
+        if self.params["exact"] and kind != "users":
             options.append("--exact")
-        if what == "users":
+        if kind == "users":
             options += self.user_options()
         if self.module.check_mode:
             options.append("--dry-run")
-        file = self.write(f"{what}.yaml", {what: entries})
-        return self.items(*self.penstock(what, "apply", file, "--yes", *options))
+        file = self.write(f"{kind}.yaml", {kind: entries})
+        return self.items(*self.penstock(kind, "apply", file, "--yes", *options))
 
     def user_options(self):
         if self.params["zookeeper"]:

@@ -116,12 +116,12 @@ def granted(acl, user, permissions):
 def revoked(acl, user, former):
     """The ACL with the user's former permissions, or with None without an entry for the user. If no
     entry needs the mask any more, it is removed, too."""
-    new = {key: value for key, value in acl.items() if key != (_USER, user)}
+    new_acl = {key: value for key, value in acl.items() if key != (_USER, user)}
     if former is not None:
-        new[_USER, user] = former
-    if _MASK_KEY in new and not any(tag in {_USER, _GROUP} for tag, _ in new):
-        new[_GROUP_KEY] &= new.pop(_MASK_KEY)
-    return new
+        new_acl[_USER, user] = former
+    if _MASK_KEY in new_acl and not any(tag in {_USER, _GROUP} for tag, _ in new_acl):
+        new_acl[_GROUP_KEY] &= new_acl.pop(_MASK_KEY)
+    return new_acl
 
 
 def effective(acl, user):
@@ -204,11 +204,11 @@ class Readable:
         uid = self.uid() if directories else record["uid"]
         states = dict(record["directories"])
         kept_by_top = {top: states[top] for top in tops if top in states and record["uid"] == uid}
-        revocations = {top: before for top, before in states.items() if top not in kept_by_top}
-        for top, before in revocations.items():
+        revocations = {top: state for top, state in states.items() if top not in kept_by_top}
+        for top, state in revocations.items():
             self.revoke(
                 top,
-                before,
+                state,
                 record["uid"],
                 [*self.records.others(name, record["uid"]), *kept_by_top],
             )
@@ -222,17 +222,17 @@ class Readable:
                 self.module.fail_json(
                     msg=f"{top} is not a directory: create it first; links are not followed"
                 )
-        new = {
+        new_states = {
             top: kept_by_top[top] if top in kept_by_top else self.state(top, uid, known_tops)
             for top in tops
         }
-        self.records.by_name[name] = {"uid": uid, "directories": new}
+        self.records.by_name[name] = {"uid": uid, "directories": new_states}
         if self.records.by_name[name] != record and not self.module.check_mode:
             self.records.write(name, self.records.by_name[name])
         for top in tops:
             for path, is_directory in self.paths(top):
                 self.grant(path, is_directory, uid)
-        if not new:
+        if not new_states:
             del self.records.by_name[name]
 
     def uid(self):
@@ -314,13 +314,13 @@ class Readable:
                 self.set(path, ACCESS, access, revoked(access, uid, old_state.get("access")))
             default = self.acl(path, DEFAULT) if is_directory else None
             if default is not None and (_USER, uid) in default:
-                new = revoked(default, uid, old_state.get("default", permissions))
+                new_acl = revoked(default, uid, old_state.get("default", permissions))
                 has_default = (
-                    "default" in old_state or parent is not None or len(new) > _MINIMAL_ENTRIES
+                    "default" in old_state or parent is not None or len(new_acl) > _MINIMAL_ENTRIES
                 )
-                new = new if has_default else None
-                self.set(path, DEFAULT, default, new)
-                default = new
+                new_acl = new_acl if has_default else None
+                self.set(path, DEFAULT, default, new_acl)
+                default = new_acl
             defaults[path] = default
 
     def acl(self, path, kind):
@@ -363,15 +363,15 @@ class Readable:
         text = f"# {self.params['name']}\n[Service]\nSupplementaryGroups={group}\n" if group else ""
         try:
             with open(path, encoding="utf-8") as file:
-                before = file.read()
+                old_text = file.read()
         except OSError:
-            before = ""
+            old_text = ""
         if group:
             try:
                 gid = grp.getgrnam(group).gr_gid
             except KeyError:
                 self.module.fail_json(msg=f"this host has no group {group}")
-        if before != text:
+        if old_text != text:
             self.changed.append(path)
             if not self.module.check_mode:
                 self.write(folder, path, text)

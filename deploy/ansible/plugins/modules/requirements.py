@@ -129,12 +129,11 @@ def problem_of_room(root, megabytes):
     folder = root
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    free = shutil.disk_usage(folder).free // _MEGABYTE
-    if free >= megabytes:
+    free_megabytes = shutil.disk_usage(folder).free // _MEGABYTE
+    if free_megabytes >= megabytes:
         return ""
-    return (
-        f"{folder} has {free} MB free, and the release needs about {megabytes} MB: free some space"
-    )
+    needs = f"the release needs about {megabytes} MB: free some space"
+    return f"{folder} has {free_megabytes} MB free, and {needs}"
 
 
 def problem_of_peer(peer):

@@ -169,9 +169,9 @@ def main():
         "state": RUNNING,
         "dead": run.get("dead", []),
     }
-    previous = holder
+    previous_run = holder
     if params["state"] == "begun":
-        new, previous = begin(module, holder, own_run)
+        content, previous_run = begin(module, holder, own_run)
     elif holder is None or not own_run["token"] or holder.get("token") != own_run["token"]:
         if params["state"] == "at" and not module.check_mode:
             module.fail_json(msg=not_ours(holder))
@@ -180,9 +180,9 @@ def main():
         begun_host = holder.get("host")
         if begun_host and params["host"] not in {"", begun_host}:
             module.fail_json(msg=interrupted(begun_host))
-        new = {**holder, "host": params["host"]}
+        content = {**holder, "host": params["host"]}
     elif params["state"] == "stopped":
-        new = {
+        content = {
             **holder,
             "state": STOPPED,
             "why": params["why"][:1000],
@@ -194,16 +194,18 @@ def main():
             write(path, {**holder, "state": STOPPED, "why": reason})
         module.fail_json(msg=reason)
     else:
-        new = {}
-    if new is not None and not module.check_mode:
-        new.pop("dead", None)
-        if new:
-            write(path, new)
+        content = {}
+    if content is not None and not module.check_mode:
+        content.pop("dead", None)
+        if content:
+            write(path, content)
         else:
             os.unlink(path)
-    is_continued = params["state"] == "begun" and bool(previous) and not is_ours(previous, own_run)
-    previous = previous and {**previous, "host": unfinished_host(previous)}
-    module.exit_json(changed=new is not None, before=previous, goes_on=is_continued)
+    is_continued = (
+        params["state"] == "begun" and bool(previous_run) and not is_ours(previous_run, own_run)
+    )
+    previous_run = previous_run and {**previous_run, "host": unfinished_host(previous_run)}
+    module.exit_json(changed=content is not None, before=previous_run, goes_on=is_continued)
 
 
 if __name__ == "__main__":

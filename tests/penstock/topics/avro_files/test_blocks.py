@@ -198,7 +198,7 @@ def header_size(data: bytes) -> int:
         (b"", "not an Avro container file: it begins with b''"),
         (b"PAR1 and more", "not an Avro container file"),
         (b"Obj\1", "the header cannot be read"),
-        (HEADER[:-1], "the file ends at byte"),
+        (HEADER[:-1], "it ends at byte"),
         (b"Obj\1\0" + bytes(16), "the header has no schema"),
         (b"Obj\1\2" + long_bytes(2**40), "the header has more than 16,777,216 bytes"),
         (HEADER.replace(b"deflate", b"eflated"), "unknown codec 'eflated'; known codecs:"),
