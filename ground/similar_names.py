@@ -18,7 +18,7 @@ def did_you_mean(name: str, names: Iterable[str], *, most: int = 1) -> str:
     # It is not needed for help and completion, and takes a tenth of their time.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    candidates = [candidates for candidates in names if len(candidates) <= _LONGEST]
+    candidates = [candidate for candidate in names if len(candidate) <= _LONGEST]
     if len(name) > _LONGEST or len(candidates) > _MOST_NAMES:
         return ""
     matches = get_close_matches(name, candidates, most, _SIMILAR)

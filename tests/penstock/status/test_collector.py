@@ -159,7 +159,7 @@ def test_where_it_is_is_said_once() -> None:
         (b"not json", 1, "not an agent of this release"),
         (b'{"phase": "dancing", "version": ""}', 1, "not an agent of this release"),
         (b"[", 1_000_000, "not an agent of this release"),
-        (b"x", 70 << 20, "exceeds 67,108,864 bytes"),
+        (b"x", 70 << 20, "has more than 67,108,864 bytes"),
     ],
 )
 def test_an_agent_that_answers_anything(body: bytes, times: int, why: str) -> None:
