@@ -72,8 +72,8 @@ class ScramCredential:
     def of_password(
         cls, mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
     ) -> Self:
-        salted = mechanism.salted(password, salt, iterations)
-        return cls.of_salted(mechanism, salted, salt, iterations)
+        salted_password = mechanism.salted(password, salt, iterations)
+        return cls.of_salted(mechanism, salted_password, salt, iterations)
 
     @classmethod
     def read(cls, mechanism: ScramMechanism, text: str) -> Self:

@@ -46,7 +46,7 @@ KINDS: Final = {
 
 
 class PrincipalType(click.ParamType[str]):
-    """`alice` and `User:alice` are the same; `*` is every principal."""
+    """The type of principals: `alice` and `User:alice` are the same; `*` is every principal."""
 
     name = "principal"
 
@@ -65,7 +65,7 @@ def principal_of(text: str) -> str:
 
 
 class ResourceParam(click.ParamType[ResourcePattern]):
-    """`topic:views`, `group:g`, `transactional-id:t`, `cluster`."""
+    """The type of resources: `topic:views`, `group:g`, `transactional-id:t`, `cluster`."""
 
     name = "resource"
 

@@ -112,23 +112,23 @@ def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int
     receivers: dict[Key, int] = {}
     topic_counts: Counter[tuple[str, int]] = Counter()
     for key in sorted(allowed, key=lambda key: (len(allowed[key]), key)):
-        place = min(
+        receiver = min(
             allowed[key],
             key=lambda candidate: (loads[candidate], topic_counts[key[0], candidate], candidate),
         )
-        receivers[key] = place
-        loads[place] += 1
-        topic_counts[key[0], place] += 1
+        receivers[key] = receiver
+        loads[receiver] += 1
+        topic_counts[key[0], receiver] += 1
     keys_by_broker: _Having = {}
-    for key, place in receivers.items():
-        keys_by_broker.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
+    for key, receiver in receivers.items():
+        keys_by_broker.setdefault(receiver, {}).setdefault(allowed[key], {})[key] = None
     while chain := _chain(keys_by_broker, loads):
-        for key, place in chain:
+        for key, receiver in chain:
             loads[receivers[key]] -= 1
-            loads[place] += 1
+            loads[receiver] += 1
             del keys_by_broker[receivers[key]][allowed[key]][key]
-            keys_by_broker.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
-            receivers[key] = place
+            keys_by_broker.setdefault(receiver, {}).setdefault(allowed[key], {})[key] = None
+            receivers[key] = receiver
     return receivers
 
 
@@ -145,8 +145,8 @@ def _chain(has: _Having, loads: Mapping[int, int]) -> list[tuple[Key, int]]:
         steps: dict[int, tuple[Key, int]] = {}
         queue = [source]
         for giver in queue:
-            for places, keys in has.get(giver, {}).items():
-                for receiver in places if keys else ():
+            for candidates, keys in has.get(giver, {}).items():
+                for receiver in candidates if keys else ():
                     if receiver == source or receiver in steps:
                         continue
                     steps[receiver] = next(iter(keys)), giver

@@ -153,10 +153,10 @@ def spoken(value: Any, type_word: str) -> str:
             (f"{value // size} {name}" for size, name in _SIZES if _is_whole(value, size)), ""
         )
     if "seconds" in type_word and value > 120:
-        parts = next((unit for unit in _TIMES if _is_whole(value, unit[0])), None)
-        if parts is not None:
-            count = int(value // parts[0])
-            return f"{count} {parts[1]}{'s' if count > 1 else ''}"
+        time_unit = next((unit for unit in _TIMES if _is_whole(value, unit[0])), None)
+        if time_unit is not None:
+            count = int(value // time_unit[0])
+            return f"{count} {time_unit[1]}{'s' if count > 1 else ''}"
     return ""
 
 

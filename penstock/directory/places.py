@@ -48,7 +48,7 @@ class Ports(NamedTuple):
         """Consecutive ports. Raises ValueError if they would exceed the highest port."""
         ports = range(base, base + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(ports):
-            raise ValueError(f"ports {base} to {ports[-1]} are not all valid")
+            raise ValueError(f"not all ports from {base} to {ports[-1]} are valid")
         return cls(*ports)
 
 
@@ -66,7 +66,7 @@ class MirrorPorts(NamedTuple):
         first_port = base + len(Ports._fields)
         ports = range(first_port, first_port + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(Ports._fields) - len(ports):
-            raise ValueError(f"ports {base} to {ports[-1]} are not all valid")
+            raise ValueError(f"not all ports from {base} to {ports[-1]} are valid")
         return cls(*ports)
 
 

@@ -324,16 +324,16 @@ def follow_text(places: Places, follows: Sequence[Follow]) -> str:
 def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
     """The names by which these patterns may reach the directory, also through symbolic links."""
     real_path = directory.resolve()
-    names = {directory, real_path}
+    directories = {directory, real_path}
     for follow in follows:
         root = Path(split(follow.pattern)[0])
         with suppress(OSError, RuntimeError):  # a cycle of links
             begin = root.resolve()
             if begin.is_relative_to(real_path):
-                names.add(root)
+                directories.add(root)
             elif real_path.is_relative_to(begin):
-                names.add(root / real_path.relative_to(begin))
-    return sorted(map(str, names))
+                directories.add(root / real_path.relative_to(begin))
+    return sorted(map(str, directories))
 
 
 def prepare(

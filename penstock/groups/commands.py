@@ -86,8 +86,8 @@ def describe(groups: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    for number, row in enumerate(rows):
-        if number:
+    for index, row in enumerate(rows):
+        if index:
             print()
         _print(row)
 

@@ -60,7 +60,7 @@ def _chosen(
     """The partitions to delete. Topics may no longer exist, so only committed partitions count."""
     chosen_partitions: set[TopicPartition] = set()
     for topic in topics:
-        named_partitions = {TopicPartition(topic.topic, number) for number in topic.partitions} or {
+        named_partitions = {TopicPartition(topic.topic, index) for index in topic.partitions} or {
             partition for partition in committed if partition.topic == topic.topic
         }
         missing_partitions = sorted(named_partitions - set(committed))

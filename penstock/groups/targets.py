@@ -66,10 +66,10 @@ def chosen(
     partitions: set[TopicPartition] = set()
     for topic in topics:
         metadata = brokers.known.topic(topic.topic)
-        numbers = topic.partitions or tuple(range(len(metadata.partitions)))
-        for number in numbers:
-            metadata.partition(number)
-        partitions.update(TopicPartition(topic.topic, number) for number in numbers)
+        indexes = topic.partitions or tuple(range(len(metadata.partitions)))
+        for index in indexes:
+            metadata.partition(index)
+        partitions.update(TopicPartition(topic.topic, index) for index in indexes)
     return sorted(partitions)
 
 

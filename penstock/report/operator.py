@@ -164,7 +164,7 @@ class NumberRange(NamedTuple):
 
 
 class NumbersType(click.ParamType[NumberRange]):
-    """`4711-4722`, both inclusive, or one number."""
+    """The type of number ranges: `4711-4722`, both inclusive, or one number."""
 
     name = "range"
 
@@ -172,14 +172,14 @@ class NumbersType(click.ParamType[NumberRange]):
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
         start, end = _numbers(value)
-        numbers = NumberRange(start, (start if end is None else end) + 1)
-        if not _is_range(numbers):
+        number_range = NumberRange(start, (start if end is None else end) + 1)
+        if not _is_range(number_range):
             self.fail(f"{value!r} is neither a range such as 4711-4722 nor a number, below 2^62")
-        return numbers
+        return number_range
 
 
 class BytesType(click.ParamType[NumberRange]):
-    """`8192-9216`, positions in a file; the end is exclusive."""
+    """The type of byte ranges: `8192-9216`, positions in a file; the end is exclusive."""
 
     name = "range"
 
@@ -187,10 +187,10 @@ class BytesType(click.ParamType[NumberRange]):
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
         start, end = _numbers(value)
-        numbers = NumberRange(start, -1 if end is None else end)
-        if not _is_range(numbers):
+        number_range = NumberRange(start, -1 if end is None else end)
+        if not _is_range(number_range):
             self.fail(f"{value!r} is not a range such as 8192-9216, below 2^62")
-        return numbers
+        return number_range
 
 
 class TopicIdType(click.ParamType[str]):

@@ -31,7 +31,8 @@ class SubjectSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`schemas.yaml`. `compatibility` applies to each subject without a level under `subjects`."""
+    """The settings in `schemas.yaml`. `compatibility` applies to each subject without a level under
+    `subjects`."""
 
     compatibility: Level | None = None
     subjects: dict[str, SubjectSettings] = {}

@@ -48,7 +48,7 @@ class AlertType(click.ParamType[str]):
 
 
 class FollowType(click.ParamType[Follow]):
-    """`[TOPIC=]GLOB`."""
+    """The type of files to follow: `[TOPIC=]GLOB`."""
 
     name = "[topic=]glob"
 

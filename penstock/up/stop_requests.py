@@ -38,8 +38,8 @@ class StopRequests:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        for signal_number, handler in self._before.items():
+            signal.signal(signal_number, handler)
 
     def wait(self, seconds: float) -> None:
         """Waits for the next request, the end of a child, or the timeout."""

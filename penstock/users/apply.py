@@ -54,8 +54,8 @@ class DeclaredUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("a user needs a name")
         if self.state is State.PRESENT and not self.password_file:
             raise ValueError(f"{self.name}: `password_file` is missing")
-        count = self.iterations
-        if count is not None and not FEWEST_ITERATIONS <= count <= MOST_ITERATIONS:
+        iterations = self.iterations
+        if iterations is not None and not FEWEST_ITERATIONS <= iterations <= MOST_ITERATIONS:
             raise ValueError(
                 f"{self.name}: `iterations` must be from {FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
             )

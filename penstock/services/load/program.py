@@ -224,5 +224,5 @@ def listen_for_signals(events: SimpleQueue[Any]) -> None:
         for signal_number in signal_numbers:
             signal.signal(signal_number, signal.SIG_DFL)  # the next one ends the process
 
-    for number in signal_numbers:
-        signal.signal(number, take)
+    for signal_number in signal_numbers:
+        signal.signal(signal_number, take)

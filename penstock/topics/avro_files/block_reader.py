@@ -55,15 +55,15 @@ class AvroFile:
 
     def bodies(self) -> Iterator[bytes | None]:
         """All bodies in order, with None after each block."""
-        number = 0
+        block_number = 0
         while not self._source.is_at_end():
-            number += 1
+            block_number += 1
             start = self._source.position
             try:
                 count, data = self._block()
                 yield from self._split(count, data)
             except BadAvroFile as error:
-                raise BadAvroFile(f"block {number}, at byte {start}: {error}") from None
+                raise BadAvroFile(f"block {block_number}, at byte {start}: {error}") from None
             yield None
 
     def _read_meta(self) -> dict[str, bytes]:

@@ -94,17 +94,17 @@ class FileProducer:
 
     def _bodies(self) -> Iterator[bytes | None]:
         """The bodies in the target's schema."""
-        number = 0
+        value_number = 0
         try:
             for body in self._file.bodies():
                 if body is None:
                     yield None
                     continue
-                number += 1
+                value_number += 1
                 try:
                     converted_body = self._conversion.converted(body)
                 except BadMessage as error:
-                    self._skipped.add(f"value {number:,}", error)
+                    self._skipped.add(f"value {value_number:,}", error)
                 else:
                     yield converted_body
         except BadAvroFile as error:

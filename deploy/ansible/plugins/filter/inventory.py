@@ -179,8 +179,8 @@ def _problems_of_group(group: str) -> list[str]:
 
 
 def _id_of(host: dict, variable: str) -> str:
-    number = host.get(variable)
-    return "" if number is None else str(number).strip()
+    id_value = host.get(variable)
+    return "" if id_value is None else str(id_value).strip()
 
 
 def _broker_ids(host: dict) -> list[str]:
@@ -195,23 +195,23 @@ def _problems_of_ids(variable: str, ids: list[tuple[str, str]], first: int, last
     """Each of several servers needs an id of its own; the default of a single one is 1."""
     problems = []
     hosts_by_id = {}
-    hosts_without = [host for host, number in ids if not number]
-    for host, number in ids:
-        if number and not (_DIGITS.fullmatch(number) and first <= int(number) <= last):
+    hosts_without = [host for host, server_id in ids if not server_id]
+    for host, server_id in ids:
+        if server_id and not (_DIGITS.fullmatch(server_id) and first <= int(server_id) <= last):
             problems.append(
-                f"{variable} of {host} is {number[:40]!r}, and must be a number from {first} to "
+                f"{variable} of {host} is {server_id[:40]!r}, and must be a number from {first} to "
                 f"{last}"
             )
-        elif number:
-            hosts_by_id.setdefault(int(number), []).append(host)
+        elif server_id:
+            hosts_by_id.setdefault(int(server_id), []).append(host)
     if hosts_without and len(ids) > 1:
         problems.append(
             f"{', '.join(hosts_without)} has no {variable}: set a number from {first} to {last} "
             "that no other host has. It belongs to the data, and must not change"
         )
-    for number, hosts in sorted(hosts_by_id.items()):
+    for server_id, hosts in sorted(hosts_by_id.items()):
         if len(hosts) > 1:
-            problems.append(f"{variable} is {number} more than once: {', '.join(hosts)}")
+            problems.append(f"{variable} is {server_id} more than once: {', '.join(hosts)}")
     return problems
 
 

@@ -73,9 +73,9 @@ def _hint(name: str) -> str:
 def _places(name: str, sources: list[str]) -> str:
     assignment = re.compile(rf"""^(?!\s*[#;]).*(?<!\w){re.escape(name)}["']?\s*[:=]""")
     places = {
-        f"{source_name}:{number}": None
+        f"{source_name}:{line_number}": None
         for source_name, text in _texts(sources)
-        for number, line in enumerate(text.splitlines(), 1)
+        for line_number, line in enumerate(text.splitlines(), 1)
         if assignment.match(line)
     }
     return _few([*places])

@@ -165,8 +165,8 @@ class Placing:
                 os.makedirs(stage + directory["path"], exist_ok=True)
             for file in self.params["files"]:
                 self.write(stage + file["path"], file)
-            for words in self.params["checks"]:
-                self.check([str(word).replace("{stage}", stage) for word in words], stage)
+            for check_command in self.params["checks"]:
+                self.check([str(word).replace("{stage}", stage) for word in check_command], stage)
             for file in changed if not self.dry else ():
                 self.into_place(stage + file["path"], file["path"])
         finally:

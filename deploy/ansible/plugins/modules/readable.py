@@ -97,7 +97,7 @@ def entries(raw, mode):
 
 
 def packed(acl):
-    rows = (_ENTRY.pack(tag, value, number) for (tag, number), value in sorted(acl.items()))
+    rows = (_ENTRY.pack(tag, value, owner_id) for (tag, owner_id), value in sorted(acl.items()))
     return struct.pack("<I", _VERSION) + b"".join(rows)
 
 
@@ -266,8 +266,8 @@ class Readable:
         """The state that could later be confused with the grant, by path."""
         states = {}
         readable_directories = set()  # directories whose new files the user can read already
-        for number, (path, is_directory) in enumerate(self.paths(top)):
-            if number >= _MOST_PATHS:
+        for index, (path, is_directory) in enumerate(self.paths(top)):
+            if index >= _MOST_PATHS:
                 self.module.fail_json(
                     msg=f"{top} contains more than {_MOST_PATHS} files: name directories that "
                     "contain only logs"

@@ -313,8 +313,8 @@ def main():
     os.umask(0o022)
     if not _VERSION.fullmatch(module.params["version"]):
         module.fail_json(msg=f"invalid version {module.params['version']!r}")
-    if names := [extra for extra in module.params["extras"] if not _EXTRA.fullmatch(extra)]:
-        module.fail_json(msg=f"invalid extra {names[0]!r}")
+    if extras := [extra for extra in module.params["extras"] if not _EXTRA.fullmatch(extra)]:
+        module.fail_json(msg=f"invalid extra {extras[0]!r}")
     try:
         module.exit_json(**result_of(module))
     except (OSError, tarfile.TarError, IsBusy, NoRoom) as error:
