@@ -47,10 +47,12 @@ class Target(msgspec.Struct, frozen=True):
         """The ranks of the tags of wheels that fit; 0 is the best."""
         version = tuple(map(int, self.python.split(".")))
         name = "cp" + self.python.replace(".", "")
-        native = cpython_tags(version, [name], self.platforms())
+        own_tags = cpython_tags(version, [name], self.platforms())
         return {
             tag: rank
-            for rank, tag in enumerate((*native, *compatible_tags(version, name, self.platforms())))
+            for rank, tag in enumerate(
+                (*own_tags, *compatible_tags(version, name, self.platforms()))
+            )
         }
 
     def markers(self) -> dict[str, str]:

@@ -144,13 +144,13 @@ class Authority:
         """Signs a certificate again with a new key. The old one remains valid until it expires."""
         check_name(name)
         with self._locked():
-            previous = _latest(self._read().signed).get(name)
-            if previous is None:
+            certificate = _latest(self._read().signed).get(name)
+            if certificate is None:
                 raise Refused(f"{self.directory} has no certificate {name}")
-            if previous.revoked is not None:
+            if certificate.revoked is not None:
                 raise Refused(f"{name} is revoked: sign a new one with --force")
-            days = days or previous.days
-            return self._issue(name, previous.hosts, previous.purpose, days=days, now=now)
+            days = days or certificate.days
+            return self._issue(name, certificate.hosts, certificate.purpose, days=days, now=now)
 
     def revoke(self, name: str, *, now: datetime) -> list[Entry]:
         """Revokes all certificates of this name, also earlier ones that are still valid.

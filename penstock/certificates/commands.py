@@ -322,10 +322,10 @@ def _say_signed(
 
 def _ending(ends: Iterable[tuple[str, int]], warn_days: int | None) -> list[str]:
     """The certificates that expire within `warn_days`, the earliest first."""
-    expiring = sorted(
+    due_names = sorted(
         (days, name) for name, days in ends if warn_days is not None and days < warn_days
     )
-    return [f"{name} {_expiry(days)}" for days, name in expiring]
+    return [f"{name} {_expiry(days)}" for days, name in due_names]
 
 
 def _fail(problems: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ class TimeSpan(NamedTuple):
 
 def span(began: float, ended: float) -> TimeSpan:
     """The windows between two times, which are in seconds since 1970."""
-    begin, end = (int(moment * 1000) // _WINDOW_MILLIS for moment in (began, ended))
+    begin, end = (int(seconds * 1000) // _WINDOW_MILLIS for seconds in (began, ended))
     return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 

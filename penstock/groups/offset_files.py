@@ -69,8 +69,8 @@ def _lines(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
 def _objects(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
     """The entries of `penstock groups export --json`, numbered like lines."""
     try:
-        for index, item in enumerate(json.loads(text), 1):
-            yield index, [item["group"], item["topic"], item["partition"], item["offset"]]
+        for entry_number, item in enumerate(json.loads(text), 1):
+            yield entry_number, [item["group"], item["topic"], item["partition"], item["offset"]]
     except (ValueError, TypeError, KeyError) as error:
         raise Failed(f"{path}: not an output of `groups export --json`: {error}") from None
 

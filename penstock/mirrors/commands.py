@@ -156,8 +156,8 @@ def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: 
     Example:
         penstock mirror pause dc1.page_views --config mirror.yaml
     """
-    with _opened(config, overrides) as opening:
-        opening.pause(topic, paused=True)
+    with _opened(config, overrides) as opener:
+        opener.pause(topic, paused=True)
     _done(topic, "paused", f"{topic} is paused", as_json)
 
 
@@ -172,8 +172,8 @@ def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json:
     Example:
         penstock mirror resume dc1.page_views --config mirror.yaml
     """
-    with _opened(config, overrides) as opening:
-        opening.pause(topic, paused=False)
+    with _opened(config, overrides) as opener:
+        opener.pause(topic, paused=False)
     _done(topic, "resumed", f"{topic} goes on", as_json)
 
 

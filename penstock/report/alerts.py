@@ -236,7 +236,9 @@ def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
         }
     except NotTold as error:
         answer = f": {one_line(error.answer)}" if error.answer else ""
-        raise Failed(f"{name} ({receiver.means}) did not accept it: {error}{answer}") from None
+        raise Failed(
+            f"{name} ({receiver.means}) did not accept the test alert: {error}{answer}"
+        ) from None
     if as_json:
         print_json(answers)
         return

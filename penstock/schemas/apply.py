@@ -168,5 +168,5 @@ def _say(plan: RegistrationPlan, done: RegisteredSchema | None) -> None:
     say_differences(plan.differences, indent="  ")
     for reason in plan.reasons:
         say(f"  {reason}", colour=colour)
-    if (not_event := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
-        say(f"  not an event for Penstock's agent and loader: {not_event}", colour="yellow")
+    if (event_problem := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
+        say(f"  not an event for Penstock's agent and loader: {event_problem}", colour="yellow")

@@ -205,8 +205,8 @@ def _say(plan: RegistrationPlan, level: str) -> None:
         case _:
             say(f"compatible ({level}) with {subject}:")
     say_differences(plan.differences, indent="  ")
-    if not_event := why_no_event(plan):
-        say(f"not an event for Penstock's agent and loader: {not_event}", colour="yellow")
+    if event_problem := why_no_event(plan):
+        say(f"not an event for Penstock's agent and loader: {event_problem}", colour="yellow")
 
 
 @click.command()

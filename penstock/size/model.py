@@ -42,7 +42,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """The needs of each of `count` equal processes. None: not measured."""
+    """The needs of each of `count` equal processes. None stands for a need that was not
+    measured."""
 
     program: str
     count: int
@@ -135,7 +136,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
     )
     brokers = max(replicas, ceil(cores))
     kept_gb = wire_bytes_s / site.headroom * _DAY_SECONDS * site.days * replicas / site.full / _GB
-    partitions_per_broker = site.topics * site.partitions * replicas / brokers
+    broker_partitions = site.topics * site.partitions * replicas / brokers
     loads = lines * unit_costs.LOADER_ROW_SECONDS
     loader_cores = max(1, ceil(loads))
     needs = [
@@ -186,7 +187,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
         batches_a_second=batches,
         wire_mb_s=in_mb_s,
         broker_cores=cores,
-        broker_start_seconds=partitions_per_broker * unit_costs.BROKER_START_PARTITION_SECONDS,
+        broker_start_seconds=broker_partitions * unit_costs.BROKER_START_PARTITION_SECONDS,
         loaded_gb_a_day=_landed_gb(site),
         load_seconds=loads * site.load_seconds / loader_cores,
         needs=tuple(needs),

@@ -297,18 +297,18 @@ def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 
 
 def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.AgentRow]:
-    local = parts.agent
+    local_agent = parts.agent
     clocks = (
         {alert.host for alert in parts.audit.alerts if alert.kind == CLOCK} if parts.audit else ()
     )
-    is_new = local and now - local.started_millis < _JUST_STARTED_MILLIS
+    is_new = local_agent and now - local_agent.started_millis < _JUST_STARTED_MILLIS
     return [
         row
         for row in (parts.audit.agents.items if parts.audit else [])
         if row.state in _NOT_HEARD
         and row.host not in clocks  # heard from, under a wrong time
         and row.cluster in {cluster, ""}  # a host of the inventory belongs to no cluster
-        and not (local and is_new and row.agent == local.agent)
+        and not (local_agent and is_new and row.agent == local_agent.agent)
     ]
 
 

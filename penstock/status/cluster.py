@@ -150,7 +150,8 @@ class BrokerPageQuery:
         first_line, *remarks = body.decode(errors="replace").splitlines() or [""]
         if first_line == _READY_ANONYMOUS:
             raise NoStatus(
-                "it shows details only to authenticated clients: pass --broker-http-security"
+                "the broker shows details only to authenticated clients: "
+                "pass --broker-http-security"
             )
         if first_line != _READY:
             raise NoStatus("the server is not a broker of this release")

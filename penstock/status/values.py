@@ -119,7 +119,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rates:
-    """Messages a second by topic, over the last few seconds."""
+    """The rates of messages per second by topic, over the last few seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()

@@ -47,7 +47,9 @@ def holdings(data_dir: Path) -> Holdings:
     directory = DataDirectory(data_dir)
     try:
         if directory.owner is None:
-            raise ForeignDataDirectory(f"{data_dir} is not a broker's: it has no meta.properties")
+            raise ForeignDataDirectory(
+                f"{data_dir} is not the data directory of a broker: it has no meta.properties"
+            )
         partitions, skipped_reasons = [], []
         known_epochs = _remembered(data_dir)
         for partition_directory in directories.scan(data_dir):
