@@ -17,7 +17,7 @@ demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a m
 	@$(VENV)/bin/penstock demo $(ARGS)
 
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, "--of=MODULE.py" for those of a module, ARGS="--forks=0" in one process, ARGS="--costs=40" what costs most
-	@$(if $(findstring tests/,$(ARGS)),,$(PYTHON) -m tests.runner.foreign_tools)
+	@$(if $(findstring tests/,$(ARGS))$(findstring --of,$(ARGS)),,$(PYTHON) -m tests.runner.foreign_tools)
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest --forks $$(($$(nproc) * 4)) $(ARGS)
 
 foreign: $(VENV)/.installed-development ## download and build the foreign programs that tests put beside Penstock; make test does it, too
@@ -39,6 +39,7 @@ check: $(VENV)/.installed-development ## formatting, lint, types, the direction 
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m docs.reference --check
+	@.ci/cost lines
 	@$(PYTHON) -m docs.pictures --check || true # .ci/run fails: docs/decisions/0153-pictures-carry-what-they-show.md
 	cd deploy/ansible && $(CURDIR)/$(VENV)/bin/yamllint --strict .
 	mkdir -p .cache/ansible/collections/ansible_collections/penstock

@@ -1,6 +1,6 @@
 """The shared map, kept current: an immutable snapshot that watches replace.
 
-One thread reads and folds nodes (following.py). Many nodes are requested at once and their answers
+One thread reads and folds nodes (session/node_follower.py). Many nodes are requested at once and their answers
 awaited together, so loading does not cost a round trip per node, and a change re-reads only the
 nodes it names.
 

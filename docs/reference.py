@@ -25,7 +25,7 @@ from ground.tls.server import ListenerTls
 from penstock import command_outlines
 from penstock.cli import outlines
 from penstock.config.pages import links, with_tables
-from penstock.config.reference import KINDS, sections
+from penstock.config.reference import KINDS, Unexplained, sections
 
 DOCS: Final = Path(__file__).resolve().parent
 CONNECTIONS: Final = DOCS / "secure-connections.md"
@@ -70,7 +70,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m docs.reference", allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if out of date")
     checks = parser.parse_args().check
-    stale = {path: text for path, text in committed() if _text(path) != text}
+    try:
+        stale = {path: text for path, text in committed() if _text(path) != text}
+    except Unexplained as error:
+        print(error, file=sys.stderr)
+        return 1
     for path, text in stale.items():
         print(f"{path.relative_to(DOCS.parent)}: {'out of date' if checks else 'written'}")
         if not checks:

@@ -1,6 +1,6 @@
 """The configuration of an agent, validated when it is loaded.
 
-The inputs are in config_inputs.py. The text below each field documents its key: `penstock keys` and
+The inputs are in inputs.py. The text below each field documents its key: `penstock keys` and
 docs/agent-configuration.md are generated from it.
 """
 

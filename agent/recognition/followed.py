@@ -4,8 +4,8 @@ Every read is checked against rules 4 and 5 of `identity`, after the data was re
 a file that was truncated and rewritten meanwhile is never taken for the old file's. A file that
 fails is `suspect`: the read returns nothing, and the next look identifies the file.
 
-Parts of the state are values that other modules own and change: `attention` owns `Look`, `handles`
-owns `Handle` (and `trouble`), `source_starts` owns `Likeness`, `source_ends` owns `SourceEnd`,
+Parts of the state are values that other modules own and change: `attention` owns `Look`,
+`open_file_limit` owns `Handle` (and `trouble`), `source_starts` owns `Likeness`, `source_ends` owns `SourceEnd`,
 except for what comes from a journal. Everything else is changed here.
 """
 

@@ -232,7 +232,10 @@ def _sections(struct: inspect.StructType, name: str, text: str) -> Iterator[Sect
             inner_sections += _sections(inner_struct, place, about(inner_struct.cls))
             meaning = meaning or about(inner_struct.cls)
         if not meaning:
-            raise Unexplained(f"{struct.cls.__module__}: {struct.cls.__name__}.{field.name}")
+            raise Unexplained(
+                f"{struct.cls.__module__}: `{struct.cls.__name__}.{field.name}` has no text below"
+                " it: write what the key means"
+            )
         keys.append(_key(full_name, field, meaning))
     yield Section(name, text, tuple(keys), struct.cls)
     yield from inner_sections

@@ -212,3 +212,15 @@ def test_packages_come_from_wherever_pip_says() -> None:
     for path in ("pyproject.toml", "constraints.txt", "Makefile", ".ci/run"):
         text = (ROOT / path).read_text()
         assert not re.search(r"https?://|index-url|find-links|pypi\.", text), path
+
+
+def test_docstrings_name_modules_that_exist() -> None:
+    modules = {path.name for path in ALL_CODE}
+    named = re.compile(r"(?<![/\w.-])([a-z_]+\.py)\b")
+    missing = {
+        f"{name(path)}: {module}"
+        for path in ALL_CODE
+        for module in named.findall(ast.get_docstring(parsed(path)) or "")
+        if module not in modules
+    }
+    assert missing == set()
