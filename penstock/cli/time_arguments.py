@@ -78,7 +78,7 @@ class DurationType(click.ParamType[int]):
 
 
 class EveryType(click.ParamType[int]):
-    """An interval in seconds, which divides a day or is whole days."""
+    """An interval in seconds, which divides a day or is a whole number of days."""
 
     name = "time"
 

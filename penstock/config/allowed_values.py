@@ -98,7 +98,7 @@ def _is_text(kind: inspect.Type) -> bool:
 
 
 def fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
-    """Whether the scalar is one that the type allows."""
+    """Whether the type allows the scalar."""
     return any(_fits(value, alternative) for alternative in alternatives(kind))
 
 

@@ -37,7 +37,7 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 def landed_files(table: Path) -> list[Path]:
-    """The table's data files, in the order of their names."""
+    """A table's data files, in the order of their names."""
     return sorted(path for path in table.glob("dt=*/hour=*/*.parquet") if path.name[0] not in "_.")
 
 

@@ -25,7 +25,7 @@ _LONGEST: Final = 64 * 1024
 
 
 class SavedStart(NamedTuple):
-    """The last start; the defaults if there was none."""
+    """The options of the last start; the defaults if there was none."""
 
     ports: Ports = Ports()
     secure: bool = False

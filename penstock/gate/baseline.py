@@ -69,7 +69,7 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def covers(self, other: "KnownFinding") -> bool:
-        """Whether the other is this fault or a part of it; a fault that grew is a new one."""
+        """Whether `other` is this fault or a part of it; a fault that grew is a new one."""
         if self.subject != other.subject:
             return False
         places = list(zip(self._places(), other._places(), strict=True))

@@ -11,7 +11,8 @@ _NAMED: Final = 5  # names listed of one kind
 
 
 class Trouble(IntEnum):
-    """A kind of reason; its value is the exit code. Of several, the first in this order counts."""
+    """A kind of reason; its value is the exit code. If there are several, the first in this order
+    counts."""
 
     NEW = 3  # a fault that the audit or a broker did not report before
     SILENCE = 4  # a server gives no answer, or none that can be understood

@@ -184,8 +184,8 @@ def subject(report: ReportAnswer) -> str:
 
 
 def topic_name(topic: TopicReport) -> str:
-    """The name, with the id if it was deleted or retired, as another topic may have that name
-    now."""
+    """The topic's name, with its id if it was deleted or retired, as another topic may have that
+    name now."""
     suffix = f" (deleted or retired, id {topic.topic_id})"
     return topic.topic + suffix if topic.deleted else topic.topic
 

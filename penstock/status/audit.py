@@ -150,7 +150,7 @@ def waits_of(waits: Sequence[Wait]) -> str:
 
 
 def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
-    """The audit's name for the cluster of these brokers, or of its only cluster; else empty."""
+    """The audit's name for the cluster of these brokers, or for its only cluster; else empty."""
     for broker in audit.brokers.brokers:
         if (broker.id, broker.address) in brokers:
             return broker.cluster

@@ -136,7 +136,8 @@ class Rates:
             self._seen.popleft()
 
     def of(self, topic: str) -> float:
-        """The rate of a topic; -1 while unknown, as it was seen only once, or was recreated."""
+        """The rate of a topic; -1 while unknown, because the topic was seen only once or was
+        recreated."""
         history = [(now, ends[topic]) for now, ends in self._seen if topic in ends]
         if len(history) < 2 or history[-1][0] != self._seen[-1][0]:
             return -1.0

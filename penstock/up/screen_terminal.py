@@ -42,7 +42,8 @@ _END_OF_SCREEN: Final = "\x1b[J"
 
 
 class _Note(msgspec.Struct):
-    """A note. New lines of the topic `until` end it; empty: it stays."""
+    """A note. It stays until new lines of the topic `until` arrive, or for good if that is
+    empty."""
 
     text: str
     until: str

@@ -164,7 +164,7 @@ class SparkJvm:
 
     @property
     def makes_classes(self) -> bool:
-        """Whether the JVM writes its classes to a file when it ends."""
+        """Whether the JVM writes a file with its classes when it ends."""
         return self._may_run and self._classes.patience > 0
 
     def end(self) -> None:

@@ -263,7 +263,7 @@ class Readable:
                     pass  # rotated away in the meantime
 
     def state(self, top, uid, known):
-        """The state that could later be confused with the grant, by path."""
+        """The access before the grant, by path, where it could later be confused with the grant."""
         states = {}
         readable_directories = set()  # directories whose new files the user can read already
         for index, (path, is_directory) in enumerate(self.paths(top)):
