@@ -5,8 +5,8 @@ a file that was truncated and rewritten meanwhile is never taken for the old fil
 fails is `suspect`: the read returns nothing, and the next look identifies the file.
 
 Parts of the state are values that other modules own and change: `attention` owns `Look`,
-`open_file_limit` owns `Handle` (and `trouble`), `source_starts` owns `Likeness`, `source_ends` owns `SourceEnd`,
-except for what comes from a journal. Everything else is changed here.
+`open_file_limit` owns `Handle` (and `trouble`), `source_starts` owns `Likeness`, `source_ends` owns
+`SourceEnd`, except for what comes from a journal. Everything else is changed here.
 """
 
 import contextlib

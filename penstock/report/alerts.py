@@ -10,6 +10,7 @@ import click
 from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
 from audit.alerting.conditions import KINDS, UNLOADED
 from audit.configuration.config import AuditConfig
+from audit.programs import INPUTS
 from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed
@@ -31,7 +32,7 @@ def raised_alerts(audit: HttpUrl, topics: Sequence[str], cluster: str) -> Sequen
         alert
         for alert in answer.items
         if alert.hour < 0
-        and alert.kind != UNLOADED  # which is beside its topic
+        and alert.kind not in {UNLOADED, INPUTS}  # the report has them
         and (not cluster or alert.cluster in {cluster, ""})
         and (not topics or alert.topic in {*topics, ""})
     ]

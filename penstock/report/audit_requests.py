@@ -142,6 +142,7 @@ def asked_report(
         now=max(report.now for report in reports),
         as_of=min(report.as_of for report in reports),
         topics=[topic for report in reports for topic in report.topics],
+        unread=list(dict.fromkeys(item for report in reports for item in report.unread)),
     )
 
 

@@ -140,9 +140,10 @@ def command(
     offset.
 
     Exit code 0: every line is accounted for; 1: events are missing, duplicated or changed; 2: no
-    fault is known, but some lines are still on their way; 3: no agent was watching for a while, so
-    lines may be lost; 4: no verdict, stderr says why; 5: a table cannot be loaded, and there is no
-    other fault; 6: no fault, but no events, or fewer than --at-least.
+    fault is known, but some lines are still on their way, or an agent does not read all of its
+    inputs; 3: no agent was watching for a while, so lines may be lost; 4: no verdict, stderr says
+    why; 5: a table cannot be loaded, and there is no other fault; 6: no fault, but no events, or
+    fewer than --at-least.
 
     \b
     Example:

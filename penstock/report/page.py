@@ -35,6 +35,7 @@ from penstock.report.words import (
     topic_name,
     topic_shown,
     unclaimed_words,
+    unread_words,
     wait_words,
 )
 
@@ -43,7 +44,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 def report_page(report: ReportAnswer) -> str:
     """The report as an HTML document."""
-    headline = headline_on(verdict(report), report.topics)
+    headline = headline_on(verdict(report), report.topics, are_unread=bool(report.unread))
     words = remarked(headline, report.topics)
     title = f"{headline.badge} {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
     shown_verdict = ShownVerdict(headline.state, headline.mark, "")
@@ -76,6 +77,11 @@ def report_page(report: ReportAnswer) -> str:
 
 
 def _body(report: ReportAnswer) -> Iterator[str]:
+    if report.unread:
+        yield "<section><h2>What is not read</h2><ul>"
+        for unread in report.unread:
+            yield _marked("missing", NOT_LOADED, f"<span>{_text(unread_words(unread))}</span>")
+        yield "</ul></section>"
     if not report.topics:
         yield "<section><p>The audit knows of no topic.</p></section>"
         return

@@ -37,6 +37,7 @@ from penstock.report.words import (
     topic_name,
     topic_shown,
     unclaimed_words,
+    unread_words,
     wait_words,
 )
 
@@ -73,10 +74,13 @@ def show_report(
 ) -> None:
     """Prints the report. `everything`: also details of topics without faults. Only faults are shown
     of anything `newer` than the report."""
-    headline = headline_on(verdict(report), report.topics)
+    headline = headline_on(verdict(report), report.topics, are_unread=bool(report.unread))
     words = remarked(headline, report.topics)
     _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" {words}")
     print(subject(report))
+    for unread in report.unread:
+        _print(NOT_LOADED, "yellow", f" {unread_words(unread)}")
+        _print_cure(Cure.of(unread))
     if newer is not None:
         _show_newer(newer)
     for alert in alerts:

@@ -13,8 +13,9 @@ from audit.api.answers import (
     TierTotals,
     TopicFinding,
     TopicReport,
+    UnreadInput,
 )
-from audit.headline import MARKS, NOT_LOADED, JudgedTopics, headline
+from audit.headline import MARKS, NOT_LOADED, JudgedTopics, Unreported, headline
 from audit.reconciling.findings import FaultKind, Finding, Kinds, State, summed
 from audit.reconciling.picture import TierKind, TopicKey
 from audit.reconciling.topic_verdict import Wait
@@ -122,8 +123,11 @@ def marked(states: Sequence[State]) -> str:
     return ", ".join((worst_state.value, *(f"{MARKS[state]} {state.value}" for state in rest)))
 
 
-def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
-    """The verdict on these topics in one sentence."""
+def headline_on(
+    state: State, topics: Sequence[TopicReport], *, are_unread: bool = False
+) -> Headline:
+    """The verdict on these topics in one sentence. `are_unread`: an agent does not read all of its
+    inputs."""
     return headline(
         JudgedTopics(
             state=state,
@@ -151,7 +155,9 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
                 (topic.complete_until for topic in topics if topic.complete_until >= 0), default=-1
             ),
             settled=state is State.COMPLETE,
-            held_up=any(wait.on == TierKind.AGENT for topic in topics for wait in topic.waits),
+            held_up=are_unread
+            or any(wait.on == TierKind.AGENT for topic in topics for wait in topic.waits),
+            unreported=Unreported.UNREAD if are_unread else None,
             accepted=summed(count for topic in topics for count in topic.accepted),
         )
     )
@@ -160,6 +166,12 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
 def headline_words(headline: Headline) -> str:
     """The headline without its mark."""
     return one_line(f"{headline.title}; {headline.more}" if headline.more else headline.title)
+
+
+def unread_words(unread: UnreadInput) -> str:
+    """What an agent does not read, and since when."""
+    since = f" since {time_text(unread.since // 1000 * 1000)}" if unread.since >= 0 else ""
+    return one_line(f"not read{since}: {unread.words}")
 
 
 def failing_words(load: FailingLoad) -> str:
