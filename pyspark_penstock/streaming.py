@@ -22,7 +22,7 @@ from pyspark_penstock.partitions import partitions_of, rows_of
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark's interface of a stream."""
+    """Implements Spark's interface for reading a stream."""
 
     def __init__(self, options: dict[str, str], description: str) -> None:
         self._options = options

@@ -41,8 +41,8 @@ def span(began: float, ended: float) -> TimeSpan:
 
 
 def asked(pipeline_access: PipelineAccess, time_span: TimeSpan) -> ReportAnswer:
-    """The report on the copies, whose verdicts include their origins. Raises Failed without an
-    answer."""
+    """Requests the report on the copies, whose verdicts include their origins. Raises Failed
+    without an answer."""
     parameters: Parameters = {"cluster": OFFLINE, "from": time_span.begin, "to": time_span.end}
     audit = parse_program_url(pipeline_access.addresses.audit)
     access = access_to(pipeline_access.audit_security)

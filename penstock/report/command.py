@@ -68,8 +68,8 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
 
 
 def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
-    """The most important of: faults, unknown, not loaded, pending, too few events, in this order.
-    Not loaded outranks pending, as waiting does not repair it."""
+    """The exit code of the first that applies of: faults, unknown, not loaded, pending, too few
+    events. Not loaded outranks pending, as waiting does not repair it."""
     state = verdict(report)
     if state is State.PENDING and any(topic.failing_loads for topic in report.topics):
         return NOT_LOADED

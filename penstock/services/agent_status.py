@@ -51,7 +51,7 @@ def agent_option(command: F) -> F:
 
 
 def own_agent_option(command: F) -> F:
-    """Adds the same options to `penstock agent`, where `agent` may be None."""
+    """Adds the options of `agent_option` to `penstock agent`, where `agent` may be None."""
     return _agent_option(is_needed=False)(command)
 
 

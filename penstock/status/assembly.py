@@ -34,7 +34,7 @@ _OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certi
 
 
 class StatusParts(msgspec.Struct, frozen=True):
-    """The answers of the parts; for each None, `silent` has the reason."""
+    """The answers of the parts; for each that is None, `silent` has the reason."""
 
     cluster: ClusterPart | None = None
     subjects: int | None = None

@@ -70,8 +70,8 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
-    """Checks the disk and, unless `offline`, the registry and brokers. Schemas that the agent would
-    register are registered."""
+    """Checks the disk and, unless `offline`, the registry and brokers. Registers the schemas that
+    the agent would register."""
     path = Path(config.inputs_dir) if config.inputs_dir else None
     directory = InputsDirectory(path, config.inputs, _read_file)
     directory.look()

@@ -77,7 +77,7 @@ class StandardOutput:
 
 
 class NewFile:
-    """A new file, or a replaced one. All errors are Failed."""
+    """A new file, or one that replaces another. All errors are raised as Failed."""
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = Path(os.path.realpath(path)) if overwrite else path
