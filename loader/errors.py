@@ -217,21 +217,20 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
-def cure_of(error: Exception, table: str, config: str = "") -> str:
+def cure_of(error: Exception, table: str, config_options: Sequence[str] = ()) -> str:
     """Advice for this error and table, with commands that name the loader's configuration file."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
     version_match = _VERSION.search(str(error))
     schema = f" {version_match[1]} --version {version_match[2]}" if version_match else ""
-    load = load_command(table, config)
+    load = load_command(table, config_options)
     if isinstance(error, FilesDiffer):
         return "; ".join(_repairs(error, load))
     return advice.format(load=load, penstock=_penstock(), schema=schema)
 
 
-def load_command(table: str, config: str = "") -> str:
-    """The command that loads one table with this configuration file."""
-    file = f" --config {shlex.quote(config)}" if config else ""
-    return f"{_penstock()} load{file} --topics {table}"
+def load_command(table: str, config_options: Sequence[str] = ()) -> str:
+    """The command that loads one table with this configuration."""
+    return f"{_penstock()} {shlex.join(['load', *config_options, '--topics', table])}"
 
 
 @functools.cache

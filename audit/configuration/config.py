@@ -223,7 +223,8 @@ class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Files named in the commands that the audit shows beside faults."""
 
     loader: FilePath = "/etc/penstock/loader.yaml"
-    """`--config` of `penstock load`, on the loader's host."""
+    """`--config` of `penstock load`, on the loader's host, for loaders that do not report their
+    own, as those of earlier releases."""
     audit: FilePath = ""
     """`--config` of `penstock audit`, on this host. Default: none if this host has the profile
     /etc/penstock/client.yaml, otherwise the file that this audit was started with."""

@@ -8,8 +8,9 @@ The runbook (`audit/cures/runbook.py`) has what to check first.
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from audit.configuration.config import CommandsConfig
@@ -31,9 +32,11 @@ _LANDED: Final = re.compile(
 )
 # A loader's words come from the ledger: only this form and these characters make a command. The
 # program's path, which the words may have, is left out.
+_WORD: Final = r"(?:[\w./=:@%+\-]|'[ -&(-_a-~]*')+"
 _OF_LOADER: Final = re.compile(
-    r"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
+    rf"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas delete)(?: {_WORD})+)`", re.ASCII
 )
+_UNKNOWN_FILE: Final = "FILE"
 
 
 class HasCommand(Protocol):
@@ -75,8 +78,14 @@ def advice(cure: Cure) -> str:
     return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
 
 
-def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
-    """Returns the cure of a finding; empty if the finding is not open, or has none."""
+def cure_for(
+    finding: Finding,
+    key: TopicKey,
+    commands: CommandsConfig,
+    load_advice: Mapping[str, str] = MappingProxyType({}),
+) -> Cure:
+    """Returns the cure of a finding; empty if the finding is not open, or has none. `load_advice`:
+    the latest advice of the topic's loaders, by root."""
     if not finding.is_open:
         return Cure()
     kind = CommandKind.MENDS
@@ -84,8 +93,7 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
         # A rebuild leaves it where it is, and the next check finds the hour whole once it is gone.
         command = move_command(finding.destination.rstrip("/"), finding.path)
     else:
-        words = _rebuilding(finding, key, commands)
-        command = in_shell(words, commands) if words else ""
+        command = _rebuilding(finding, key, commands, load_advice)
     if not command and (words := _accepting(finding, key, commands)):
         kind, command = CommandKind.ACCEPTS, in_shell(words, commands)
     is_shown = command and len(command) <= _LONGEST and command.isprintable()
@@ -97,7 +105,7 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
     match = _OF_LOADER.search(words)
     if match is None:
         return Cure()
-    command = ["penstock", *match[1].split()]
+    command = ["penstock", *shlex.split(match[1])]
     kind = CommandKind.ACCEPTS if "--accept-gap" in command else CommandKind.MENDS
     return Cure(in_shell(command, commands), kind)
 
@@ -107,7 +115,7 @@ def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> 
     abbreviates the command, because it is shown beside the advice."""
 
     def command(match: re.Match[str]) -> str:
-        words = ["penstock", *match[1].split()]
+        words = ["penstock", *shlex.split(match[1])]
         return f"`{' '.join(words[:2])} …`" if short else f"`{in_shell(words, commands)}`"
 
     return _OF_LOADER.sub(command, words)
@@ -121,23 +129,41 @@ def in_shell(words: list[str], commands: CommandsConfig) -> str:
     return f". {shlex.quote(commands.environment)} && {command}"
 
 
-def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
-    """The command that rewrites faulty hours from the brokers; none if their log has lost the
+def _rebuilding(
+    finding: Finding, key: TopicKey, commands: CommandsConfig, load_advice: Mapping[str, str]
+) -> str:
+    """The command that rewrites faulty hours from the brokers; empty if their log has lost the
     events, or for a file that no load has written."""
     if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
-        return []
+        return ""
     if finding.reason.startswith(LOG_LOST):
-        return []
+        return ""
     table, hours = key.topic, list(_hours(finding))
     if finding.is_landed_file:
         match = _LANDED.fullmatch(finding.path)
         if match is None:
-            return []
+            return ""
         table, hours = match[1], [match[2]]
     if not hours:
-        return []
+        return ""
     rebuild = [word for hour in hours for word in ("--rebuild", hour)]
-    return ["penstock", "load", "--config", commands.loader, "--topics", table, *rebuild]
+    config_options = _config_options(finding.destination, commands, load_advice)
+    load = in_shell(["penstock", "load", *config_options, "--topics", table, *rebuild], commands)
+    if _UNKNOWN_FILE in config_options:
+        return f"{load}  # FILE: the configuration of the loader of {finding.destination}"
+    return load
+
+
+def _config_options(
+    root: str, commands: CommandsConfig, load_advice: Mapping[str, str]
+) -> Sequence[str]:
+    """The options of this root's loader, as it reports them. Without a report, the configured file
+    is used only if no other root is known, because the load might change a table there."""
+    load = _OF_LOADER.search(load_advice.get(root, ""))
+    typed = shlex.split(load[1]) if load else []
+    if "--config" in typed and "--topics" in typed:
+        return typed[typed.index("load") + 1 : typed.index("--topics")]
+    return ["--config", _UNKNOWN_FILE if load_advice.keys() - {root} else commands.loader]
 
 
 def _hours(finding: Finding) -> Iterator[str]:

@@ -223,7 +223,8 @@ class Judge:
     def _judged(
         self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]
     ) -> list[HourVerdict]:
-        verdicts = by_hour(self._verdict(key, hours, as_of), hours, self._config.commands)
+        verdict, load_advice = self._verdict(key, hours, as_of), self._reading.load_advice(key)
+        verdicts = by_hour(verdict, hours, self._config.commands, load_advice)
         verdicts = [self._with_wait(verdict) for verdict in verdicts]
         for hour, verdict in zip(hours, verdicts, strict=True):
             if verdict.is_open:

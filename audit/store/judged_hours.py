@@ -3,6 +3,7 @@ Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -73,9 +74,16 @@ def hour_of(time: int) -> int:
 
 
 def by_hour(
-    verdict: TopicVerdict, hours: Iterable[int], commands: CommandsConfig = _COMMANDS
+    verdict: TopicVerdict,
+    hours: Iterable[int],
+    commands: CommandsConfig = _COMMANDS,
+    load_advice: Mapping[str, str] = MappingProxyType({}),
 ) -> list[HourVerdict]:
     """Splits a verdict into these hours, which the verdict covers."""
+
+    def cured(finding: Finding) -> Finding:
+        return replace(finding, **cure_for(finding, verdict.key, commands, load_advice).fields)
+
     windows: dict[int, list[WindowVerdict]] = defaultdict(list)
     for window in verdict.windows:
         windows[hour_of(window.start)].append(window)
@@ -92,7 +100,7 @@ def by_hour(
         _hour(
             *(verdict, hour, windows[hour], findings[hour]),
             begun=first_findings[hour],
-            commands=commands,
+            cured=cured,
         )
         for hour in hours
     ]
@@ -133,7 +141,7 @@ def _hour(
     all_findings: Sequence[Finding],
     *,
     begun: Sequence[Finding],
-    commands: CommandsConfig,
+    cured: Callable[[Finding], Finding],
 ) -> HourVerdict:
     findings = [finding for finding in all_findings if finding.is_open]
     sums = totals(begun)
@@ -170,12 +178,7 @@ def _hour(
     by_state: dict[State, list[Finding]] = defaultdict(list)
     for finding in shown_findings:
         by_state[finding.kind.state].append(finding)
-    worst_by_state = {
-        state: replace(
-            state_findings[0], **cure_for(state_findings[0], verdict.key, commands).fields
-        )
-        for state, state_findings in by_state.items()
-    }
+    worst_by_state = {state: cured(state_findings[0]) for state, state_findings in by_state.items()}
     hosts = {
         state: tuple(sorted({finding.host for finding in state_findings if finding.host}))
         for state, state_findings in by_state.items()

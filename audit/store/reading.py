@@ -213,6 +213,11 @@ class StoreReading:
         with self._moment() as connection:
             return loads.ends(connection)
 
+    def load_advice(self, key: TopicKey) -> dict[str, str]:
+        """Returns, by destination, what a topic's last load said about how to load it."""
+        with self._moment() as connection:
+            return loads.advice(connection, key.cluster, key.topic)
+
     def failing_loads(self) -> list[FailingLoad]:
         """Returns tables whose last load failed, the longest failing first."""
         with self._moment() as connection:

@@ -114,7 +114,7 @@ def _report_no_start(
     except (LoaderError, ClientError) as other:
         log.warning("cannot report in the ledger that the load failed: %s", other)
         return
-    report_no_start(config, tables, error, began, config_file=request.config_file)
+    report_no_start(config, tables, error, began, config_options=request.config_options)
 
 
 def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
@@ -176,7 +176,7 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
         )
         outcome.error = Interrupted(f"table {table.name}: stopped {progress} committed")
     if outcome.error is not None:
-        outcome.cure = cure_of(outcome.error, table.name, context.request.config_file)
+        outcome.cure = cure_of(outcome.error, table.name, context.request.config_options)
     report_failure(context, table, outcome, began_millis)
     context.watcher.ended(outcome)
     return outcome

@@ -43,7 +43,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     rebuild: tuple[Hour, ...] = ()
     check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
-    config_file: str = ""  # of this loader, for commands that mend a load; empty: unknown
+    config_options: tuple[str, ...] = ()  # `--config FILE`, for commands that mend a load
     every: float = 0.0  # seconds from one load to the next; 0: the configuration says it
 
     @property

@@ -35,7 +35,15 @@ from client.errors import ClientError
 from ground.known_types import known_type
 from ledger.health import MOST_PATTERNS, Health, HealthProbe
 from loader.config import LoaderConfig
-from loader.errors import Interrupted, LoaderError, RunTaken, StoreError, cure_of, reason_of
+from loader.errors import (
+    Interrupted,
+    LoaderError,
+    RunTaken,
+    StoreError,
+    cure_of,
+    load_command,
+    reason_of,
+)
 from loader.ledger.observations import Observations, divided
 from loader.run.load_context import LoadContext, LoadRequest
 from loader.run.outcomes import TableOutcome, has_failed
@@ -100,9 +108,12 @@ def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
     ]
 
 
-def recovered(topics: Iterable[str], began: int) -> list[Json]:
-    """The statements that a load has succeeded, one for each topic of the table."""
-    return [{"topic": topic, "failed": False, "since": began} for topic in topics]
+def recovered(commands: Mapping[str, str], began: int) -> list[Json]:
+    """The statements that a load has succeeded, with the command that loads each topic."""
+    return [
+        {"topic": topic, "failed": False, "since": began, "cure": command[:LONGEST]}
+        for topic, command in sorted(commands.items())
+    ]
 
 
 def weight(statement: Mapping[str, Any]) -> int:
@@ -133,23 +144,25 @@ def report_successes(
     began: int,
 ) -> None:
     """Reports the tables that were loaded, even if no failure was reported before: a load that
-    could not reach the root left no trace there."""
+    could not reach the root left no trace there. Readers learn how to load a topic again."""
     if not _reports(context):
         return
-    loaded_topics: dict[str, set[str]] = defaultdict(set)  # topics, by destination
+    commands: dict[str, dict[str, str]] = defaultdict(dict)  # by destination and topic
+    config_options = context.request.config_options
     try:
         for table, outcome in zip(tables, outcomes, strict=True):
             if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END):
                 # Before the report: if that fails, the next load repeats it.
                 context.store.delete(state_path(table.name))
-                topics = {source.topic for source in table.topics}
+                command = load_command(table.name, config_options) if config_options else ""
+                by_topic = {source.topic: command and f"`{command}`" for source in table.topics}
                 # The ledger has a renamed root's first name; but a load that could not start knew
                 # only the current one.
                 root = context.store.root
                 for destination in {outcome.destination or root, root}:
-                    loaded_topics[destination] |= topics
-        for destination, names in sorted(loaded_topics.items()):
-            _report(context, recovered(sorted(names), began), destination)
+                    commands[destination] |= by_topic
+        for destination, by_topic in sorted(commands.items()):
+            _report(context, recovered(by_topic, began), destination)
     except (ClientError, SchemaError, LoaderError) as error:
         log.warning("cannot report in the ledger which tables were loaded: %s", error)
 
@@ -160,7 +173,7 @@ def report_no_start(
     error: Exception,
     began: int,
     *,
-    config_file: str = "",
+    config_options: Sequence[str] = (),
 ) -> None:
     """Reports an error that kept a load from starting any table."""
     if not config.ledger:
@@ -169,7 +182,7 @@ def report_no_start(
     for table in tables:
         state, _ = failing(None, reason_of(error), began, began)
         topics = [source.topic for source in table.topics]
-        failures += statements(topics, state, cure_of(error, table.name, config_file))
+        failures += statements(topics, state, cure_of(error, table.name, config_options))
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry_address)

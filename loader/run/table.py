@@ -185,7 +185,8 @@ class TableRun:
 
     def _note_rebuilt(self, latest: Manifest) -> None:
         outcome, now = self.outcome, self._load.context.now()
-        outcome.next_load = load_command(self._load.name, self._load.context.request.config_file)
+        config_options = self._load.context.request.config_options
+        outcome.next_load = load_command(self._load.name, config_options)
         for hour in latest.rebuilt:
             state = latest.hours.get(hour, NO_HOUR)
             outcome.rebuilt[hour] = state.rows

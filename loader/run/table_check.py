@@ -35,7 +35,7 @@ Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], Non
 def markers_of(load: TableLoad) -> DamageMarkers:
     def cure(hour: Hour, faults: Sequence[FaultyFile]) -> str:
         error = files_differ("", load.context.store.root, load.name, [(hour, faults)])
-        return cure_of(error, load.name, load.context.request.config_file)
+        return cure_of(error, load.name, load.context.request.config_options)
 
     return DamageMarkers(load.commit_log, cure, load.warn)
 
@@ -122,8 +122,8 @@ class TableCheck:
         if other_hours:
             error = self._differ(other_hours)
             outcome.other_damage = str(error)
-            config_file = self._load.context.request.config_file
-            outcome.other_cure = cure_of(error, self._load.name, config_file)
+            config_options = self._load.context.request.config_options
+            outcome.other_cure = cure_of(error, self._load.name, config_options)
         if wrong := [hour for hour in wrong if not requested_hours or hour.hour in requested_hours]:
             raise self._differ(wrong, self._load.outcome.rows if not requested_hours else 0)
 

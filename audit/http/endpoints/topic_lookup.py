@@ -91,9 +91,10 @@ def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int)
     MB."""
     is_deleted = service.standing.is_absent(key)
     verdict = reconcile(picture(service, key, from_time, to_time, is_deleted=is_deleted))
-    commands = service.config.commands
+    commands, load_advice = service.config.commands, service.reading.load_advice(key)
     findings = [
-        replace(finding, **cure_for(finding, key, commands).fields) for finding in verdict.findings
+        replace(finding, **cure_for(finding, key, commands, load_advice).fields)
+        for finding in verdict.findings
     ]
     verdict = replace(verdict, findings=findings)
     return settled(verdict) if service.standing.is_deleted(key) else verdict

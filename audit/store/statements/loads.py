@@ -181,6 +181,15 @@ def ends(connection: sqlite3.Connection) -> list[LoadEnd]:
     return [LoadEnd(*row) for row in rows]
 
 
+def advice(connection: sqlite3.Connection, cluster: str, topic: str) -> dict[str, str]:
+    """Returns, by destination, what a topic's last load said about how to load it."""
+    rows = connection.execute(
+        f"SELECT destination, cure {_ENDS} WHERE cluster = ? AND topic = ?",
+        (cluster, topic),
+    )
+    return dict(rows.fetchall())
+
+
 def unloaded(connection: sqlite3.Connection) -> set[tuple[str, str]]:
     """Returns clusters and topics with failing loads."""
     return {(load.cluster, load.topic) for load in failing(connection)}

@@ -1,6 +1,7 @@
 """`penstock load` and its options."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -180,7 +181,7 @@ def command(
         rebuild=sorted_once(rebuild),
         check_files=_hours_to_check(check_files),
         dry_run=dry_run,
-        config_file="" if config is None else str(config.absolute()),
+        config_options=() if config is None else _config_options(config, overrides),
         every=every or 0,
     )
     tell = partial(_tell, as_json=as_json, dry_run=dry_run)
@@ -201,6 +202,13 @@ def command(
     if ended_load.error is not None:
         return _failed(ended_load.error, ended_load.exit_code)
     return ended_load.exit_code
+
+
+def _config_options(config: Path, overrides: Sequence[str]) -> tuple[str, ...]:
+    """The options that name the configuration and, as it decides what is repaired, the root. Other
+    overrides may be secrets."""
+    roots = [override for override in overrides if override.startswith("root=")]
+    return ("--config", str(config.absolute()), *chain(*(("--set", root) for root in roots[-1:])))
 
 
 def _hours_to_check(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | None:

@@ -32,6 +32,7 @@ OPEN = {"source": "a1-7", "position": 8_192}
 LANDED = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
 _IN, _OUT = "views/dt=2026-11-20/copy.parquet", "_extra-views.dt=2026-11-20.copy.parquet"
 W = "file:///w w"
+ROOT = "hdfs://n:8020/nightly"
 OFFSETS = {"partition": 2, "offset": 4_711, "offsets": 12}
 HOST = "--host 'web-3; reboot' --from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"
 
@@ -95,12 +96,32 @@ def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: s
         assert "/etc/audit.yaml" in ended.output
 
 
+@pytest.mark.parametrize(
+    ("load_advice", "config"),
+    [
+        ({ROOT: "`penstock load --config '/a b.yaml' --topics clicks`"}, "'/a b.yaml'"),
+        (
+            {ROOT: f"`penstock load --config /c --set root={ROOT} --topics t`"},
+            f"/c --set root={ROOT}",
+        ),
+        ({ROOT: "restore the brokers"}, "/etc/loader.yaml"),  # no other root is known
+        ({ROOT: "restore the brokers", "file:///other": "`penstock load --config /o`"}, "FILE"),
+        ({"file:///other": "`penstock load --config /o --topics clicks`"}, "FILE"),
+    ],
+)
+def test_a_rebuild_has_the_configuration_of_the_loader_of_its_root(
+    load_advice: dict[str, str], config: str
+) -> None:
+    fault = Finding(kind=FaultKind.MISSING, words="", **{**LANDED, "destination": ROOT})
+    command = f"penstock load --config {config} --topics views {HOUR_7}"
+    note = f"  # FILE: the configuration of the loader of {ROOT}" if config == "FILE" else ""
+    assert cure_for(fault, KEY, COMMANDS, load_advice) == (command + note, "mends")
+
+
 def test_a_shell_reads_the_variables_first() -> None:
     under_up = CommandsConfig(loader="/a b/l.yaml", environment="/a b/environment")
-    cure = cure_of(GapError("gone"), "clicks", "/a b/l.yaml")
-    assert cure_in(cure, under_up).command == ""  # it is in the words, but is not taken from them
-    cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
-    load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
+    cure = cure_of(GapError("gone"), "clicks", ["--config", "/a b/l.yaml"])
+    load = "penstock load --config '/a b/l.yaml' --topics clicks --accept-gap"
     assert cure_in(cure, under_up) == (f". '/a b/environment' && {load}", "accepts")
     assert cure_words(cure, under_up).startswith(f"`. '/a b/environment' && {load}` loads")
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")

@@ -20,6 +20,7 @@ from loader.errors import (
     StoreError,
     TooManyDead,
     cure_of,
+    load_command,
     reason_of,
 )
 from loader.ledger.entries import MOST_BYTES
@@ -55,7 +56,8 @@ def test_the_first_failure_is_said_with_when_its_load_began() -> None:
     said = {"topic": "t", "failed": True, "since": FAILED_AT - 5, "reason": "why", "cure": "do it"}
     assert list(statements(["t"], known, "do it")) == [said]
     over = {"failed": False, "since": FAILED_AT}
-    assert recovered(["a", "b"], FAILED_AT) == [{"topic": "a", **over}, {"topic": "b", **over}]
+    said = [{"topic": "a", **over, "cure": "how"}, {"topic": "b", **over, "cure": ""}]
+    assert recovered({"b": "", "a": "how"}, FAILED_AT) == said
 
 
 @pytest.mark.parametrize(
@@ -128,10 +130,11 @@ def test_a_table_that_fails_is_told_of_until_it_is_loaded(
     application.write(30, time=BEGAN)
     spoil(application, 10)
     other.write(20, time=BEGAN)
-    request = LoadRequest(config_file="/a b.yaml")  # which the cure names, to be run as printed
+    options = ("--config", "/a b.yaml")  # which the cure names, to be run as printed
+    request = LoadRequest(config_options=options)
     failed, well = load(both, request, lambda: SparkWork(spark), Listening())
     assert isinstance(failed.error, TooManyDead)
-    cure = cure_of(failed.error, application.topic, "/a b.yaml")
+    cure = cure_of(failed.error, application.topic, options)
     assert (well.error, well.rows) == (None, 20)
     show([failed, well])
     last = capsys.readouterr().out.splitlines()[-2:]
@@ -147,7 +150,9 @@ def test_a_table_that_fails_is_told_of_until_it_is_loaded(
     assert first["failed"]
     assert "10 of 40 records cannot be decoded" in first["reason"]
     assert "--set dead_share=1" in first["cure"]
-    assert [each["failed"] for each in told(config, other.topic)] == [False]
+    (success,) = told(config, other.topic)
+    reload = f"`{load_command(other.topic, options)}`"
+    assert (success["failed"], success["cure"]) == (False, reload)
     # The same an hour long is said once.
     assert isinstance(outcome_of(spark, config).error, TooManyDead)
     assert told(config, application.topic) == [first]
@@ -225,7 +230,7 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
 def test_every_error_has_a_cure() -> None:
     assert "--topics clicks --accept-gap" in cure_of(GapError("x"), "clicks")
     gone = FilesDiffer("gone", rebuild=["dt=H"])
-    assert "'/a b.yaml' --topics t --rebuild dt=H`" in cure_of(gone, "t", "/a b.yaml")
+    assert "'/a b.yaml' --topics t --rebuild dt=H`" in cure_of(gone, "t", ["--config", "/a b.yaml"])
     for error in (LoaderError("x"), StoreError("x"), TooManyDead("x"), ValueError("x")):
         assert cure_of(error, "clicks")
     assert reason_of(ValueError("two\nlines")) == "two lines"
