@@ -223,8 +223,9 @@ class Judge:
     def _judged(
         self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]
     ) -> list[HourVerdict]:
-        verdict, load_advice = self._verdict(key, hours, as_of), self._reading.load_advice(key)
-        verdicts = by_hour(verdict, hours, self._config.commands, load_advice)
+        topic_verdict = self._verdict(key, hours, as_of)
+        load_advice = self._reading.load_advice(key)
+        verdicts = by_hour(topic_verdict, hours, self._config.commands, load_advice)
         verdicts = [self._with_wait(verdict) for verdict in verdicts]
         for hour, verdict in zip(hours, verdicts, strict=True):
             if verdict.is_open:

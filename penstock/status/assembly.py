@@ -46,7 +46,7 @@ class StatusParts(msgspec.Struct, frozen=True):
 
 def assembled(parts: StatusParts, now: int) -> PipelineStatus:
     cluster, rows, load = _of_audit(parts)
-    topics = tuple(_topics(parts, cluster, rows, load))
+    topics = tuple(_topics(parts, cluster, rows))
     if load is not None:
         lags = [topic.end - topic.landed for topic in topics if min(topic.end, topic.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
@@ -99,7 +99,6 @@ def _topics(
     parts: StatusParts,
     cluster: str,
     rows: Mapping[str, answers.TopicRow],
-    load: LoadStatus | None,
 ) -> Iterator[TopicStatus]:
     """The brokers' topics; without an answer of theirs, the audit's."""
     stored_topics = parts.cluster.topics if parts.cluster else None
@@ -109,7 +108,7 @@ def _topics(
     no_offsets = -1
     if parts.audit is not None:
         no_offsets, open_topics = 0, parts.audit.open
-        landed_offsets = landed_of(parts.audit, cluster, load.destination) if load else {}
+        landed_offsets = landed_of(parts.audit, cluster)
     for name in sorted(rows if stored_topics is None else stored_topics):
         stored_topic = stored_topics[name] if stored_topics is not None else None
         row = rows.get(name)

@@ -157,14 +157,16 @@ def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
     return audit.topics.clusters[0] if len(audit.topics.clusters) == 1 else ""
 
 
-def landed_of(audit: AuditPart, cluster: str, destination: str) -> Mapping[str, int]:
-    """Landed offsets by topic; of a topic that was recreated, those of the latest."""
-    rows = [
-        consumer
-        for consumer in audit.brokers.consumers
-        if (consumer.cluster, consumer.consumer) == (cluster, destination)
-    ]
-    return {row.topic: row.upto for row in sorted(rows, key=lambda row: row.read)}
+def landed_of(audit: AuditPart, cluster: str) -> Mapping[str, int]:
+    """Landed offsets by topic, at the destination that has the fewest; of a topic that was
+    recreated, those of the latest."""
+    rows = [row for row in audit.brokers.consumers if row.cluster == cluster]
+    rows.sort(key=lambda row: row.read)
+    latest = {(row.topic, row.consumer): row.upto for row in rows}
+    landed: dict[str, int] = {}
+    for (topic, _), offsets in latest.items():
+        landed[topic] = min(offsets, landed.get(topic, offsets))
+    return landed
 
 
 def last_load(audit: AuditPart, cluster: str) -> LoadStatus | None:

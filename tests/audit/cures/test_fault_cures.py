@@ -112,7 +112,8 @@ def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: s
 def test_a_rebuild_has_the_configuration_of_the_loader_of_its_root(
     load_advice: dict[str, str], config: str
 ) -> None:
-    fault = Finding(kind=FaultKind.MISSING, words="", **{**LANDED, "destination": ROOT})
+    landed: dict[str, Any] = {**LANDED, "destination": ROOT}
+    fault = Finding(kind=FaultKind.MISSING, words="", **landed)
     command = f"penstock load --config {config} --topics views {HOUR_7}"
     note = f"  # FILE: the configuration of the loader of {ROOT}" if config == "FILE" else ""
     assert cure_for(fault, KEY, COMMANDS, load_advice) == (command + note, "mends")

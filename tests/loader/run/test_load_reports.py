@@ -56,8 +56,8 @@ def test_the_first_failure_is_said_with_when_its_load_began() -> None:
     said = {"topic": "t", "failed": True, "since": FAILED_AT - 5, "reason": "why", "cure": "do it"}
     assert list(statements(["t"], known, "do it")) == [said]
     over = {"failed": False, "since": FAILED_AT}
-    said = [{"topic": "a", **over, "cure": "how"}, {"topic": "b", **over, "cure": ""}]
-    assert recovered({"b": "", "a": "how"}, FAILED_AT) == said
+    both = [{"topic": "a", **over, "cure": "how"}, {"topic": "b", **over, "cure": ""}]
+    assert recovered({"b": "", "a": "how"}, FAILED_AT) == both
 
 
 @pytest.mark.parametrize(

@@ -167,14 +167,15 @@ def test_a_topic_that_comes_again_is_of_the_load_before() -> None:
     assert last_load(audit_part(loads=loads), "another") is None
 
 
-def test_of_a_topic_that_was_made_anew_counts_what_landed_last() -> None:
+def test_what_has_landed_of_a_topic_is_what_all_its_roots_have() -> None:
     consumers = [
         consumer_row("t", 5, read=NOW),
         consumer_row("t", 900, read=NOW - HOUR),
         consumer_row("t", 77, to="file:///other"),
-        consumer_row("t", 78, cluster="another"),
+        consumer_row("t", 3, cluster="another"),
+        consumer_row("u", 9, to="file:///other"),
     ]
-    assert landed_of(audit_part(consumers=consumers), "c", "file:///w") == {"t": 5}
+    assert landed_of(audit_part(consumers=consumers), "c") == {"t": 5, "u": 9}
 
 
 @pytest.mark.parametrize(
