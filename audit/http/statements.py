@@ -97,7 +97,9 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Retirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Retires a host, or one of its agents: nothing is expected of it from `since` on."""
+    """Retires a host, or one of its agents: nothing is expected of it from `since` on. A `host`
+    with a slash is a root of landed files: nothing is expected there until something is loaded
+    into it."""
 
     cluster: Name = ""
     host: Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -135,7 +137,7 @@ STATEMENTS: Final = (
         "/api/v1/retire",
         Retirement,
         write_retired,
-        "Operators: expect nothing more of a host, as `penstock audit retire` does.",
+        "Operators: expect nothing more of a host or a root, as `penstock audit retire` does.",
     ),
 )
 PATHS: Final = frozenset(kind.path for kind in (*STATEMENTS, *NOTE_KINDS))

@@ -60,7 +60,7 @@ _UNHEARD: Final = (
     "DELETE FROM agent_topics WHERE journal IN (SELECT journal FROM agents WHERE heard < ?)",
     "DELETE FROM agents WHERE heard < ?",
     "DELETE FROM health WHERE time < ?",
-    "DELETE FROM retired WHERE time < ?",
+    "DELETE FROM retired WHERE time < ? AND host NOT IN (SELECT destination FROM tiers)",
     "DELETE FROM accepted WHERE time < ?",
     "DELETE FROM disputed WHERE said < ?",
     "DELETE FROM journal_topics WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",

@@ -254,6 +254,8 @@ def _fold(chunk: Chunk, newest: int) -> None:
         exactness.keep(chunk, places, claim_result.counted, claim_result.over)
         commit_logs.keep(chunk)
         _keep_writers(chunk)
+    for name in rare_statements.keep_retired(chunk):
+        commit_logs.retire(chunk, name)
     source = sources.keep(chunk, places)
     if len(chunk.passages):
         shipped_stretches.keep(chunk, places, source)

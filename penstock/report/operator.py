@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from audit.api.answers import AgentRow, AgentsAnswer
+from audit.api.answers import AgentRow, AgentsAnswer, BrokersAnswer
 from audit.configuration.config import AuditConfig
 from client.connection.brokers import Brokers
 from client.connection.security import Security
@@ -398,13 +398,14 @@ def _shown_numbers(first: int, count: int) -> str:
 
 
 @click.command()
-@click.argument("host")
+@click.argument("host", metavar="HOST|ROOT")
 @click.option("--agent-id", "agent", metavar="ID", help="Only this agent of the host.")
 @click.option(
     "--since",
     type=TimeType(),
     metavar="TIME",
-    help="Expect nothing from this time on; default: the time up to which its agents reported.",
+    help="Expect nothing of a host from this time on; default: the time up to which its agents "
+    "reported.",
 )
 @reason_option
 @click.option(
@@ -424,10 +425,12 @@ def retire(
     ledgers: Sequence[LedgerPlace],
     as_json: bool,
 ) -> None:
-    """Expect nothing more of a host until it reports again.
+    """Expect nothing more of a host until it reports again, or of a root of landed files, such as
+    hdfs://namenode:8020/replayed, until something is loaded into it.
 
-    The reports of its agents remain valid: their missing events stay missing. Lines in its files
-    that were not shipped will remain unknown.
+    The reports of a host's agents remain valid: their missing events stay missing. Lines in its
+    files that were not shipped will remain unknown. What was loaded into a root does not count any
+    more.
 
     Without --since, the audit says how far the agents of this host have come. Times are UTC unless
     they carry an offset.
@@ -437,8 +440,13 @@ def retire(
         penstock audit retire web-3 --reason "disk broke" --dry-run
         penstock audit retire web-3 --reason "disk broke"
         penstock audit retire web-3 --config audit.yaml --since 2026-11-20T07:02 --reason moved
+        penstock audit retire hdfs://namenode:8020/replayed --reason "merged, and deleted"
     """
-    if since is None:
+    if _is_root(host) and (agent is not None or since is not None):
+        raise click.UsageError("a root is retired as a whole: without --agent-id and --since")
+    if _is_root(host):
+        since_by_ledger = _loaded_into(audit, ledgers, host)
+    elif since is None:
         since_by_ledger = _as_far_as_known(audit, ledgers, host, agent)
     else:
         since_by_ledger = [(ledger, since) for ledger in ledgers]
@@ -463,6 +471,28 @@ def retire(
     for statement in statements:
         click.echo(_retired_words(statement, "would be" if dry_run else "is"))
     click.echo("`penstock report` shows which topics still wait for it.")
+
+
+def _is_root(name: str) -> bool:
+    """Whether this is the root of a loader's files. The name of a host has no slash."""
+    return "/" in name
+
+
+def _loaded_into(
+    audit: HttpUrl, ledgers: Sequence[LedgerPlace], root: str
+) -> list[tuple[LedgerPlace, int]]:
+    """The clusters of which topics are loaded into this root, each with the present time."""
+    now = time.time_ns() // 1_000_000
+    answer = ask(audit, "brokers", {}, BrokersAnswer)
+    clusters = {row.cluster for row in answer.consumers if row.consumer == root}
+    loaded = [(ledger, now) for ledger in ledgers if ledger.cluster in clusters]
+    if not loaded:
+        roots = sorted({one_line(row.consumer) for row in answer.consumers})
+        raise Failed(
+            f"the audit at {audit} expects nothing in {one_line(root)}; topics are loaded into "
+            f"{', '.join(roots) or 'no root'}"
+        )
+    return loaded
 
 
 def _as_far_as_known(
@@ -508,6 +538,11 @@ def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
 
 def _retired_words(statement: Mapping[str, Any], verb: str) -> str:
     subject = one_line(statement["host"])
+    if _is_root(statement["host"]):
+        return (
+            f"{subject} {verb} retired in cluster {statement['cluster']}: nothing is expected in "
+            "it until something is loaded into it again."
+        )
     if statement["agent"]:
         subject = f"agent {one_line(statement['agent'])} on {subject}"
     start_text = time_text(statement["since"]) + " UTC" if statement["since"] else "the beginning"

@@ -17,7 +17,9 @@ from penstock.connections.profile import SYSTEM
     invoke_without_command=True,
     sections={
         "Commands": {
-            "retire": Lazy("penstock.report.operator:retire", "Expect nothing more of a host."),
+            "retire": Lazy(
+                "penstock.report.operator:retire", "Expect nothing more of a host or a root."
+            ),
             "accept": Lazy(
                 "penstock.report.operator:accept", "Accept a fault that will not be repaired."
             ),

@@ -137,8 +137,8 @@ def _within(number: int, most: int) -> int:
 def programs(
     connection: sqlite3.Connection, heard_since: int, *, loaders_of: str = ""
 ) -> list[Program]:
-    """Returns the programs that were heard since then, except those on retired hosts; or only the
-    loaders of one cluster."""
+    """Returns the programs that were heard since then, except those on retired hosts and loaders of
+    retired roots; or only the loaders of one cluster."""
     values: list[str | int] = [heard_since]
     condition = "time >= ?"
     if loaders_of:
@@ -152,6 +152,8 @@ def programs(
         if cluster not in retirements:
             retirements[cluster] = Retired(connection, cluster)
         if retirements[cluster].statement(host, name, time):
+            continue
+        if kind == "loader" and retirements[cluster].statement(name, "", time):
             continue
         found_programs.append(
             Program(

@@ -67,6 +67,10 @@ SELECT time, cluster, topic, statement FROM accepted JOIN topic_names ON topic_n
 _RETIRED: Final = """
 SELECT time, cluster, host, reason, operator FROM retired
     WHERE time >= ?1 AND time < ?2 AND ?3 IN ('', cluster) AND ?5 IN ('', host)
+    AND (?4 = '' OR EXISTS (SELECT 1 FROM histories JOIN tiers ON tiers.id = tier
+        JOIN topics ON topics.id = histories.topic JOIN topic_names ON topic_names.id = name
+        WHERE destination = host AND topic_names.cluster = retired.cluster
+        AND topic_names.topic = ?4))
     ORDER BY time DESC LIMIT ?6
 """
 _SEEN: Final = """
@@ -141,7 +145,7 @@ def marks(connection: sqlite3.Connection, query: MarksQuery) -> list[Mark]:
         return connection.execute(statement, parameters).fetchall()
 
     all_marks = [*_starts(rows(_STARTS)), *_leaders(rows(_LEADERS), query.host)]
-    all_marks += [_retired(row) for row in rows(_RETIRED) if not query.topic]
+    all_marks += [_retired(row) for row in rows(_RETIRED)]
     if not query.host:
         hours = (query.to_time - query.from_time) // _HOUR
         all_marks += _loads(rows(_LOADS), most=hours + 1)
@@ -236,7 +240,8 @@ def _accepted(row: tuple[Any, ...]) -> Mark:
 
 def _retired(row: tuple[Any, ...]) -> Mark:
     time, cluster, host, reason, operator = row
-    words = f"Host {host} was retired: {attributed(reason, operator, time)}"
+    subject = host if "/" in host else f"Host {host}"  # or a root
+    words = f"{subject} was retired: {attributed(reason, operator, time)}"
     return Mark(time=time, kind="retired", cluster=cluster, host=host, words=words)
 
 

@@ -8,11 +8,13 @@ Rule 1: Reports are kept by commit log, each as a tier. The valid one is chosen 
         reports, so entries may arrive in any order.
 Rule 2: For a topic and destination, the log that reported the topic last is valid: after a return
         to the former table, its log continues. The others do not count (`replaced`).
-Rule 3: Spans that all tiers have passed are dropped. When another log begins, they are open again,
+Rule 3: A retired root counts for nothing until a load into it is reported again.
+Rule 4: Spans that all tiers have passed are dropped. When another log begins, they are open again,
         to the precision that is still known: the hour.
 """
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -30,8 +32,16 @@ _SAID: Final = """
 INSERT INTO histories VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET said = max(said, excluded.said)
 """
 _HISTORIES: Final = """
-SELECT tier, destination, (topic, tier) IN replaced FROM histories JOIN tiers ON tiers.id = tier
-WHERE topic = ? ORDER BY said, history
+SELECT tier, destination, (histories.topic, tier) IN replaced, EXISTS (SELECT 1 FROM retired
+    WHERE retired.cluster = topic_names.cluster AND host = destination AND agent = ''
+    AND time >= said) FROM histories JOIN tiers ON tiers.id = tier
+    JOIN topics ON topics.id = histories.topic JOIN topic_names ON topic_names.id = name
+    WHERE histories.topic = ? ORDER BY said, history
+"""
+_TOPICS_OF_ROOT: Final = """
+SELECT DISTINCT histories.topic FROM histories JOIN tiers ON tiers.id = tier
+    JOIN topics ON topics.id = histories.topic JOIN topic_names ON topic_names.id = name
+    WHERE destination = ? AND cluster = ?
 """
 _OPEN: Final = """
 INSERT INTO spans (topic, tier, partition, from_time, epoch, to_time, first, next_offset, said,
@@ -52,7 +62,17 @@ def keep(chunk: Chunk) -> None:
     grouping = grouped(chunk.topic[rows], chunk.tier[entry])
     columns = (*grouping.keys, grouping.most(chunk.entries.time[entry]))
     chunk.connection.executemany(_SAID, zip(*(column.tolist() for column in columns), strict=True))
-    for topic in np.unique(grouping.keys[0]).tolist():
+    _choose(chunk, np.unique(grouping.keys[0]).tolist())
+
+
+def retire(chunk: Chunk, root: str) -> None:
+    """Chooses the valid logs again of all topics that were loaded into this root, if it is one."""
+    rows = chunk.connection.execute(_TOPICS_OF_ROOT, (root, chunk.cluster)).fetchall()
+    _choose(chunk, [topic for (topic,) in rows])
+
+
+def _choose(chunk: Chunk, topics: Iterable[int]) -> None:
+    for topic in topics:
         if _replace(chunk.connection, topic):
             chunk.replaced.add(topic)
 
@@ -60,9 +80,10 @@ def keep(chunk: Chunk) -> None:
 def _replace(connection: sqlite3.Connection, topic: int) -> bool:
     """Chooses the valid logs of a topic, and returns whether they have changed."""
     rows = connection.execute(_HISTORIES, (topic,)).fetchall()
-    newest_tiers = {destination: tier for tier, destination, _ in rows}
-    replaced_tiers = {tier for tier, _, was_replaced in rows if was_replaced}
-    newly_replaced = {tier for tier, *_ in rows} - set(newest_tiers.values())
+    newest = {destination: (tier, retired) for tier, destination, _, retired in rows}
+    valid_tiers = {tier for tier, retired in newest.values() if not retired}
+    replaced_tiers = {tier for tier, _, was_replaced, _ in rows if was_replaced}
+    newly_replaced = {tier for tier, *_ in rows} - valid_tiers
     if newly_replaced == replaced_tiers:
         return False
     connection.execute("DELETE FROM replaced WHERE topic = ?", (topic,))

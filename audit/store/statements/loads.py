@@ -78,8 +78,10 @@ FROM loads_tried JOIN topic_names ON topic_names.id = loads_tried.name
 """
 _FAILING: Final = f"""
 SELECT cluster, topic, destination, since, time, reason, cure {_ENDS}
-    WHERE failed AND NOT EXISTS ({_LOADED}) ORDER BY since, cluster, topic, destination
-"""
+    WHERE failed AND NOT EXISTS ({_LOADED}) AND NOT EXISTS (SELECT 1 FROM retired
+        WHERE retired.cluster = topic_names.cluster AND host = destination AND agent = ''
+        AND retired.time >= loads_tried.time) ORDER BY since, cluster, topic, destination
+"""  # noqa: S608
 
 
 def loads(connection: sqlite3.Connection, query: LoadsQuery) -> Loads:

@@ -56,8 +56,6 @@ def keep(chunk: Chunk) -> None:
         counts_by_entry[row] += 1
     for row, statement in statements_of(chunk, "rebuilt", "hdfs"):
         _keep_rebuilt(chunk, row, statement)
-    for row, statement in statements_of(chunk, "retired", "operator"):
-        _keep_retired(chunk, row, statement)
     for number, (row, statement) in enumerate(statements_of(chunk, "accepted", "operator")):
         _keep_accepted(chunk, row, number, statement)
     for row, statement in statements_of(chunk, "checked", "hdfs"):
@@ -68,6 +66,15 @@ def keep(chunk: Chunk) -> None:
         loads.keep(chunk, row, statement)
     for row, statement in statements_of(chunk, "scrubbed", "broker"):
         scrubs.keep(chunk, row, statement)
+
+
+def keep_retired(chunk: Chunk) -> list[str]:
+    """Stores retired hosts and roots, and returns their names."""
+    names = []
+    for row, statement in statements_of(chunk, "retired", "operator"):
+        _keep_retired(chunk, row, statement)
+        names.append(statement["host"])
+    return names
 
 
 def statements_of(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:

@@ -104,7 +104,8 @@ class Topic:
         claimed_tiers = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
-                "SELECT tier FROM topic_tiers WHERE topic = ?", (self.id,)
+                "SELECT tier FROM topic_tiers WHERE topic = ? AND (topic, tier) NOT IN replaced",
+                (self.id,),
             )
         }
         if self._has_agents():
@@ -499,9 +500,11 @@ def _file_faults(topic: Topic, from_time: int, to_time: int) -> list[FileFault]:
     if not _is_newest(topic):
         return []
     rows = topic.connection.execute(
-        "SELECT tier, faults FROM checked WHERE name = ? AND hour >= ? AND hour < ?"
-        " AND length(faults) > 2 ORDER BY hour, tier",
-        (topic.name, from_time - from_time % HOUR, to_time),
+        "SELECT tier, faults FROM checked JOIN tiers ON tiers.id = tier"
+        " WHERE name = ?1 AND hour >= ?2 AND hour < ?3 AND length(faults) > 2"
+        " AND NOT EXISTS (SELECT 1 FROM retired WHERE cluster = ?4 AND host = destination"
+        "  AND agent = '' AND retired.time >= checked.time) ORDER BY hour, tier",
+        (topic.name, from_time - from_time % HOUR, to_time, topic.key.cluster),
     )
     return [
         FileFault(
