@@ -140,9 +140,9 @@ def of_hours(
             if oldest_verdict is None or verdict.waiting_since < oldest_verdict.waiting_since:
                 late_verdicts[key] = verdict
     for key, verdict in late_verdicts.items():
-        waits_for = verdict.judged.waits or "further reports"
+        waits = verdict.judged.waits or "further reports are expected"
         since = _moment(verdict.waiting_since)
-        words = f"{key.cluster}/{key.topic} has been waiting since {since} for {waits_for}"
+        words = f"{key.cluster}/{key.topic} has been waiting since {since}: {waits}"
         conditions[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(
             _short(words), since=verdict.waiting_since, waits_on=verdict.waits_on
         )

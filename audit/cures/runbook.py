@@ -152,6 +152,8 @@ ENTRIES: Final = (
             "host. The loader: see when it last ran. A broker: `ledger waits` in its log. A "
             "mirror: `systemctl restart penstock-mirror` on its host.",
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
+            "Retire a root that is not loaded into any more: "
+            "`penstock audit retire ROOT --reason REASON`.",
         ),
     ),
     RunbookEntry(

@@ -90,6 +90,9 @@ def _replace(connection: sqlite3.Connection, topic: int) -> bool:
     connection.executemany(
         "INSERT INTO replaced VALUES (?, ?)", [(topic, tier) for tier in newly_replaced]
     )
+    retired_tiers = {tier for tier, destination, *_ in rows if newest[destination][1]}
+    if replaced_tiers <= newly_replaced <= replaced_tiers | retired_tiers:
+        return True  # no log begins
     tiers = tiers_of(connection, [topic])[topic]
     kind = TierKind.BROKER if TierKind.BROKER in tiers.values() else TierKind.AGENT
     connection.executemany(_OPEN, [(topic, tier) for tier in tiers if tiers[tier] is kind])

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.api.answers import AgentRow, AgentsAnswer, ListPage
+from audit.api.answers import AgentRow, AgentsAnswer, BrokersAnswer, ConsumerRow, ListPage
 from client.admin.topics import create_topic, delete_topic
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
@@ -154,6 +154,20 @@ def test_a_host_that_was_never_heard(cluster: Cluster) -> None:
     assert cluster.entries()[0]["retired"][0]["since"] == 0
 
 
+def test_a_root_is_retired_in_the_clusters_that_load_into_it(cluster: Cluster) -> None:
+    root = "file:///w/replayed"
+    rows = [ConsumerRow(name, root, "clicks", 1, 0, SEVEN) for name in (cluster.name, "another")]
+    answer = msgspec.json.encode(BrokersAnswer(brokers=[], consumers=rows, unreachable={}))
+    with answering(lambda *_: (200, answer)) as audit:
+        where = ("--reason", "deleted", "--audit", audit.url)
+        said = cluster.said("retire", root, *where)
+        unknown = cluster.run("retire", "file:///w", *where)
+    assert said.startswith(f"{root} is retired in cluster {cluster.name}: nothing is expected in")
+    assert [each["retired"][0]["host"] for each in cluster.entries()] == [root]
+    assert unknown.returncode == 1
+    assert f"expects nothing in file:///w; topics are loaded into {root}\n" in unknown.stderr
+
+
 def accepted(cluster: Cluster) -> Mapping[str, Any]:
     (entry,) = cluster.entries()
     (found,) = entry["accepted"]
@@ -258,6 +272,7 @@ WRONG = [
     ("--count retire web-3", "pass options after retire"),
     ("retire web-3", "--reason"),
     ("retire web-3 --since soon --reason x", "is not a time such as"),
+    ("retire file:///w --agent-id a --reason x -b a:1", "a root is retired as a whole"),
     ("accept clicks --reason x", "pass --whole-topic alone"),
     ("accept clicks --host h", "--reason"),
     ("accept clicks --host h --reason REASON", "replace the placeholder with a reason"),
