@@ -100,11 +100,11 @@ _DRAIN_SECONDS = 5.0
 
 
 class MapLost(BrokerError):
-    """ZooKeeper is empty, but the data directory belongs to a cluster."""
+    """Raised when ZooKeeper is empty, but the data directory belongs to a cluster."""
 
 
 class Broker:
-    """Makes the parts and connects them; no part knows the whole. Belongs to the event loop.
+    """Makes a broker's parts and connects them; no part knows the whole. Belongs to the event loop.
 
     `start` builds the parts in the order above, and pushes the end of each on a stack; `stop`
     unwinds it. `gone` is set when the broker cannot continue; `failure` then has the reason.
@@ -155,7 +155,7 @@ class Broker:
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
-        """Start everything; raises if a part cannot start, and `stop` undoes the rest."""
+        """Starts everything; raises if a part cannot start, and `stop` undoes the rest."""
         data = DataDirectory(Path(self.config.data_dir))
         self._ends.callback(data.release)
         administration = self._administration_log(data)
@@ -391,7 +391,7 @@ class Broker:
         self._keep_ledger()
 
     async def stop(self) -> None:
-        """Undo `start`, as far as it got."""
+        """Undoes `start`, as far as it got."""
         self._not_ready = "stopping"
         await self._ends.aclose()
 

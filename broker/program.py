@@ -46,7 +46,7 @@ _COUNTED_EVERY = 16  # full collections: counting takes a tenth of the time of e
 
 
 def run(config: BrokerConfig) -> int:
-    """Serve until a signal comes; returns the process's exit code."""
+    """Serves until a signal comes; returns the process's exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with ExitStack() as stack:
         try:
@@ -142,8 +142,8 @@ async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
 
 
 def look_at_what_is_new() -> None:
-    """From now on, have the garbage collector examine new objects, and not the permanent ones
-    again.
+    """Has the garbage collector examine only new objects from now on, and the permanent ones
+    rarely.
 
     Topics, partitions and their logs are objects by the hundred thousand, and live as long as the
     broker. A full collection examines all of them and delays every client meanwhile: by 60 ms with
@@ -161,7 +161,8 @@ def look_at_what_is_new() -> None:
 
 
 class _SettingAside:
-    """Called by the collector before and after each collection."""
+    """Freezes the survivors of full collections. The collector calls it before and after each
+    collection."""
 
     def __init__(self) -> None:
         self._full = 0

@@ -15,7 +15,7 @@ NEVER = float("inf")
 
 
 class Pauses:
-    """The pauses after several failures in a row."""
+    """The pauses between attempts that fail in a row."""
 
     def __init__(self, chance: Callable[[], float] = chance) -> None:
         self._chance = chance
@@ -32,7 +32,7 @@ class Pauses:
 
 
 class Patience:
-    """The time for the attempts at one request, or at a series that may each reset it."""
+    """The time for the attempts at one request, or at a series whose members may each reset it."""
 
     def __init__(
         self,

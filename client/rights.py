@@ -1,4 +1,4 @@
-"""The rights that requests need, as named in messages when an ACL is missing.
+"""The rights that requests need, as messages name them when an ACL is missing.
 
 A right is one operation, or any of several, on a resource. The client is named as in ACLs if that
 is known here; the principal for a certificate is determined by the brokers.
@@ -15,8 +15,8 @@ TO_SEE: Final = (Operation.DESCRIBE, Operation.READ, Operation.WRITE)
 
 
 class Right(msgspec.Struct, frozen=True):
-    """One of `operations` on the named resource; without a name, on any resource of the type. With
-    `creates` also CREATE, if the resource does not exist."""
+    """One of `operations` on the named resource; without a name, on any resource of the type.
+    `creates` adds CREATE, if the resource does not exist."""
 
     who: str
     operations: tuple[Operation, ...]

@@ -20,8 +20,8 @@ __all__ = ["Incompatibility", "Level", "explain", "incompatibilities", "messages
 
 
 class Level(StrEnum):
-    """The direction in which schemas must be able to read each other's data, for the latest or for
-    all versions."""
+    """A compatibility level: whether new or old schemas must be able to read the other's data, and
+    whether that is checked against the latest or all versions."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -35,7 +35,8 @@ class Level(StrEnum):
 def messages(
     level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]
 ) -> list[str]:
-    """The reasons why `new` is incompatible, in Confluent's words; empty if it is compatible.
+    """Returns the reasons why `new` is incompatible, in Confluent's words; none if it is
+    compatible.
 
     `previous` are versions with their numbers, oldest first. The last line of Confluent's answer,
     with the registry's configuration, is not included.
@@ -50,8 +51,8 @@ def messages(
 
 
 def explain(level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]) -> list[str]:
-    """The reasons in words: the place, the fault, which schema cannot read the other's data, and
-    the fix."""
+    """Returns the reasons for people: the place, the fault, which schema cannot read the other's
+    data, and the fix."""
     sentences: list[str] = []
     for refusal in _refusals(level, new, previous):
         this, other = Side("this schema", is_new=True), Side(f"version {refusal.version}")
@@ -61,7 +62,7 @@ def explain(level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSch
 
 
 class _Refusal(msgspec.Struct, frozen=True):
-    """The incompatibilities with an old schema; `new_reads`: the new schema is the reader."""
+    """The incompatibilities with an old schema. `new_reads`: the new schema is the reader."""
 
     version: int
     old: AvroSchema

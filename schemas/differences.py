@@ -42,7 +42,7 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A difference. `path` is a field, `header.time` or `tags[].name`; empty for the schema as a
+    """One difference. `path` is a field, `header.time` or `tags[].name`; empty for the schema as a
     whole."""
 
     kind: DifferenceKind
@@ -51,12 +51,13 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(old: AvroSchema, new: AvroSchema) -> list[Difference]:
-    """The differences, in the order of the new schema's fields."""
+    """Returns the differences, in the order of the new schema's fields."""
     return list(_Comparison().run(_Pair(old.type, new.type, "")))
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """Two types in the same place. Yielded to `run`, since types may be nested deeply."""
+    """Two types in the same place. Yielded to `run` instead of compared recursively, since types
+    may be nested deeply."""
 
     old: Type
     new: Type
@@ -67,7 +68,7 @@ _Steps: TypeAlias = Iterator[Difference | _Pair]
 
 
 class _Comparison(msgspec.Struct, frozen=True):
-    """A type that is used in several places is compared at the first one."""
+    """Compares two schemas; compares a type that is used in several places at the first one."""
 
     compared: set[tuple[str, str]] = set()
 

@@ -40,7 +40,8 @@ MOST_FILES: Final = 20_000
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """A type that another subject defines; `inside`: by a file of the folder."""
+    """A type that a schema needs from another subject. `inside`: a file of the folder defines
+    it."""
 
     name: str
     subject: str
@@ -57,23 +58,23 @@ class SchemaFile(msgspec.Struct, frozen=True):
 
 
 def subject_of(path: Path) -> str:
-    """The subject in a file's name."""
+    """Returns the subject in a file's name."""
     subject = path.name.removesuffix(ENDING)
     if subject == path.name or not subject:
-        raise InvalidSchema(f"its name is not SUBJECT{ENDING}", one_line(str(path)))
+        raise InvalidSchema(f"the file name is not SUBJECT{ENDING}", one_line(str(path)))
     if not subject.isprintable() or subject != subject.strip():
-        raise InvalidSchema("its name is not a legal subject", one_line(str(path)))
+        raise InvalidSchema("the file name is not a legal subject", one_line(str(path)))
     return subject
 
 
 def read_schema(path: Path) -> str:
-    """The text of a file. Raises OSError, or InvalidSchema if it is not text."""
+    """Returns the text of a file. Raises OSError, or InvalidSchema if the file is not text."""
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise InvalidSchema("not a regular file", one_line(str(path)))
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise InvalidSchema(f"larger than {MOST_BYTES:,} bytes", one_line(str(path)))
+        raise InvalidSchema(f"the file is larger than {MOST_BYTES:,} bytes", one_line(str(path)))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -82,7 +83,7 @@ def read_schema(path: Path) -> str:
 
 
 def read_folder(folder: Path) -> list[SchemaFile]:
-    """All schemas, each after its dependencies. Raises OSError or InvalidSchema."""
+    """Returns all schemas, each after its dependencies. Raises OSError or InvalidSchema."""
     subjects: dict[str, tuple[Path, str, TypeNames]] = {}
     for path in _paths(folder):
         subject = subject_of(path)
@@ -108,7 +109,7 @@ def read_folder(folder: Path) -> list[SchemaFile]:
 
 
 def needs_of(text: str) -> tuple[Needed, ...]:
-    """The registry's types that a single schema needs."""
+    """Returns the types that a single schema needs from the registry."""
     return tuple(Needed(names[0], names[0], inside=False) for names in type_names(text).missing)
 
 
@@ -131,7 +132,9 @@ def _paths(folder: Path) -> Iterator[Path]:
                 raise InvalidSchema("the link leads out of the folder", one_line(str(path)))
             count += 1
             if count > MOST_FILES:
-                raise InvalidSchema(f"more than {MOST_FILES:,} schemas", one_line(str(folder)))
+                raise InvalidSchema(
+                    f"the folder has more than {MOST_FILES:,} schemas", one_line(str(folder))
+                )
             yield path
 
 
@@ -147,7 +150,9 @@ def _needs(
         name = next((name for name in candidates if name in tops), candidates[0])
         definer = tops.get(name)
         if definer == "":
-            raise InvalidSchema(f"it names {name}, which several files define", one_line(str(path)))
+            raise InvalidSchema(
+                f"the schema names {name}, which several files define", one_line(str(path))
+            )
         if definer != subject:
             needed.append(Needed(name, definer or name, inside=definer is not None))
     return tuple(needed)
@@ -162,4 +167,4 @@ def _ordered(files: Mapping[str, SchemaFile]) -> Sequence[str]:
         return list(TopologicalSorter(depends).static_order())
     except CycleError as error:
         circle = " → ".join(files[subject].path for subject in reversed(error.args[1]))
-        raise InvalidSchema(f"they need each other: {circle}") from None
+        raise InvalidSchema(f"these schemas need each other: {circle}") from None

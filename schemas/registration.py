@@ -29,7 +29,7 @@ _UNPROCESSABLE: Final = 422
 
 
 class Outcome(StrEnum):
-    """The outcome for a schema."""
+    """The outcome of planning or registering a schema."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -38,7 +38,8 @@ class Outcome(StrEnum):
 
 
 class LevelChange(msgspec.Struct, frozen=True):
-    """A change of a level. `before` is None if the subject had no level of its own."""
+    """A change of a compatibility level. `before` is None if the subject had no level of its
+    own."""
 
     before: str | None
     after: Level
@@ -65,7 +66,7 @@ class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planner:
-    """Plans schemas one by one, each after those of the folder that it needs."""
+    """Plans schemas one by one, each after the schemas of the folder that it needs."""
 
     def __init__(self, registry: RegistryClient, levels: Mapping[str, Level] | None = None) -> None:
         """`levels`: the levels that subjects are to get."""
@@ -74,7 +75,7 @@ class Planner:
         self._plans: dict[str, RegistrationPlan] = {}
 
     def plan(self, file: SchemaFile) -> RegistrationPlan:
-        """Plan a schema. Raises RegistryError if the registry does not answer; other errors are
+        """Plans a schema. Raises RegistryError if the registry does not answer; other errors are
         outcomes."""
         try:
             plan = self._plan(file)
@@ -88,13 +89,13 @@ class Planner:
         return plan
 
     def read(self, file: SchemaFile) -> AvroSchema:
-        """The schema, with the latest versions of its references."""
+        """Returns the schema, with the latest versions of its references."""
         return parse(file.text, self._texts([], self._references(file)))
 
     def _plan(self, file: SchemaFile) -> RegistrationPlan:
         inside = [self._plans[needed.subject] for needed in file.needs if needed.inside]
         if refused := [plan.file.path for plan in inside if plan.schema is None]:
-            raise InvalidSchema(f"it needs {', '.join(refused)}")
+            raise InvalidSchema(f"the schema needs {', '.join(refused)}")
         latest = self._registry.latest(file.subject)
         pending = tuple(
             needed for needed in file.needs if needed.inside and not self._version(needed)
@@ -146,7 +147,7 @@ class Planner:
                 references.append(Reference(needed.name, needed.subject, latest.version))
             else:
                 raise InvalidSchema(
-                    f"it names {needed.name}, which is not defined here, and the registry has no "
+                    f"{needed.name} is not defined here, and the registry has no "
                     f"subject {needed.subject}"
                 )
         return tuple(references)
@@ -227,7 +228,7 @@ class Planner:
 def in_order(
     references: Iterable[Reference], latest: RegisteredSchema | None
 ) -> tuple[Reference, ...]:
-    """The references in the order of the latest version: for a registry, the order matters."""
+    """Returns the references in the order of the latest version, as order matters to a registry."""
     before = [reference.name for reference in latest.references] if latest else []
 
     def place(reference: Reference) -> int:
@@ -239,7 +240,7 @@ def in_order(
 def register(
     registry: RegistryClient, plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]
 ) -> RegisteredSchema:
-    """Carry out a plan; `done`: the registered schemas of the folder that it needs."""
+    """Carries out a plan. `done` are the registered schemas of the folder that it needs."""
     file = plan.file
     if plan.level_change:
         registry.set_level(file.subject, plan.level_change.after)

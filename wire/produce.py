@@ -78,7 +78,7 @@ def read_request(version: int, body: memoryview) -> ProduceRequest:
     try:
         return _read_flexible(body) if version >= FLEXIBLE else _read_plain(body)
     except (struct.error, IndexError):
-        raise ProtocolError(f"the message ends at byte {len(body)}, too early") from None
+        raise ProtocolError(f"the message is truncated at byte {len(body)}") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"a string is not UTF-8: {error.reason}") from None
 
@@ -147,14 +147,14 @@ def _read_flexible(body: memoryview) -> ProduceRequest:
 
 def _count(count: int, body: memoryview, position: int, most: int = MOST_BATCHES) -> int:
     if not 0 <= count <= most or count > len(body) - position:
-        raise ProtocolError(f"array of {count} elements at byte {position} of {len(body)}")
+        raise ProtocolError(f"invalid array length {count} at byte {position} of {len(body)}")
     return count
 
 
 def _cut(body: memoryview, position: int, size: int) -> memoryview:
     end = position + size
     if size < 0 or end > len(body):
-        raise ProtocolError(f"{size} bytes expected at byte {position} of {len(body)}")
+        raise ProtocolError(f"invalid length {size} at byte {position} of {len(body)}")
     return body[position:end]
 
 

@@ -1,4 +1,5 @@
-"""Evaluates ACLs: what a principal may do by one immutable set of them, by Kafka's rules.
+"""Evaluates ACLs by Kafka's rules: the operations that one immutable set of ACLs allows a
+principal.
 
 Rule 1: a super user may do everything.
 Rule 2: an ACL applies if its pattern is the name itself, `*`, or a prefix of the name; if it is for
@@ -78,7 +79,7 @@ def _denied_by(operation: Operation) -> int:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A decision with its source: an ACL and its pattern, or `why`."""
+    """A decision with its source: an ACL and its pattern, or a reason in `why`."""
 
     allowed: bool
     why: str
@@ -88,7 +89,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 class _Standing:
     """The ACLs on one pattern, as one rule for each principal and host. A few rules, the usual
-    case, are searched one by one; many are found by principal."""
+    case, are searched one by one; a larger number is indexed by principal."""
 
     __slots__ = ("_by_principal", "acls", "allowed", "few")
 
@@ -114,14 +115,14 @@ class _Standing:
                 self._by_principal.setdefault(rule[0], []).append(rule)
 
     def rules_for(self, principals: Iterable[str]) -> Iterable[_Rule]:
-        """The rules for these principals, if there are more than a few."""
+        """Returns the rules for these principals from the index of a larger number of rules."""
         return chain.from_iterable(
             self._by_principal.get(principal, ()) for principal in principals
         )
 
 
 class _OneKind:
-    """The ACLs for one kind of resource, and cached answers about it."""
+    """The ACLs for one resource type, and cached decisions about it."""
 
     def __init__(self) -> None:
         self.literal: dict[str, _Standing] = {}
@@ -135,7 +136,7 @@ class _OneKind:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def order(self) -> None:
-        """Prepare for lookups, once all ACLs are added."""
+        """Prepares for lookups, once all ACLs are added."""
         self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
         open_: list[str] = []
@@ -147,7 +148,7 @@ class _OneKind:
             open_.append(prefix)
 
     def on(self, name: str) -> Iterator[tuple[PatternType, str, _Standing]]:
-        """All ACLs that apply to a name, and their patterns."""
+        """Returns all ACLs that apply to a resource name, with their patterns."""
         for literal in dict.fromkeys((name, ANYTHING)):
             if literal in self.literal:
                 yield PatternType.LITERAL, literal, self.literal[literal]
@@ -159,8 +160,8 @@ class _OneKind:
             prefix = self.shorter.get(prefix)
 
     def rights(self, principal: str, host: str, name: str) -> int | None:
-        """The rights of a principal on a name; None if no ACL applies to it. Like `on`, but faster,
-        since every uncached check comes through here."""
+        """Returns the rights of a principal on a resource name; None if no ACL applies to the name.
+        Like `on`, but faster, as every uncached check calls it."""
         standing = []
         if (on_it := self.literal.get(name)) is not None:
             standing.append(on_it)
@@ -218,11 +219,12 @@ class Permissions:
     def allows(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> bool:
-        """Whether `principal` may do this from this address."""
+        """Returns whether `principal` may perform the operation from this address."""
         return bool(self.allowed(principal, host, kind, name) >> operation & 1)
 
     def allowed(self, principal: str, host: str, kind: ResourceType, name: str) -> int:
-        """The operations on a resource that `principal` may do from this address, as bits."""
+        """Returns the operations on a resource that `principal` may perform from this address, as
+        bits."""
         of_kind = self._kinds[kind]
         key = principal, host, name
         answer = of_kind.answers.get(key)
@@ -235,7 +237,7 @@ class Permissions:
         return answer
 
     def allows_something(self, principal: str, host: str) -> bool:
-        """Whether an ACL allows `principal` any operation; another ACL may deny it."""
+        """Returns whether an ACL allows `principal` any operation; another ACL may deny it."""
         if self._if_no_acl or principal in self._super_users:
             return True
         return any(
@@ -247,8 +249,8 @@ class Permissions:
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
-        """Whether `principal` may do this to some resource of this kind: an ACL allows it, and no
-        other denies it for all."""
+        """Returns whether `principal` may perform the operation on some resource of this type: an
+        ACL allows it, and no other ACL denies it on all resources."""
         if principal in self._super_users:
             return True
         key = principal, host, operation, kind
@@ -262,7 +264,7 @@ class Permissions:
     def explain(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> Explanation:
-        """The decision of `allows`, with the rule behind it; slower."""
+        """Returns the decision of `allows` with the ACL behind it; slower than `allows`."""
         if principal in self._super_users:
             return Explanation(True, f"{principal} is a super user")
         stands = False

@@ -60,7 +60,7 @@ class AclAdmin:
     async def add(
         self, added: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """Add rules; returns those that could not be added, with the reason."""
+        """Adds ACLs; returns the patterns whose ACLs could not be added, with the reason."""
         there = count(self.acls.values())
         if there + sum(map(len, added.values())) > MOST_ACLS:
             full = ApiError(
@@ -75,7 +75,7 @@ class AclAdmin:
     async def remove(
         self, removed: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """Remove rules; returns those that could not be removed, with the reason."""
+        """Removes ACLs; returns the patterns whose ACLs could not be removed, with the reason."""
         _log("removed", removed, caller)
         return await self._change(acls.remove, removed, lambda now, gone: not (gone & now))
 
@@ -143,7 +143,7 @@ def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: 
 
 
 def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
-    """The ACL that a client asks to create, and the pattern that it belongs to."""
+    """Returns the ACL that a client asks to create, and the pattern of its resources."""
     kind = _checked_code(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
     how = _checked_code(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
     name, principal = asked.resource_name, asked.principal
@@ -207,7 +207,7 @@ def by_pattern(
 
 
 def check_is_on(is_on: bool) -> None:
-    """Raises ApiError if authorization is off, as an ACL would have no effect."""
+    """Raises ApiError if authorization is off, as ACLs would have no effect."""
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,

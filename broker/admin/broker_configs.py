@@ -72,7 +72,7 @@ class BrokerConfigAdmin:
 
 
 def checked_name(name: str) -> int | None:
-    """The broker that the name stands for; None: all brokers. Raises ApiError."""
+    """Returns the id of the named broker; None stands for all brokers. Raises ApiError."""
     if name == EVERY_BROKER:
         return None
     if not (name.isascii() and name.isdigit() and len(name) <= 10 and int(name) <= _LAST_ID):

@@ -1,4 +1,5 @@
-"""Both ends of deleting topics: a broker reports its part as deleted, the controller finishes.
+"""Deletes topics in two steps: each broker reports its replicas as deleted, then the controller
+removes the topic.
 
 A topic is marked in ZooKeeper first, with a note for every broker that holds a part of it. Each of
 them deletes its part when it applies the map (partitions.py), and then removes its note. The
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Deletes this broker's parts of topics. Belongs to the event loop."""
+    """Deletes this broker's replicas of topics. Belongs to the event loop."""
 
     def __init__(
         self, broker_id: int, session: Session, cluster: ClusterView, partitions: Partitions
@@ -44,7 +45,7 @@ class Deletions:
         self.follow(self._cluster.snapshot)
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Performs the deletions that `snapshot` demands, once the partitions here have applied
+        """Performs the deletions that `snapshot` requests, once the partitions here have applied
         it."""
         if not self._concerns_us(snapshot):
             return
@@ -80,8 +81,8 @@ class Deletions:
 
 
 def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
-    """Returns the deleted topics that still await this broker's confirmation, once it has
-    applied a snapshot: it has no data of them any more.
+    """Returns the deleted topics that await this broker's confirmation and, since it applied the
+    snapshot, have no data here.
 
     A topic that is still there and unmarked was read between its note and its mark.
     """

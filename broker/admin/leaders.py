@@ -1,4 +1,5 @@
-"""Leader elections on behalf of clients: of preferred leaders, or unclean ones that may lose data.
+"""Leader elections on behalf of clients: of preferred leaders, or unclean elections, which may lose
+data.
 
 The preferred leader of a partition is the first of its replicas. Only the controller elects, by the
 same rules as when brokers come and go (controller/elections.py). A client is answered when this
@@ -33,8 +34,8 @@ class LeaderAdmin:
     async def elect(
         self, wanted: Sequence[Key] | None, *, unclean: bool, timeout_ms: int
     ) -> Outcomes:
-        """Returns the outcome for each partition, None for an elected leader; without `wanted`, for
-        all partitions that needed an election."""
+        """Returns the outcome for each partition, None for an elected leader. Without `wanted`,
+        covers all partitions that need an election."""
         epoch = await self._topics.controllership(timeout_ms)
         outcomes: Outcomes = {}
         changes: list[StateChange] = []
@@ -79,7 +80,7 @@ def _requested_change(
         after = elected(partition, brokers, unclean=True)
         if after.leader == NO_LEADER:
             raise ApiError(
-                ErrorCode.eligible_leaders_not_available, "None of its replicas is alive."
+                ErrorCode.eligible_leaders_not_available, "No replica of the partition is alive."
             )
     else:
         if partition.replicas[:1] == (partition.leader,):

@@ -34,7 +34,7 @@ class QuotaAdmin:
         return self._view.quotas
 
     async def alter(self, entity: Entity, changes: Changes) -> None:
-        """Change quotas. Raises ApiError."""
+        """Changes quotas. Raises ApiError."""
         await asyncio.to_thread(self._alter, entity, changes)
 
     def _alter(self, entity: Entity, changes: Changes) -> None:
@@ -63,7 +63,9 @@ def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
         raise _invalid("an ip entity cannot be combined with another")
     for _, name in parts:
         if name is not None and not (name and name.isprintable() and len(name) <= _LONGEST_NAME):
-            raise _invalid(f"a name must have printable characters only, at most {_LONGEST_NAME}")
+            raise _invalid(
+                f"an entity name must have only printable characters, at most {_LONGEST_NAME}"
+            )
     return tuple(sorted(parts, key=lambda part: part[0]))
 
 

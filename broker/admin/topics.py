@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class CreatedTopic(msgspec.Struct, frozen=True):
-    """A topic as it was created; without an id if it was only validated."""
+    """A created topic, without an id if the request was only validated."""
 
     topic_id: UUID | None
     partitions: int
@@ -129,8 +129,8 @@ class TopicAdmin:
         return CreatedTopic(info.topic_id, len(assignment), len(assignment[0]), config)
 
     async def auto_create(self, name: str, mutations: Mutations = UNLIMITED) -> bool:
-        """Create a topic that a client asked about, with the broker's defaults; False if it was
-        created by another request."""
+        """Creates a topic that a client asked about, with the broker's defaults; returns False if
+        another request has created it."""
         try:
             try:
                 await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS, mutations=mutations)
@@ -153,7 +153,7 @@ class TopicAdmin:
         timeout_ms: int,
         mutations: Mutations = UNLIMITED,
     ) -> None:
-        """Delete a topic; with an id, only if the topic of that name still has it.
+        """Deletes a topic; with an id, only if the topic of that name still has this id.
 
         Returns once the name may be used again.
         """
@@ -182,7 +182,8 @@ class TopicAdmin:
         validate_only: bool = False,
         mutations: Mutations = UNLIMITED,
     ) -> None:
-        """Extend a topic to `count` partitions, the new ones on the brokers of `assignments`."""
+        """Extends a topic to `count` partitions, and places the new ones on the brokers of
+        `assignments`."""
         epoch = await self.controllership(timeout_ms)
         info = self._existing(name)
         snapshot = self._view.snapshot
@@ -276,7 +277,7 @@ class TopicAdmin:
     # Preconditions
 
     async def controllership(self, timeout_ms: int) -> ControllerEpoch:
-        """The right to write the map. If there is no controller yet, wait for one."""
+        """Returns the right to write the map; waits for a controller if there is none yet."""
         patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -312,8 +313,8 @@ class TopicAdmin:
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
-        """Returns when the view shows the change. A wait in the view would hold a thread for each
-        client."""
+        """Returns when the view shows the change. Polls, because waiting in the view would hold a
+        thread for each client."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
 
@@ -343,7 +344,7 @@ def _beginnings(
 
 
 async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking ZooKeeper call in a worker thread; its errors become Kafka's."""
+    """Runs a blocking ZooKeeper call in a worker thread; translates its errors into Kafka's."""
     try:
         return await asyncio.to_thread(act, *args, **kwargs)
     except TopicExists as error:
@@ -363,12 +364,12 @@ async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 async def within(timeout_ms: int, done: Awaitable[None]) -> None:
-    """Wait for the effect of a write, for as long as the client waits."""
+    """Waits for the effect of a write, for as long as the client waits."""
     try:
         async with asyncio.timeout(max(timeout_ms, 0) / 1000):
             await done
     except TimeoutError:
         raise ApiError(
             ErrorCode.request_timed_out,
-            f"written, but not in effect after {timeout_ms} ms",
+            f"the change is written, but not in effect after {timeout_ms} ms",
         ) from None

@@ -38,7 +38,8 @@ class UserAdmin:
         return self._view.users
 
     async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
-        """For each user, makes all changes or none; then the value is the reason."""
+        """Makes all changes of a user, or none; returns the reason for each user without
+        changes."""
         return await asyncio.to_thread(self._alter, changes)
 
     def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:

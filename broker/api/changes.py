@@ -1,4 +1,5 @@
-"""The entries of each administrative API in the administration log, in one table.
+"""Derives the entries of the administration log from requests and responses: one table of all
+administrative APIs.
 
 An API's function is called before its handler, so that it can capture the previous state. What it
 returns is called with the response, and yields an entry for each thing that was requested, whether
@@ -56,7 +57,7 @@ CameOf = tuple[ErrorCode, str | None]  # the code, and the message for the perso
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Where a broker looks up the state before a change."""
+    """The parts of a broker that know the state before a change."""
 
     cluster: ClusterView
     partitions: Partitions
@@ -69,7 +70,8 @@ Changes = Callable[[Any], Iterable[Change]]
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """A row of the table. `_row` checks that the types of its members agree."""
+    """A row of the table: how one API's changes are recorded. `_row` checks that the types of its
+    members agree."""
 
     action: str
     kind: Kind
@@ -170,7 +172,7 @@ def _records_deleted(
     }
 
     def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
-        """One entry for each topic and outcome, with its partitions' new start offsets."""
+        """Yields one entry for each topic and outcome, with its partitions' new start offsets."""
         for asked, topic in zip(request.topics, response.topics, strict=True):
             wanted = {partition.partition_index: partition.offset for partition in asked.partitions}
             for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
@@ -205,7 +207,7 @@ def _leaders_elected(
     before = known.cluster.snapshot
 
     def changes(response: elect_leaders.ElectLeadersResponse) -> Iterator[Change]:
-        """One entry for each topic and outcome, with its partitions' leaders."""
+        """Yields one entry for each topic and outcome, with its partitions' leaders."""
         for topic in response.replica_election_results:
             for code in dict.fromkeys(partition.error_code for partition in topic.partition_result):
                 concerned = [
@@ -456,7 +458,7 @@ def _users_altered(
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
     ) -> Iterator[Change]:
-        """The changed users, without passwords except for their iterations."""
+        """Yields the changed users, with the iterations of their passwords, but no passwords."""
         for result in response.results:
             before = {
                 str(kind): f"{kept.iterations} iterations"

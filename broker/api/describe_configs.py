@@ -95,7 +95,8 @@ def _entries(
             return _of_broker(needs, resource.resource_name)
     raise ApiError(
         ErrorCode.invalid_request,
-        f"resource type {resource.resource_type} has no configs; topics (2) and brokers (4) have",
+        f"resource type {resource.resource_type} has no configs: only topics (2) and brokers (4) "
+        "have",
     )
 
 

@@ -37,7 +37,7 @@ async def handle(
         needs.authorization.of(caller).check_cluster(Operation.ALTER)
         if request.election_type not in set(ElectionType):
             raise ApiError(
-                ErrorCode.invalid_request, f"election type {request.election_type} is not known"
+                ErrorCode.invalid_request, f"unknown election type {request.election_type}"
             )
         outcomes = await needs.leaders.elect(
             wanted,

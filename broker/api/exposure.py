@@ -19,7 +19,7 @@ _LONGEST_SECONDS: Final = 1.0  # wait for a replica that lags
 
 
 async def exposed(partitions: Iterable[Partition]) -> None:
-    """Return when everything acknowledged so far is exposed, or never will be."""
+    """Returns when everything acknowledged so far is exposed, or can no longer be."""
     waiting = []
     for partition in partitions:
         done = asyncio.Event()

@@ -89,7 +89,7 @@ class Needs(msgspec.Struct, frozen=True):
 
 
 def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
-    """Respond as soon as there is enough, or after the client's maximum wait."""
+    """Responds as soon as there is enough data, or after the client's maximum wait."""
     try:
         fetch = _begin(needs, connection, request)
     except ApiError as error:
@@ -105,7 +105,7 @@ def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: E
 async def look_in_turns(
     needs: Needs, reply: Reply, request: FetchRequest, encode: Encode, work: InTurns
 ) -> FetchResponse | None:
-    """`serve` for a request of many partitions; None if it waits, and is answered later."""
+    """Serves a request of many partitions in pieces; returns None if the answer comes later."""
     connection = reply.connection
     try:
         fetch = _begin(needs, connection, request)
@@ -143,7 +143,7 @@ class _Look(NamedTuple):
 
 
 class _Fetch(ABC):
-    """One request, tried again whenever one of its partitions has new messages."""
+    """One fetch request, read again whenever one of its partitions has new messages."""
 
     __slots__ = (
         "_caller", "_client", "_decided", "_denied", "_enough", "_needs", "_read", "_room",
@@ -168,7 +168,7 @@ class _Fetch(ABC):
 
     @property
     def satisfied(self) -> bool:
-        """Whether the outcome of the last look can be sent without waiting for more."""
+        """Whether the data of the last look can be sent without waiting for more."""
         return self._decided or sum(piece.length for _, piece in self._read) >= self._enough
 
     def look(self) -> None:
@@ -183,17 +183,17 @@ class _Fetch(ABC):
     def _look(self) -> None: ...
 
     def looking(self) -> Generator[None, None, None]:
-        """`look`, in pieces if there may be many partitions."""
+        """Does what `look` does, in pieces if there may be many partitions."""
         self.look()
         yield
 
     def answer(self, connection: Connection) -> FetchResponse:
-        """The response to the last look."""
+        """Returns the response with the data of the last look."""
         self._count(connection)
         return self._answer()
 
     def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
-        """`answer`, in pieces if there may be many partitions."""
+        """Does what `answer` does, in pieces if there may be many partitions."""
         yield
         return self.answer(connection)
 
@@ -220,7 +220,7 @@ class _Fetch(ABC):
     def _answer(self) -> FetchResponse: ...
 
     def wait(self, parked: "_Parked") -> None:
-        """Register to be woken by anything that can add to the last look."""
+        """Registers for a wake-up by anything that can add to the last look."""
         self._read = []  # it is read again after the wait: until then it holds no files
         self._wait(parked)
 
@@ -409,21 +409,21 @@ def _history_of(partition: Partition, wanted: FetchPartition) -> EpochEndOffset 
     """None if the histories agree, else the client's epoch's end. Raises `OffsetOutOfRange`."""
     log, offset = partition.log, wanted.fetch_offset
     if offset < log.start_offset:
-        raise OffsetOutOfRange(f"offset {offset} is below {log.start_offset}")
+        raise OffsetOutOfRange(f"offset {offset} is below the start offset, {log.start_offset}")
     if wanted.last_fetched_epoch < 0:
         if offset > log.end_offset:
-            raise OffsetOutOfRange(f"offset {offset} is above {log.end_offset}")
+            raise OffsetOutOfRange(f"offset {offset} is above the end offset, {log.end_offset}")
         return None
     epoch, end_offset = end_of_epoch(partition, wanted.last_fetched_epoch)
     if epoch == NOT_KNOWN:
-        raise OffsetOutOfRange(f"epoch {wanted.last_fetched_epoch} is not known")
+        raise OffsetOutOfRange(f"unknown last fetched epoch {wanted.last_fetched_epoch}")
     if epoch < wanted.last_fetched_epoch or end_offset < offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 
 
 class _WholeFetch(_Fetch):
-    """A request that names all partitions, and is answered about all of them."""
+    """A request that names all partitions, and whose response has all of them."""
 
     __slots__ = ("_looks", "_opens", "_owner", "_watched")
 
@@ -519,7 +519,7 @@ class _WholeFetch(_Fetch):
 
 
 class _SessionFetch(_Fetch):
-    """A request within a session, whose response has only news."""
+    """A request within a session, whose response has only the partitions with news."""
 
     __slots__ = ("_looks", "_session")
 
@@ -615,7 +615,8 @@ class _Parked:
         fetch.wait(self)
 
     def wake(self) -> None:
-        """Many partitions may get data in one turn of the loop: look once."""
+        """Looks once more in the next turn of the event loop, as many partitions may get data in
+        one turn."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._look)

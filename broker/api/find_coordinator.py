@@ -61,7 +61,7 @@ def handle(
 
 
 def without_transactions(caller: Caller) -> ErrorCode:
-    """The error for a request about a transaction, which this client treats as fatal."""
+    """Returns the error for a request about a transaction, which this client treats as fatal."""
     if caller.is_librdkafka:
         return ErrorCode.transactional_id_authorization_failed
     return ErrorCode.unsupported_version
@@ -69,7 +69,7 @@ def without_transactions(caller: Caller) -> ErrorCode:
 
 def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key: str) -> Found:
     if key_type != GROUP:
-        return _unavailable(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
+        return _unavailable(key, ErrorCode.invalid_request, f"unknown key type {key_type}")
     try:
         rights.check(Operation.DESCRIBE, ResourceType.GROUP, key)
     except ApiError as error:

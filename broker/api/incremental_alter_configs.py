@@ -81,7 +81,7 @@ def _changes(resource: AlterConfigsResource) -> list[ConfigChange]:
         except ValueError:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"operation {config.config_operation} on {config.name[:100]} is not known",
+                f"unknown operation {config.config_operation} on {config.name[:100]}",
             ) from None
         changes.append(ConfigChange(config.name, operation, config.value))
     return changes

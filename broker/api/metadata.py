@@ -50,7 +50,7 @@ _FEW = 100
 
 
 class _Described(msgspec.Struct, frozen=True):
-    """The cached description of a topic, with the state from which it was made."""
+    """The cached description of a topic, with the state that it describes."""
 
     info: TopicInfo
     changes: int
@@ -58,8 +58,8 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 class DescribedTopics:
-    """The descriptions of topics by one broker, each cached until something about the topic
-    changes. Belongs to the event loop.
+    """The topic descriptions of one broker, each cached until the topic changes. Belongs to the
+    event loop.
 
     All clients ask again every few minutes, and whenever a topic is created or deleted: without the
     cache, describing thousands of topics for each client would delay the others.
@@ -74,7 +74,8 @@ class DescribedTopics:
     def of(
         self, snapshot: ClusterSnapshot, infos: list[TopicInfo], operations: int
     ) -> list[MetadataResponseTopic]:
-        """Descriptions of topics in the snapshot, with the client's authorized operations."""
+        """Returns descriptions of topics in the snapshot, with the client's authorized
+        operations."""
         if self._brokers != snapshot.brokers.keys():
             self._brokers = frozenset(snapshot.brokers)
             self._described.clear()

@@ -52,8 +52,8 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append missing batches, and answer once all are committed. `began`: the arrival of the
-    request."""
+    """Appends missing batches, and answers once all are committed. `began` is the request's arrival
+    time."""
     work = _Work(needs, connection, header, request, began=began)
     rights = needs.authorization.of(connection.caller)
     if request.acks != ALL:
@@ -71,7 +71,7 @@ class _Work(Appending):
     __slots__ = ()
 
     def serve(self) -> None:
-        """Serve it at once if it is small, else in pieces."""
+        """Serves a small request at once, a large one in pieces."""
         size = sum(len(batch.records) for batch in self._batches if batch.records is not None)
         if size <= _AT_ONCE and not any(map(self._begins, self._batches)):
             for batch in self._batches:
@@ -137,7 +137,9 @@ class _Work(Appending):
     def _pieces(self, partition: Partition, batch: PartitionBatch) -> Iterator[None]:
         """Compare and append; every yield lets other requests take their turn."""
         if not batch.records:
-            raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
+            raise BatchError(
+                ErrorCode.invalid_record, "the request has no record batch for the partition"
+            )
         end_offset = 0
         for run in source_runs(batch.records):
             if end_offset:

@@ -63,8 +63,8 @@ def _find(
 
 
 def end_of_epoch(partition: Partition, epoch: int) -> tuple[int, int]:
-    """The largest epoch not above the requested one, and its end offset; (-1, -1) if that is
-    unknown.
+    """Returns the largest epoch not above the requested one, and its end offset; (-1, -1) if they
+    are unknown.
 
     A leader's own epoch begins at its log's end even before it has a batch: epochs between it and
     the previous one have no batches here.

@@ -23,7 +23,7 @@ Right = tuple[Operation, ResourceType]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A right, what needs it, and what Kafka accepts in its place."""
+    """A required right, what needs it, and the other right that Kafka accepts instead."""
 
     operation: Operation
     kind: ResourceType

@@ -53,7 +53,7 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append the batches, and answer as `acks` demands. `began` is when the request arrived."""
+    """Appends the batches, and answers as `acks` demands. `began` is the request's arrival time."""
     if request.transactional_id == MIRROR_ID:
         mirrored_produce.serve(needs, connection, header, request, began)
         return
@@ -72,7 +72,7 @@ class _Work(Appending):
     __slots__ = ()
 
     def serve(self) -> None:
-        """Append all batches and answer, now or later."""
+        """Appends all batches and answers, now or later."""
         for number, batch in enumerate(self._batches):
             if number == _OF_A_TURN or not self._append(batch):
                 self._batches = kept(self._batches[number:])
@@ -165,7 +165,9 @@ def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: i
             "to it; penstock mirror promote opens it",
         )
     if view is None:
-        raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
+        raise BatchError(
+            ErrorCode.invalid_record, "the request has no record batch for the partition"
+        )
     if len(view) > partition.max_message_bytes:
         raise ApiError(
             ErrorCode.message_too_large,

@@ -74,7 +74,7 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often a broker does housekeeping for its logs, in seconds."""
+    """The intervals of a broker's regular work on its logs, in seconds."""
 
     checkpoint: Seconds = 5.0
     """The interval between checkpoints. Each is for every twelfth partition, and for those with 4
@@ -91,7 +91,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a broker with a ledger checks that stored data is still what was sent."""
+    """The checks by which a broker with a ledger verifies that stored data is still what was
+    sent."""
 
     landed: bool = True
     """Every batch is read once after it was written, and its CRC is computed. Without this, only
@@ -119,7 +120,7 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How replicas are kept in sync."""
+    """The settings that keep replicas in sync."""
 
     lag_seconds: Seconds = 10.0
     """How long a follower may take to catch up with its leader before it leaves the in-sync set."""
@@ -184,7 +185,7 @@ class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One broker."""
+    """The configuration file of one broker."""
 
     id: int
     """The broker's id, unique in its cluster."""
@@ -335,13 +336,13 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def reaching(self) -> BetweenBrokers:
-        """How other brokers are reached: like this one by its own processes."""
+        """How this broker connects to other brokers: as its own processes connect to it."""
         can = self.between_brokers is not None or self._open_listener is not None
         return self.between if can else BetweenBrokers(listener="")
 
     @property
     def between(self) -> BetweenBrokers:
-        """How this broker's own processes, and others of the cluster, connect to it."""
+        """How this broker's own processes, and other brokers of the cluster, connect to it."""
         if self.between_brokers is not None:
             return self.between_brokers
         listener = self._open_listener
@@ -365,7 +366,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def open_addresses(self) -> tuple[str, ...]:
-        """Addresses open to other machines, or unencrypted: they need `insecure`."""
+        """The addresses that are open to other machines, or unencrypted; they require
+        `insecure`."""
         addresses = [
             f"listener {listener.name} on {listener.host}"
             for listener in self.every_listener

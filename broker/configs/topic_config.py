@@ -55,7 +55,8 @@ class TopicDefaults(msgspec.Struct, frozen=True):
 
 
 class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """All configs of one topic, parsed. What every batch needs has a field of its own."""
+    """All configs of one topic, parsed. Configs that every append reads have fields of their
+    own."""
 
     overrides: Mapping[str, str]
     values: Mapping[str, Value]
@@ -71,7 +72,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     def parse(
         cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
     ) -> "TopicConfig":
-        """Overrides as a client sent them."""
+        """Parses overrides from a client. Raises ApiError."""
         canonical = {
             name: topic_config_key(name).canonical(text) for name, text in overrides.items()
         }
@@ -100,7 +101,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     def salvage(
         cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
     ) -> tuple["TopicConfig", list[str]]:
-        """Overrides as the map has them, and the problems of those that were ignored."""
+        """Parses overrides from the map; returns the problems of those that it ignores, too."""
         sound: dict[str, str] = {}
         problems: list[str] = []
         for name, text in overrides.items():
@@ -114,7 +115,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unused(self) -> dict[str, str]:
-        """Overrides that have no effect in Penstock, and differ from what applies anyway."""
+        """Overrides that have no effect in Penstock, and differ from the default."""
         keys = {name: topic_config_key(name) for name in self.overrides}
         return {
             name: self.overrides[name]
@@ -146,12 +147,12 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         return ALL_REPLICAS in listed or replica(partition, broker_id) in listed
 
     def accepts_gap(self, partition: int, end_offset: int, base_offset: int) -> bool:
-        """Whether a copy that ends at one offset may continue at the other."""
+        """Returns whether a copy that ends at `end_offset` may continue at `base_offset`."""
         listed = cast(tuple[str, ...], self.values[ACCEPT_GAP])
         return (partition, end_offset, base_offset) in map(gap, listed)
 
     def cut_of(self, topic_id: str, partition: int) -> MirrorCut | None:
-        """What an operator has ordered to be cut off from the end of a partition's log."""
+        """Returns the cut that an operator has ordered at the end of a partition's log."""
         begins = f"{topic_id}/{partition}:"
         for word in cast(tuple[str, ...], self.values[CUT]):
             if word.startswith(begins):
@@ -177,7 +178,8 @@ def changed(
     defaults: Mapping[str, str] = NOTHING,
     key_of: Callable[[str], ConfigKey] = topic_config_key,
 ) -> dict[str, str]:
-    """`overrides` after `changes`: a list that was not set begins with its default, as in Kafka."""
+    """Returns `overrides` after `changes`. As in Kafka, changes to an unset list start from its
+    default."""
     result = dict(overrides)
     for change in changes:
         name = change.name
@@ -207,12 +209,12 @@ def changed(
 
 
 def built_in(key: ConfigKey, replicas: int) -> str:
-    """The value without any override or default."""
+    """Returns the value without any override or broker default."""
     return "2" if key.name == MIN_IN_SYNC and replicas >= _MANY_REPLICAS else key.default
 
 
 def is_on(name: str, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> bool:
-    """The value of a boolean config of a topic; an unreadable one is off."""
+    """Returns the value of a boolean config of a topic; an unreadable value counts as false."""
     text = overrides.get(name, defaults.get(name, topic_config_key(name).default))
     return text.strip().lower() == "true"
 

@@ -35,7 +35,8 @@ from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """One config: its type, its default, and the name of that default on brokers, if any."""
+    """One config: its type, its built-in default, and the broker config that sets the default, if
+    any."""
 
     name: str
     type: ValueType

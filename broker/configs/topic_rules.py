@@ -23,7 +23,7 @@ Assignment = tuple[tuple[int, ...], ...]
 
 
 class NewTopic(msgspec.Struct, frozen=True):
-    """A requested topic: by counts, or by the brokers of each partition."""
+    """A requested topic: by its counts, or by the brokers of each partition."""
 
     name: str
     partitions: int = UNSAID
@@ -33,7 +33,7 @@ class NewTopic(msgspec.Struct, frozen=True):
 
 
 def replication_factor(info: TopicInfo) -> int:
-    """The intended number of replicas of each partition; while they are moved, it has more."""
+    """The intended number of replicas of each partition; a partition being moved has more."""
     return min(
         (
             len(partition.move.target if partition.move else partition.replicas)
@@ -62,7 +62,8 @@ def check_new_name(name: str, snapshot: ClusterSnapshot) -> None:
 def placement(
     topic: NewTopic, defaults: TopicDefaults, snapshot: ClusterSnapshot, chance: float
 ) -> Assignment:
-    """The brokers of each partition of a new topic; `chance`, from 0 to 1, selects the first."""
+    """Returns the brokers of each partition of a new topic; `chance`, from 0 to 1, selects the
+    first."""
     if topic.assignment is not None:
         return _given(topic.assignment, snapshot)
     partitions, factor = topic.partitions, topic.replication_factor
@@ -82,7 +83,7 @@ def extension(
     assignments: Sequence[Sequence[int]] | None,
     snapshot: ClusterSnapshot,
 ) -> Assignment:
-    """The replicas of the partitions that are added to a topic."""
+    """Returns the replicas of the partitions that are added to a topic."""
     present = len(info.partitions)
     if count == present:
         raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partitions.")
@@ -109,7 +110,7 @@ def extension(
 
 
 def check_target(target: Sequence[int], snapshot: ClusterSnapshot) -> tuple[int, ...]:
-    """Check the replicas that a client has given for a partition."""
+    """Checks the replicas that a client has given for a partition. Raises ApiError."""
     return _checked([target], len(target), snapshot)[0]
 
 
@@ -119,7 +120,7 @@ def check_room(
     being_made: Iterable[Assignment],
     most: int,
 ) -> None:
-    """Raise if a broker would have more than `most` partitions."""
+    """Raises ApiError if a broker would have more than `most` partitions."""
     asked = _held(assignment)
     held = _held(
         partition.replicas for info in snapshot.topics.values() for partition in info.partitions
@@ -214,7 +215,8 @@ def assign(
     start: int,
     first_partition: int = 0,
 ) -> Assignment:
-    """Replicas of `partitions` new partitions, leaders first, over the brokers in `racks`.
+    """Assigns `partitions` new partitions to the brokers in `racks`; returns their replicas,
+    leaders first.
 
     Leaders go round the brokers, which are lined up so that neighbours differ in rack; the
     followers of a partition come from the brokers after its leader, from racks that it does not use
@@ -222,7 +224,7 @@ def assign(
     follows the same other. A broker whose rack is not known counts as a rack of its own.
     """
     if not 1 <= replication_factor <= len(racks):
-        raise ValueError(f"{replication_factor} replicas on {len(racks)} brokers")
+        raise ValueError(f"cannot place {replication_factor} replicas on {len(racks)} brokers")
     brokers = _alternating(racks)
     return tuple(
         _replicas(brokers, racks, number + start, replication_factor)
@@ -231,7 +233,7 @@ def assign(
 
 
 def start_of(racks: Mapping[int, str | None], first_leader: int) -> int:
-    """The `start` of the assignment that gives a topic's first partition this leader."""
+    """Returns the `start` with which `assign` gives a topic's first partition this leader."""
     brokers = _alternating(racks)
     return brokers.index(first_leader) if first_leader in brokers else 0
 

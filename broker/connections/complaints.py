@@ -58,7 +58,7 @@ _LEVELS = {
 
 
 class _Repeated(msgspec.Struct):
-    """When a complaint was last logged, and its repetitions since."""
+    """A logged complaint: the time of its last log line, and its repetitions since."""
 
     said_at: float
     count: int = 0
@@ -66,8 +66,7 @@ class _Repeated(msgspec.Struct):
 
 
 class Complaints:
-    """The log of complaints. `clock` is the event loop's; `counted` is called with every
-    complaint."""
+    """Logs complaints. `clock` is the event loop's; calls `counted` for every complaint."""
 
     def __init__(
         self, clock: Callable[[], float], counted: Callable[[str], None] = lambda _kind: None
@@ -80,20 +79,21 @@ class Complaints:
         self._others: dict[ComplaintKind, _Repeated] = {}
 
     def say(self, kind: ComplaintKind, address: str, text: str, *, like: Hashable = "") -> None:
-        """Complain about an address, given without its port. Complaints with different `like` are
+        """Complains about an address, given without its port. Complaints with different `like` are
         logged separately; an address should have few such."""
         self._say(kind, (address, like), text)
 
     def batch_refused(
         self, address: str, topic: str, partition: int, code: ErrorCode, reason: str
     ) -> None:
-        """A producer's batch was rejected: one line for each address, topic and error."""
+        """Complains that a producer's batch was rejected: one line for each address, topic and
+        error."""
         text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
         like = (topic, code)
         self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
 
     def group_failed(self, group: str, text: str) -> None:
-        """A group could not be loaded or saved: one line for each group."""
+        """Complains that a group could not be loaded or saved: one line for each group."""
         self.say(
             ComplaintKind.GROUP_FAILED, group, f"group={group[:250]!r} error={text!r}", like=""
         )
@@ -101,7 +101,8 @@ class Complaints:
     def not_authorized(
         self, caller: Caller, operation: Operation, kind: ResourceType, name: str
     ) -> None:
-        """A client was denied an operation: one line for each operation, resource type and user."""
+        """Complains that a client was denied an operation: one line for each operation, resource
+        type and user."""
         text = (
             f"client={caller.host} principal={caller.principal!r} operation={operation.words} "
             f"on={kind.words} name={name[:250]!r}"
@@ -110,7 +111,7 @@ class Complaints:
         self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=like)
 
     def request_failed(self, address: str, text: str, bug: Exception) -> None:
-        """A bug of ours: logged with its traceback, once for each place that raises it."""
+        """Reports a bug of ours with its traceback, once for each place that raises it."""
         like = (type(bug), _place(bug))
         self._say(ComplaintKind.REQUEST_FAILED, (address, like), text, bug)
 
@@ -133,7 +134,7 @@ class Complaints:
         repeated.last = text
 
     def tick(self) -> None:
-        """Log what is due. Called regularly."""
+        """Logs the repetitions that are due. Called regularly."""
         now = self._clock()
         for kind, known in self._about.items():
             for about, repeated in tuple(known.items()):
@@ -147,7 +148,7 @@ class Complaints:
                 _say_again(kind, self._others.pop(kind), now, " of others")
 
     def close(self) -> None:
-        """Log everything that is pending."""
+        """Logs everything that is pending."""
         now = self._clock()
         for kind, known in self._about.items():
             for repeated in known.values():

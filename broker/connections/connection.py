@@ -46,7 +46,8 @@ _BYTES_A_TURN = 4 * 1024 * 1024
 
 
 class ShortFile(Exception):
-    """A file ended before its slice: the response has promised more, and cannot be taken back."""
+    """Raised when a file ends before its slice: the response has promised more, and cannot be taken
+    back."""
 
 
 class SendQueue:
@@ -79,7 +80,8 @@ class SendQueue:
                 self.in_memory += len(part)
 
     def send(self) -> None:
-        """Send until nothing is left, the socket is full, or the turn is over. Raises `OSError`."""
+        """Sends until nothing is left, the socket is full, or the turn is over. Raises
+        `OSError`."""
         parts, turn = self._parts, _BYTES_A_TURN
         try:
             while parts and turn > 0:
@@ -89,7 +91,7 @@ class SendQueue:
             pass
 
     def clear(self) -> None:
-        """Drop everything unsent; slices release their files."""
+        """Drops everything unsent; slices release their files."""
         self._parts.clear()
 
     def _bytes(self) -> int:
@@ -145,13 +147,13 @@ class Reply:
 
 
 class Dispatch(Protocol):
-    """Serves a request: with `connection.send`, or `connection.reply` and its answer later."""
+    """Serves a request: calls `connection.send`, or `connection.reply` and answers later."""
 
     def __call__(self, connection: "Connection", frame: memoryview) -> None: ...
 
 
 class Connection:
-    """The state of one client. `closed` is called once, at the end."""
+    """The connection of one client. Calls `closed` once, at the end."""
 
     __slots__ = (
         "_closed",
@@ -270,13 +272,13 @@ class Connection:
     # Quotas
 
     def charge(self, meter: Meter | None, amount: float) -> None:
-        """Charge usage to the client's quota; if it is exceeded, stop reading for a while."""
+        """Charges usage to the client's quota; if it is exceeded, stops reading for a while."""
         if meter is None:
             return
         self.wait(meter.use(amount, self._loop.time()))
 
     def wait(self, seconds: float) -> None:
-        """Read nothing from the client for this long: it has exceeded a quota."""
+        """Stops reading from a client that has exceeded a quota, for this long."""
         until = self._loop.time() + seconds
         if seconds > 0 and until > self._muted_until:
             if self._unmute is not None:
@@ -287,7 +289,7 @@ class Connection:
 
     @property
     def throttle_ms(self) -> int:
-        """The remaining throttle time, for its responses."""
+        """The remaining throttle time, for the client's responses."""
         if not self._muted_until:
             return 0
         return max(1, int((self._muted_until - self._loop.time()) * 1000))
@@ -299,7 +301,7 @@ class Connection:
     # Answers
 
     def send(self, parts: list[Part]) -> None:
-        """Answer the request that is being dispatched, at once."""
+        """Answers the request that is being dispatched, at once."""
         if self._replies:
             reply = Reply(self)
             reply.parts = parts
@@ -308,7 +310,7 @@ class Connection:
             self._sender.queue(parts)
 
     def reply(self, *, exclusive: bool = False) -> Reply:
-        """The place of a later answer to the request that is being dispatched.
+        """Returns a reply in which the request being dispatched can be answered later.
 
         With `exclusive`, no further request of this client is served until then.
         """
@@ -318,12 +320,13 @@ class Connection:
         return reply
 
     def serve_on(self) -> None:
-        """The exclusive reply no longer needs its request: serve the next ones."""
+        """Serves the next requests, as the exclusive reply no longer needs its request."""
         self._exclusive = False
         self._loop.call_soon(self._resume_waiting)
 
     def send_soon(self) -> None:
-        """A reply is known. One flush answers many requests: send them together."""
+        """Sends the answered replies in the next turn, together: one flush answers many
+        requests."""
         if not self._sending_soon:
             self._sending_soon = True
             self._loop.call_soon(self._send_replies)
@@ -500,13 +503,13 @@ class Connection:
         return self._sender.holds_files
 
     def stop_serving(self) -> None:
-        """Serve no further request; owed replies are still sent."""
+        """Stops serving requests; owed replies are still sent."""
         self._stopping = True
         self._read_no_more()
         self._drop_waiting()
 
     def check_progress(self, now: float) -> None:
-        """Close the connection if its client has stalled within a request or response, or before
+        """Closes the connection if its client has stalled within a request or response, or before
         its login. Called once a second."""
         if 0 < self._login_due < now:
             self.close("error='no login within the time limit'")
@@ -545,16 +548,16 @@ class Connection:
         )
 
     def close(self, why: str = "", *, like: str = "") -> None:
-        """Releases everything at once, including what `refuse` left open. `why` is logged unless
-        the client just disconnected. `like` groups complaints whose `why` varies."""
+        """Releases everything at once, including what `refuse` left open. Logs `why`, unless the
+        client just disconnected. `like` groups complaints whose `why` varies."""
         if self.open:
             self._release(why, like)
         self._hang_up()
 
     def refuse(self, why: str, *, like: str = "") -> None:
-        """The client broke a rule of the protocol: release everything but the socket, which is
-        closed a moment later. So a client that connects again after each refusal cannot do so
-        often."""
+        """Disconnects a client that broke a rule of the protocol: releases everything but the
+        socket, and closes that a moment later. The delay slows down a client that connects again
+        after each refusal."""
         if self.open:
             self._release(why, like)
             self._refusal = self._loop.call_later(_REFUSAL_SECONDS, self._hang_up)

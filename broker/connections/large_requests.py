@@ -1,4 +1,4 @@
-"""Serves large requests in pieces, so that no other client waits long.
+"""Serves large requests in pieces, so that other clients do not wait long.
 
     decoded    in pieces, by `wire.framing.codec`
     handled    as several requests of at most `of_a_piece` elements, whose answers are joined
@@ -37,14 +37,15 @@ class Gone(Exception):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """Where a request is cut and its answers are joined: field names separated by dots."""
+    """The points where a request is split and its answers are joined: field names separated by
+    dots."""
 
     request: str
     response: str
     of_a_piece: int = _ELEMENTS
 
     def pieces(self, request: T) -> Iterator[T]:
-        """Requests that together are equivalent to this one."""
+        """Yields requests that together are equivalent to this one."""
         for piece, _ in _pieces(request, self.request.split("."), self.of_a_piece):
             yield piece
 
@@ -60,13 +61,13 @@ class Turns:
         self._one = asyncio.Lock()
 
     async def next(self) -> None:
-        """Wait for a turn; the caller then does one piece of work."""
+        """Waits for a turn; the caller then does one piece of work."""
         async with self._one:
             await asyncio.sleep(0)
 
 
 class InTurns:
-    """The work for one request. `seconds` is the time spent on all pieces of it."""
+    """The work for one request, a piece in each turn. `seconds` is the time spent on all pieces."""
 
     def __init__(self, turns: Turns, goes_on: Callable[[], bool]) -> None:
         """`goes_on` returns whether the client still waits; if not, `Gone` is raised."""
@@ -75,7 +76,8 @@ class InTurns:
         self._goes_on = goes_on
 
     async def do(self, work: Generator[None, None, T], most: int | None = None) -> T:
-        """Run to the result. Raises `TooMuch` if there are more than `most` elements."""
+        """Runs the work and returns its result. Raises `TooMuch` if there are more than `most`
+        elements."""
         pieces = 0
         while True:
             began = await self._turn()
@@ -88,10 +90,10 @@ class InTurns:
                 self.seconds += time.perf_counter() - began
             pieces += 1
             if most is not None and pieces * ELEMENTS_OF_A_PIECE > most:
-                raise TooMuch(f"a request with more than {most} elements")
+                raise TooMuch(f"the request has more than {most} elements")
 
     async def handle(self, cut: Cut, request: T, handle: Callable[[T], Any]) -> Any:
-        """Join the answers to a request's pieces into one."""
+        """Handles the pieces of a request, and joins their answers into one."""
         answer = None
         pieces = cut.pieces(request)
         while True:

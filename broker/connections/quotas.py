@@ -31,7 +31,7 @@ _WITHOUT_RIGHTS: Final = "user without rights"  # no entity of Kafka's
 
 
 class Quota(StrEnum):
-    """What is limited, by Kafka's names."""
+    """The limited quantities, by Kafka's names."""
 
     PRODUCE = "producer_byte_rate"
     FETCH = "consumer_byte_rate"
@@ -44,7 +44,7 @@ OF_ADDRESSES: Final = frozenset({Quota.CONNECTIONS})
 
 
 class Share:
-    """The shares of one client; None: unlimited."""
+    """One client's meter for each kind of quota; None: unlimited."""
 
     __slots__ = ("fetch", "mutations", "produce", "request")
 
@@ -56,7 +56,7 @@ class Share:
 
 
 class Mutations:
-    """The share of a client for creations and deletions, for one request.
+    """One request's use of its client's share of creations and deletions.
 
     A `strict` one is rejected after overuse; otherwise the request is done, and throttled
     afterwards. In both cases `wait_s` is then the throttle time.
@@ -71,7 +71,7 @@ class Mutations:
         self.wait_s = 0.0
 
     def use(self, partitions: int) -> None:
-        """Counts the use of partitions. Raises ApiError."""
+        """Counts partitions that the request creates or deletes. Raises ApiError."""
         if self._meter is None:
             return
         now = self._now()
@@ -89,7 +89,7 @@ UNLIMITED: Final = Mutations(None, lambda: 0.0, strict=False)
 
 
 class Quotas:
-    """All usage of all clients. Belongs to the event loop."""
+    """The quotas and the usage of all clients. Belongs to the event loop."""
 
     def __init__(self, percent_without_rights: float) -> None:
         self._percent_without_rights = percent_without_rights
@@ -102,7 +102,7 @@ class Quotas:
         self._shares: dict[tuple[str, str | None, bool], Share] = {}
 
     def follow(self, snapshot: QuotaSnapshot, now: float) -> None:
-        """Apply these quotas. The usage of a quota that stays is kept."""
+        """Applies new quotas, and keeps the usage of those that stay."""
         self._snapshot = snapshot
         self.active = bool(snapshot)
         self.generation += 1
@@ -117,7 +117,7 @@ class Quotas:
     def share_of(
         self, user: str, client: str | None, now: float, *, may_nothing: bool = False
     ) -> Share:
-        """The same client gets the same share, until `generation` changes."""
+        """Returns the client's share: the same object until `generation` changes."""
         key = user, client, may_nothing
         share = self._shares.get(key)
         if share is None:
@@ -182,7 +182,7 @@ def _new_meter(quota: Quota, rate: float, now: float) -> Meter:
 def find(
     snapshot: QuotaSnapshot, quota: Quota, user: str, client: str | None
 ) -> tuple[Entity, float] | None:
-    """The key under which the client's usage is counted, and its limit a second."""
+    """Returns the key under which the client's usage is counted, and its limit a second."""
     name = client or ""
     both: Entity = ((CLIENT, name), (USER, user))
     one_user: Entity = ((USER, user),)

@@ -29,7 +29,7 @@ async def hand_over(
     broker_id: int,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Return once this broker leads no partition that another could lead, or after
+    """Returns once no other broker could lead any partition that this broker leads, or after
     `patience_seconds`. Never raises: a broker must be able to stop without ZooKeeper."""
     if not to_hand_over(view.snapshot, broker_id):
         return
@@ -52,7 +52,7 @@ async def hand_over(
 
 
 def to_hand_over(snapshot: ClusterSnapshot, broker_id: int) -> int:
-    """The number of partitions led by this broker that another could lead."""
+    """Returns the number of partitions led by this broker that another could lead."""
     brokers = Brokers(snapshot.brokers.keys(), snapshot.draining | {broker_id})
     return sum(
         partition.leader == broker_id

@@ -1,4 +1,5 @@
-"""Elections: the leader and in-sync replicas of a partition after brokers have come or gone. Pure.
+"""Elections: the leader and in-sync replicas of a partition after brokers have joined or left.
+Pure.
 
 Rule 1: a leader that is alive and in sync stays, unless it is about to stop (draining) and another
         replica can lead. The next leader is the first live in-sync replica in the order of the
@@ -41,7 +42,7 @@ class Brokers(msgspec.Struct, frozen=True):
 
 
 def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False) -> PartitionInfo:
-    """The partition as it should be; the same object if nothing has to change."""
+    """Returns the partition after an election; the same object if nothing has to change."""
     if not partition.replicas:
         return partition
     candidates = _candidates(partition, brokers)
@@ -56,7 +57,7 @@ def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False
 
 
 def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
-    """The partition led by the first of its replicas, if that one can lead."""
+    """Returns the partition led by the first of its replicas, if that replica can lead."""
     if not partition.replicas or partition.leader == NO_LEADER:
         return partition
     first = partition.replicas[0]
@@ -66,7 +67,7 @@ def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
 
 
 def due(topic: TopicInfo, brokers: Brokers, *, unclean: bool) -> list[StateChange]:
-    """All changes that are due in a topic, as far as its states are known."""
+    """Returns all changes that are due in a topic, as far as its partitions' states are known."""
     return [
         change_of(topic, index, after)
         for index, partition in enumerate(topic.partitions)

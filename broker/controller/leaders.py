@@ -47,7 +47,8 @@ _Looked = tuple[TopicInfo, Mapping[str, str]]  # the objects that were seen: top
 
 
 class Leaders:
-    """`follow`, `lead` and `poke` may be called on any thread and return at once."""
+    """Runs the controller's elections. `follow`, `lead` and `poke` may be called on any thread and
+    return at once."""
 
     def __init__(self, session: Session, view: ClusterView, defaults: Mapping[str, str]) -> None:
         """`defaults`: the broker's topic config defaults."""
@@ -64,7 +65,8 @@ class Leaders:
 
     @property
     def epoch(self) -> ControllerEpoch | None:
-        """The epoch while this broker is the controller, to its knowledge."""
+        """The controller epoch while this broker is the controller, as far as it knows; otherwise
+        None."""
         return self._epoch
 
     def start(self) -> None:
@@ -86,7 +88,7 @@ class Leaders:
         propose: Callable[[ClusterSnapshot], Sequence[StateChange]],
         epoch: ControllerEpoch,
     ) -> list[PartitionInfo | None]:
-        """Write the changes that `propose` derives from the newest snapshot. Returns the resulting
+        """Writes the changes that `propose` derives from the newest snapshot. Returns the resulting
         states; None if the map has changed meanwhile. Blocks; raises Fenced, Unavailable."""
         with self._writing:
             return self._write(propose(self._view.snapshot), epoch)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class PreferredLeaders:
-    """Checks preferred leaders from its creation until `stop`. Belongs to the event loop."""
+    """Restores preferred leaders from its creation until `stop`. Belongs to the event loop."""
 
     def __init__(self, leaders: Leaders, seconds: float) -> None:
         self._leaders = leaders
@@ -46,7 +46,7 @@ class PreferredLeaders:
 
 
 def returning(snapshot: ClusterSnapshot) -> Sequence[StateChange]:
-    """The changes by which every preferred leader leads, if it can."""
+    """Returns the changes that give partitions their preferred leaders, where these can lead."""
     brokers = Brokers.of(snapshot)
     return [
         change_of(topic, index, after)

@@ -18,7 +18,8 @@ from cluster.values import NO_LEADER, Move, PartitionInfo
 def begun(
     partition: PartitionInfo, target: tuple[int, ...], brokers: Brokers
 ) -> PartitionInfo | None:
-    """The partition with the move begun; None if no remaining replica is alive and in sync."""
+    """Returns the partition with its move begun; None if no remaining replica is alive and in
+    sync."""
     origin = partition.move.origin if partition.move else partition.replicas
     if set(target) == set(origin):  # another order, or back to where it was
         return _with(partition, target, None, brokers)
@@ -27,13 +28,13 @@ def begun(
 
 
 def cancelled(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo | None:
-    """The partition with the move cancelled; None if it is too late."""
+    """Returns the partition with its move cancelled; None if it is too late."""
     assert partition.move is not None
     return _with(partition, partition.move.origin, None, brokers)
 
 
 def finished(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo | None:
-    """The partition with the move finished; None while it is not complete, or if there is none."""
+    """Returns the partition with its move finished; None if no move is complete."""
     move = partition.move
     if move is None or not set(move.target) <= set(partition.isr):
         return None

@@ -86,7 +86,7 @@ class CountingFindings:
 
     @property
     def remarks(self) -> list[str]:
-        """A line for each damaged batch."""
+        """Returns a line for each damaged batch."""
         return [
             f"damaged: {damage.topic}-{damage.partition}, messages {damage.first:,} to "
             f"{damage.first + damage.offsets - 1:,}: {damage.reason}"
@@ -247,7 +247,7 @@ class LedgerCounter:
 
 
 def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
-    """The epochs up to `leader_epoch`, which may still be without a batch."""
+    """Returns the log's epochs up to `leader_epoch`, which may not have a batch yet."""
     starts = [EpochStart(*entry) for entry in log_.epochs.entries if entry[0] <= leader_epoch]
     if not starts or starts[-1].leader_epoch < leader_epoch:
         starts.append(EpochStart(leader_epoch, log_.end_offset))

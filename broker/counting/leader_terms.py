@@ -1,4 +1,4 @@
-"""Where counting starts in a partition that this broker begins to lead.
+"""Determines where counting starts in a partition that this broker begins to lead.
 
 Exposed batches are counted and reported to the ledger by the partition's leader. The next leader
 has the same batches at the same offsets, but not its predecessor's journal. So batches before its
@@ -32,12 +32,13 @@ MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking
 
 class Ledger(Protocol):
     def ends(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
-        """The end of what was reported for these partitions; without those that have no report."""
+        """Returns the end of what was reported for these partitions, without those that have no
+        report."""
 
 
 class Term(NamedTuple):
     """A leader epoch under which this broker leads a partition. Batches before `singly_before` are
-    reported one by one; counting starts at `place`, if it has not begun."""
+    reported one by one; counting starts at `place` if no batch has been counted."""
 
     leader_epoch: int
     singly_before: int
@@ -63,7 +64,7 @@ class Terms:
         self._terms.pop(key, None)
 
     def follow(self, all_led: Iterable[Led]) -> None:
-        """Replace the partitions that are led. Raises the ledger's errors."""
+        """Replaces the led partitions. Raises the ledger's errors."""
         all_led = list(all_led)
         if losses := [loss for led in all_led if led.unclean for loss in self._unclean_losses(led)]:
             self._counter.withdraw(losses)

@@ -1,4 +1,4 @@
-"""Reads the batches of a log from its files, beside the broker. Never writes.
+"""Reads the batches of a log from its files, outside the broker's process. Never writes.
 
 Batches are returned by their headers, many at once: the work for each batch is most of what the
 ledger costs. While the segment that was read last continues, the directory is not even listed.
@@ -33,7 +33,7 @@ _SMALL: Final = 6_000  # where another read for the next header costs more than 
 
 
 class NoBatch(Exception):
-    """A batch is missing in this segment, at this byte."""
+    """Raised when a segment has no batch at this byte, where one is expected."""
 
     def __init__(self, message: str, segment: int, byte: int) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class BatchRun(NamedTuple):
         return read_bytes(self.file, position, length)
 
     def part(self, first: int, end: int) -> "BatchRun":
-        """The batches with numbers from `first` up to `end`."""
+        """Returns the batches from index `first` up to `end`."""
         byte = self.byte + sum(header[1] + LENGTH_PREFIX for header in self.headers[:first])
         return self._replace(headers=self.headers[first:end], byte=byte)
 
@@ -63,8 +63,8 @@ class BatchRun(NamedTuple):
 
 
 def runs(directory: Path, place: CountPosition, exposed: int) -> Iterator[BatchRun]:
-    """The batches from the one that holds `place.next_offset`, or the next one, up to the exposed
-    end.
+    """Yields the batches from the one that holds `place.next_offset`, or the next one, up to the
+    exposed end.
 
     Raises OSError, and NoBatch if a segment ends in the middle of a batch.
     """
@@ -115,7 +115,7 @@ def _segment(
 
 
 def wrong_crcs(run: BatchRun) -> list[int]:
-    """The numbers of the batches whose CRC does not match. Reads all of them."""
+    """Returns the indexes of the batches whose CRC does not match. Reads all of them."""
     wrong: list[int] = []
     headers, position, at = run.headers, run.byte, 0
     while at < len(headers):
@@ -138,8 +138,8 @@ def wrong_crcs(run: BatchRun) -> list[int]:
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> CountPosition:
-    """The place of the next readable batch after damage, from this offset on; at most the exposed
-    end."""
+    """Returns the place of the next readable batch after damage, from this offset on; at most the
+    exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
     located = find_valid(file, broken.byte, size, offset - 1)

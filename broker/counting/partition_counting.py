@@ -35,7 +35,7 @@ _LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it g
 
 
 class PartitionCounting:
-    """Counts partitions, on one thread."""
+    """Counts the events of partitions, on one thread."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class PartitionCounting:
         self._looked: dict[PartitionKey, float] = {}
 
     def look(self, report: CountingReport) -> CountingResult:
-        """Counts new events as far as they can be read. Problems are returned, not raised."""
+        """Counts new events as far as they can be read. Returns problems instead of raising
+        them."""
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
         trouble = ""
@@ -139,7 +140,7 @@ class PartitionCounting:
 
 
 class _Passing:
-    """The new batches of one partition, passed to the counter as they are read."""
+    """Passes the new batches of one partition to the counter, as they are read."""
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class _Passing:
         self._has_holes = led.compacts or was_compacted
 
     def run(self, run: BatchRun) -> None:
-        """Count a run in parts of one epoch; damaged batches are reported, not counted."""
+        """Counts a run in parts of one epoch; reports damaged batches instead of counting them."""
         for epoch, part in _by_epoch(run):
             self._begin(self._plausible_epoch(epoch))
             begin = 0

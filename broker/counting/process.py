@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Read reports from standard input, and write their results to standard output."""
+    """Reads reports from standard input, and writes their results to standard output."""
     os.nice(_NICE)
     inward, outward = sys.stdin.buffer, sys.stdout.buffer
     body = _frame(inward)

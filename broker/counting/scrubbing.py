@@ -49,8 +49,8 @@ log = logging.getLogger(__name__)
 
 
 class CheckTimes(NamedTuple):
-    """When a log was last re-read, in milliseconds since 1970; -1: never. Each is the time at which
-    that reading began: everything written before it was read."""
+    """The times when a log was last re-read, in milliseconds since 1970; -1: never. Each is the
+    beginning of that reading: everything written before it was read."""
 
     recent: int = -1  # its young segments
     whole: int = -1  # all of its segments
@@ -60,8 +60,8 @@ _NEVER: Final = CheckTimes()
 
 
 class _Progress(msgspec.Struct):
-    """The contents of `scrub`: the place of the current round, when the previous one ended, and
-    when each log was read."""
+    """The contents of the file `scrub`: the place of the current round, the end of the previous
+    round, and the times at which each log was read."""
 
     began_millis: int = -1
     topic: str = ""
@@ -76,7 +76,8 @@ class _Progress(msgspec.Struct):
 
 
 class _Reading:
-    """The pieces of a reading by size, None while it is not due; and the time of the next piece."""
+    """The pieces of a reading by size, None while no reading is due; and the time of the next
+    piece."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces
@@ -123,8 +124,8 @@ class Scrubbing:
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
-        """The findings since the last call: damage, bytes read, the end of the last round, and logs
-        read."""
+        """Returns the findings since the last call: damage, bytes read, the end of the last round,
+        and logs read."""
         damaged, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
         changed, self._changed = self._changed, set()
@@ -136,7 +137,7 @@ class Scrubbing:
         return damaged, count, self._progress.finished_millis, checked
 
     def step(self) -> float | None:
-        """Read a piece; returns the seconds to wait before the next. None: until a report comes."""
+        """Reads a piece; returns the seconds until the next one; None: wait for a report."""
         if not self._led:
             return None
         now = self._clock()
@@ -323,7 +324,7 @@ class Scrubbing:
 
 
 class _Segment(NamedTuple):
-    """A segment, with its exposed offsets."""
+    """A segment and its exposed offsets."""
 
     path: Path
     base: int

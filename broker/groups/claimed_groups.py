@@ -1,5 +1,5 @@
-"""Groups of Penstock's own consumers, which need no coordinator, as administrative requests see and
-change them.
+"""The groups of Penstock's own consumers, which need no coordinator, as administrative requests see
+and change them.
 
 The broker that would coordinate such a group answers for it, so that each is listed once. Nothing
 is cached: each answer is read from ZooKeeper. Kafka's group protocol cannot be used to join; where
@@ -64,7 +64,7 @@ def commit(
     is_member: bool,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> ErrorCode:
-    """Commit on behalf of a client that is not a member; rejected while there are members."""
+    """Commits on behalf of a client that is not a member; rejected while there are members."""
     if is_member:
         return ErrorCode.unknown_member_id
     try:
@@ -84,7 +84,7 @@ def delete(session: Session, name: str) -> ErrorCode:
 def delete_offsets(
     session: Session, name: str, partitions: Sequence[TopicPartition]
 ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
-    """Delete offsets of topics that no member subscribes to."""
+    """Deletes offsets of topics that no member subscribes to."""
     claims = group_claims.read_claims(session, name)
     if claims is None:
         return ErrorCode.group_id_not_found, {}
@@ -102,18 +102,18 @@ def delete_offsets(
 
 
 def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
-    """Delete offsets that are too old or whose topics are gone, by the rules for coordinated groups
-    (`retention.py`); returns the number of expired offsets. The departure of the last member is not
-    recorded: the first check that finds no members counts instead."""
+    """Deletes offsets that are too old or whose topics are gone, by the rules for coordinated
+    groups (`retention.py`); returns the number of expired offsets. The departure of the last member
+    is not recorded: the first check that finds no members counts instead."""
     expired = 0
     for info in infos:
         try:
             expired += _look_after(session, info, now_ms, before_ms)
         except Conflict as conflict:
             if conflict.cause is not Cause.CHANGED:  # otherwise it is in use
-                log.warning("group not looked after group=%r error=%r", info.name, str(conflict))
+                log.warning("offsets not expired group=%r error=%r", info.name, str(conflict))
         except ClusterError as error:
-            log.warning("group not looked after group=%r error=%r", info.name, str(error))
+            log.warning("offsets not expired group=%r error=%r", info.name, str(error))
     return expired
 
 

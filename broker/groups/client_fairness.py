@@ -23,7 +23,7 @@ def client_of(caller: Caller) -> Client:
 
 
 class Turns:
-    """At most `most` turns at a time."""
+    """Grants at most `most` turns at a time, shared fairly among clients."""
 
     def __init__(self, most: int) -> None:
         self._free = most
@@ -64,7 +64,7 @@ class Turns:
 
 
 class Shares:
-    """Divides the amount `most`, so that no client is refused because another takes everything.
+    """Divides the amount `most` among clients, so that one client cannot exhaust it.
 
     A client may have as much as is left for others: alone, half of it; a second one, half of the
     rest. The broker itself may have everything.
@@ -76,12 +76,12 @@ class Shares:
         self.taken = 0
 
     def has_room(self, client: Client, more: int) -> bool:
-        """Whether the client may take this much more."""
+        """Returns whether the client may take this much more."""
         held = 0 if client is None else self._by_client[client]
         return held + more <= self._most - self.taken
 
     def take(self, client: Client, amount: int) -> None:
-        """Take an amount, even if there is no room. A negative amount is given back."""
+        """Takes an amount, even if there is no room; a negative amount is given back."""
         self.taken += amount
         self._by_client[client] += amount
         if not self._by_client[client]:

@@ -82,7 +82,7 @@ class Coordinator:
         self._retention = Retention(self._groups, rules, self._counts)
 
     def give_up(self) -> None:
-        """Stops coordinating, as this broker is about to stop. Waiting clients get an answer."""
+        """Stops coordinating, as this broker is about to stop, and answers waiting clients."""
         self._retention.give_up()
         self._groups.give_up()
 
@@ -95,13 +95,13 @@ class Coordinator:
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
-        """The coordinator by this broker's map; None if no broker can coordinate."""
+        """Returns a group's coordinator by this broker's map; None if no broker can coordinate."""
         return self._groups.coordinator_of(name)
 
     # Requests of members
 
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
-        """Adds a member. Cancel it when the client disconnects."""
+        """Adds a member. The caller cancels the call when the client disconnects."""
         self._check_member_group(name)
         live = await self._groups.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
@@ -125,7 +125,8 @@ class Coordinator:
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
-        """Returns an assignment. Cancel it when the client disconnects."""
+        """Returns a member's assignment. The caller cancels the call when the client
+        disconnects."""
         self._check_member_group(name)
         live = await self._groups.find(name)
         if live is None:
@@ -177,8 +178,8 @@ class Coordinator:
         *,
         client: Client = None,
     ) -> ErrorCode:
-        """Commits offsets. Returns NONE once durable; without offsets, whether a commit would be
-        allowed."""
+        """Commits offsets. Returns NONE once durable; without offsets, returns whether a commit
+        would be allowed."""
         try:
             live = await self._groups.find(
                 name, make=generation < 0 and bool(offsets), client=client
@@ -233,7 +234,7 @@ class Coordinator:
         return live.group.describe()
 
     async def listed(self, client: Client = None) -> list[tuple[str, str, State]]:
-        """Name, protocol type and state of each group that this broker coordinates."""
+        """Returns name, protocol type and state of each group that this broker coordinates."""
         self._groups.check_serves()
         try:
             stored, states = await self._groups.in_thread(self._listed, client)
@@ -308,7 +309,7 @@ class Coordinator:
         ), codes
 
     def families(self) -> Iterator[Metric]:
-        """Metrics; may be called on any thread."""
+        """Returns the metrics of groups. Safe to call on any thread."""
         groups = tuple(self._groups.live.values())
         return self._counts.families(
             ((live.group.state, len(live.group)) for live in groups),

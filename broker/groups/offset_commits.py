@@ -1,5 +1,5 @@
-"""Writes committed offsets to ZooKeeper: collects commits while others are written, and answers
-them when they are durable.
+"""Writes committed offsets to ZooKeeper: collects commits while earlier ones are being written, and
+answers them when they are durable.
 
 Rule 1: one round, of one or a few transactions, is under way at a time, on one thread. Later
         commits are in the next round: the slower ZooKeeper is, the more commits share a
@@ -44,7 +44,8 @@ Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """Offsets to commit, or, if they are None, partitions whose offsets are to be deleted."""
+    """Offsets that wait to be committed, or, if they are None, partitions whose offsets are to be
+    deleted."""
 
     offsets: Offsets | None
     deleted: Collection[TopicPartition]
@@ -75,13 +76,14 @@ class Commits:
         self._writing: asyncio.Task[None] | None = None
 
     async def commit(self, fence: GroupFence, offsets: Offsets, client: Client = None) -> ErrorCode:
-        """Returns NONE once durable. After any other code the outcome is unknown."""
+        """Commits offsets. Returns NONE once durable. After any other code the outcome is
+        unknown."""
         return await self._add(fence, offsets, (), client)
 
     async def delete(
         self, fence: GroupFence, partitions: Collection[TopicPartition], client: Client = None
     ) -> ErrorCode:
-        """Delete offsets; also for partitions without any."""
+        """Deletes the offsets of partitions, which need not have any."""
         return await self._add(fence, None, partitions, client)
 
     def forget(self, fence: GroupFence) -> None:

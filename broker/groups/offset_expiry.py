@@ -16,7 +16,7 @@ from wire.errors import MemberDataError
 
 
 def subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that the group's members subscribe to; None if unknown."""
+    """Returns the topics that the group's members subscribe to; None if unknown."""
     if group.protocol_type != PROTOCOL_TYPE or group.state is not State.STABLE:
         return None
     topics: set[str] = set()
@@ -35,7 +35,7 @@ def too_old(
     empty_since_ms: int | None,
     before_ms: int,
 ) -> list[TopicPartition]:
-    """The offsets whose retention began before that time."""
+    """Returns the offsets whose retention began before that time."""
     if group.state is State.EMPTY:
         if empty_since_ms is None or empty_since_ms > before_ms:
             return []

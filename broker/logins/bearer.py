@@ -22,7 +22,7 @@ _REFUSAL: Final = b'{"status":"invalid_token"}'
 
 
 class BearerExchange:
-    """One attempt, of one step."""
+    """One login attempt, of one step."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens

@@ -15,7 +15,7 @@ _MOST_BYTES: Final = 8_192
 
 
 class PlainExchange:
-    """One attempt, of one step."""
+    """One login attempt, of one step."""
 
     def __init__(self, users: KnownUsers, passwords: PasswordChecks, host: str) -> None:
         self._users = users

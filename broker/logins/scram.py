@@ -37,7 +37,7 @@ def new_nonce() -> str:
 
 
 class ScramExchange:
-    """One attempt, of two steps."""
+    """One login attempt, of two steps."""
 
     def __init__(
         self,
@@ -96,7 +96,9 @@ class ScramExchange:
         is_right = checked.credential.proves(proof, signed)
         if not checked.exists:
             raise refused(
-                self._mechanism, f"no such user, or not with {self._mechanism}", user=user
+                self._mechanism,
+                f"unknown user, or the user has no {self._mechanism} password",
+                user=user,
             )
         if not is_right:
             raise refused(self._mechanism, "wrong password", user=user)

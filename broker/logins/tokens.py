@@ -29,7 +29,7 @@ _LONGEST_HEADER: Final = 8_192
 
 
 class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The tokens that are accepted from clients that log in by OAUTHBEARER."""
+    """The rules for tokens of clients that log in by OAUTHBEARER."""
 
     issuer: str
     """The required issuer of a token: its `iss`."""
@@ -63,7 +63,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class BadToken(Exception):
-    """A rejected token; the message has the reason, and completes a sentence."""
+    """Raised for a rejected token; the message has the reason, and completes a sentence."""
 
 
 class ProvenToken(msgspec.Struct, frozen=True):

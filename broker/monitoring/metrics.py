@@ -58,8 +58,8 @@ class TopicTraffic:
 
 
 class ReplicaTraffic:
-    """Bytes that followers have fetched here, and how often replicas of partitions led here left or
-    joined the in-sync set; counted where it happens."""
+    """Bytes that followers have fetched here, and the numbers of replicas that left or joined the
+    in-sync sets of partitions led here; counted where it happens."""
 
     __slots__ = ("bytes_out", "fetches", "joined", "left")
 
@@ -89,7 +89,7 @@ class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LossGauge(NamedTuple):
-    """A log's loss; `offsets` is -1 if their number is unknown."""
+    """One loss of a log; `offsets` is -1 if the number of lost offsets is unknown."""
 
     topic: str
     partition: int
@@ -97,9 +97,9 @@ class LossGauge(NamedTuple):
 
 
 class CheckedGauge(NamedTuple):
-    """Results of re-reading stored data: damaged batches by topic and partition, bytes read, when
-    everything had been read, in seconds; below 0 if never. For each log, when its young segments
-    and all of its segments were last read."""
+    """The results of re-reading stored data: damaged batches by topic and partition, bytes read,
+    and the time when everything had been read, in seconds; below 0 if never. For each log, the
+    times when its young segments and all of its segments were last read."""
 
     damaged: Mapping[tuple[str, int], int]
     scrubbed_bytes: int
@@ -108,7 +108,8 @@ class CheckedGauge(NamedTuple):
 
 
 class BrokerMetrics:
-    """All counters of a broker. Callables passed in are called at every scrape, on its thread."""
+    """All counters of a broker. Calls the callables passed in at every scrape, on the scrape's
+    thread."""
 
     def __init__(
         self,
@@ -135,18 +136,18 @@ class BrokerMetrics:
         self._written = exposition_of(self.families)
 
     def topic(self, name: str) -> TopicTraffic:
-        """The counters of a topic, which the caller may keep."""
+        """Returns the counters of a topic, which the caller may keep."""
         traffic = self._topics.get(name)
         if traffic is None:
             traffic = self._topics[name] = TopicTraffic()
         return traffic
 
     def forget_topic(self, name: str) -> None:
-        """Stop reporting a topic that is gone."""
+        """Stops reporting a topic that is gone."""
         self._topics.pop(name, None)
 
     def request(self, api_name: str, seconds: float) -> None:
-        """A request was answered, `seconds` after it arrived."""
+        """Counts a request that was answered `seconds` after its arrival."""
         histogram = self._requests.get(api_name)
         if histogram is None:
             histogram = self._requests[api_name] = Histogram()
@@ -159,11 +160,11 @@ class BrokerMetrics:
         self._rejected[error] = self._rejected.get(error, 0) + 1
 
     def complained(self, kind: str) -> None:
-        """A problem with a client, whether or not it was logged."""
+        """Counts a complaint about a client, whether or not it was logged."""
         self._complaints[kind] = self._complaints.get(kind, 0) + 1
 
     def exposition(self) -> bytes:
-        """All metrics in Prometheus's text format: EXPOSITION_TYPE."""
+        """Returns all metrics in Prometheus's text format: EXPOSITION_TYPE."""
         text = self._written()
         for name, samples in self._partition_samples().items():
             head = f"# TYPE {_PREFIX}{name} gauge\n".encode()

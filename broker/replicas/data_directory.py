@@ -49,11 +49,12 @@ class Checkpoint(NamedTuple):
 
 
 class DirectoryInUse(BrokerError):
-    """Another process uses this data directory."""
+    """Raised when another process uses the data directory."""
 
 
 class DataDirectory:
-    """Held by one process, from its creation until `release` or the end of the process."""
+    """A broker's data directory. One process holds it, from its creation until `release` or the end
+    of the process."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -81,7 +82,7 @@ class DataDirectory:
         identity.claim(self.path, owner)
 
     def take_clean_mark(self) -> bool:
-        """Whether the last stop was clean. Removes the mark."""
+        """Returns whether the last stop was clean, and removes the mark."""
         return identity.take_clean_shutdown(self.path)
 
     def mark_clean(self) -> None:
@@ -96,13 +97,14 @@ class DataDirectory:
         return self._checkpoints.get(key, Checkpoint(0, 0, 0))
 
     def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
-        """Replace the checkpoints of all partitions. Blocks."""
+        """Replaces the checkpoints of all partitions. Blocks."""
         with self._writing:
             if checkpoints != self._checkpoints:
                 self._write(checkpoints)
 
     def forget_checkpoint(self, key: Key) -> None:
-        """Delete a partition's checkpoint, before another of the same name is created. Blocks."""
+        """Deletes a partition's checkpoint, before another partition of the same name is created.
+        Blocks."""
         with self._writing:
             if key in self._checkpoints:
                 self._write({k: v for k, v in self._checkpoints.items() if k != key})
@@ -110,7 +112,7 @@ class DataDirectory:
                 write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
 
     def cleaned(self, key: Key) -> int:
-        """The offset up to which a compacted partition was cleaned."""
+        """Returns the offset up to which a compacted partition was cleaned."""
         return self._cleaned.get(key, 0)
 
     def note_cleaned(self, key: Key, offset: int) -> None:
@@ -154,7 +156,7 @@ class DataDirectory:
         self._lock.close()
 
     def note_alive(self) -> None:
-        """Record the time, for the next start."""
+        """Records the time, for the next start."""
         os.utime(self._lock.fileno())
 
     def _note_start(self) -> int | None:

@@ -1,4 +1,5 @@
-"""Flushes logs to disk, off the event loop, with one `fdatasync` for all that arrived meanwhile.
+"""Flushes logs to disk, off the event loop, with one `fdatasync` for everything that arrives
+meanwhile.
 
 A few threads wait for tickets. A ticket names the files to sync and the offset up to which they are
 on disk after that; when it is done, the event loop is notified. A log has one ticket under way at a
@@ -37,11 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class Ticket(Protocol):
-    """A flush that has been decided. It records its own success."""
+    """A flush that is ready to run. Records its own success."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it may run together with other flushes."""
+        """Whether the ticket may run together with other flushes."""
 
 
 T = TypeVar("T", bound=Ticket)
@@ -64,7 +65,7 @@ class Flusher(Generic[T]):
     def start(
         self, ticket: T, done: Done, client: Hashable = None, *, catches_up: bool = False
     ) -> None:
-        """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
+        """Runs `ticket` when it is the client's turn, then calls `done` on the event loop."""
         if catches_up:
             self._catching_up.start(ticket, done, client)
             return
@@ -72,8 +73,8 @@ class Flusher(Generic[T]):
         self._awaited.start(ticket, partial(self._ended, done), client)
 
     def when_idle(self, begin: Begin) -> None:
-        """Call `begin` on the event loop, once, when no awaited ticket is under way: at the end of
-        this turn at the earliest, with all that arrives in it."""
+        """Calls `begin` on the event loop, once, when no awaited ticket is running: at the end of
+        this turn at the earliest, with everything that arrives in it."""
         self._when_idle.append(begin)
         if not self._looks_soon:
             self._looks_soon = True
@@ -92,13 +93,13 @@ class Flusher(Generic[T]):
             self._loop.call_soon(self._look)
 
     def stop(self) -> None:
-        """Finish what was started, then end the threads. Blocks."""
+        """Finishes the started tickets, then ends the threads. Blocks."""
         self._awaited.stop()
         self._catching_up.stop()
 
 
 class _Threads(Generic[T]):
-    """A pool of threads for the same kind of tickets."""
+    """A pool of threads for tickets of the same kind."""
 
     def __init__(
         self,

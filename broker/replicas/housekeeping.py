@@ -1,5 +1,5 @@
-"""Regular work on a broker's logs: checkpoints, retention, compaction, checks that their files
-still exist, and closing the files of unused logs.
+"""Regular work on a broker's logs: writes checkpoints, applies retention, compacts, checks that
+files still exist, and closes the files of unused logs.
 
 Each has its interval and its own task, and goes through the partitions one by one, so that clients
 are served in between. A failure for one partition is logged and retried at the next interval. A
@@ -33,7 +33,7 @@ _TURNS = 12  # each log's turn comes at one of this many checkpoints
 
 
 class Housekeeping:
-    """Runs from its creation until `stop`."""
+    """Runs the regular work, from its creation until `stop`."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Housekeeping:
         ]
 
     async def stop(self) -> None:
-        """End all tasks; a compaction under way is abandoned."""
+        """Ends all tasks, and abandons a compaction in progress."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -136,8 +136,8 @@ class Housekeeping:
 
 
 class Compaction:
-    """Compacts the logs of topics that ask for it, one after the other, each in a separate process.
-    Belongs to the event loop.
+    """Compacts the logs of topics that ask for compaction, one after the other, each in a separate
+    process. Belongs to the event loop.
 
     The data directory records up to where a log was cleaned. Losing that costs an unnecessary
     cleaning.

@@ -42,7 +42,7 @@ RaiseEpoch = Callable[..., PartitionInfo]
 
 
 def is_due(partition_log: Log, cut: MirrorCut) -> bool:
-    """Whether the log has offsets that are to be cut off."""
+    """Returns whether the log has offsets that the cut removes."""
     first = max(cut.first, partition_log.start_offset)
     if partition_log.end_offset <= first:
         return False
@@ -50,7 +50,7 @@ def is_due(partition_log: Log, cut: MirrorCut) -> bool:
 
 
 class LogCuts:
-    """Cuts of one broker's partitions. Belongs to the event loop."""
+    """Performs ordered cuts of one broker's logs. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -66,8 +66,9 @@ class LogCuts:
         self._unsettled: dict[tuple[UUID, int], PartitionInfo] = {}
 
     async def bring_in_line(self, partition: Partition, info: PartitionInfo) -> PartitionInfo:
-        """Truncates the log of a partition before it is led, if the operator has ordered that;
-        returns the partition's state in the map. No other operation may change the log meanwhile.
+        """Truncates the log of a partition before the broker leads it, if an operator has ordered
+        that; returns the partition's state in the map. No other operation may change the log
+        meanwhile.
 
         Raises StorageError, OSError, ClusterError.
         """
@@ -85,14 +86,14 @@ class LogCuts:
             # No broker has led in that epoch, or another one does, and the map will show that.
             log.warning(
                 "not cut: the epoch of the cut has not begun topic=%s partition=%d epoch=%d "
-                "named=%d",
+                "cut_epoch=%d",
                 *(partition.topic, partition.index, info.leader_epoch, cut.leader_epoch),
             )
             return info
         if partition_log.end_offset > cut.end:
             log.error(
                 "not cut: the log extends beyond the recorded end topic=%s partition=%d end=%d "
-                "named=%d",
+                "recorded_end=%d",
                 *(partition.topic, partition.index, partition_log.end_offset, cut.end),
             )
             return info

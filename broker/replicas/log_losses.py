@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
-    """Lost offsets: at least `count` from `first` on; UNKNOWN if their number is unknown. The log
-    continued at `resumes`, under this leader epoch."""
+    """A range of lost offsets: at least `count` from `first` on; UNKNOWN if their number is
+    unknown. The log continued at `resumes`, under this leader epoch."""
 
     number: int
     topic: str
@@ -42,7 +42,7 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """One line for people."""
+        """The loss as one line for people."""
         which = (
             f"{self.first:,} to {self.first + self.count - 1:,}"
             if self.count > 0
@@ -71,7 +71,7 @@ class Withdrawals:
             log.error("%s (found before this start)", withdrawal.words)
 
     def add(self, withdrawal: Withdrawal) -> None:
-        """Numbers and saves the statement. Blocks. Raises OSError."""
+        """Numbers and saves the withdrawal. Blocks. Raises OSError."""
         with self._lock:
             number = max((withdrawal.number for withdrawal in self._all), default=0) + 1
             numbered = msgspec.structs.replace(withdrawal, number=number)
@@ -82,7 +82,8 @@ class Withdrawals:
         log.error("%s", numbered.words)
 
     def told(self, numbers: Collection[int]) -> None:
-        """Notes that these are in the ledger, or in its journal. Blocks. Raises OSError."""
+        """Notes that the withdrawals with these numbers are in the ledger, or in its journal.
+        Blocks. Raises OSError."""
         with self._lock:
             self._write(
                 [
@@ -105,7 +106,7 @@ class Withdrawals:
         except FileNotFoundError:
             return []
         except msgspec.DecodeError as error:
-            log.warning("cannot read statements of losses path=%s error=%s", self._path, error)
+            log.warning("cannot read recorded losses path=%s error=%s", self._path, error)
             return []
 
     def _write(self, all_: list[Withdrawal]) -> None:

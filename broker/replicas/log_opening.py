@@ -50,7 +50,7 @@ _COUNTER: Final = "broker"
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """`count` offsets from `first` on; UNKNOWN if their number is unknown."""
+    """A range of lost offsets: `count` from `first` on; UNKNOWN if their number is unknown."""
 
     first: int
     count: int
@@ -65,7 +65,7 @@ class OpenedLog(msgspec.Struct, frozen=True):
 
 
 class States(Protocol):
-    """Reads and changes the map's state of a replica on this broker
+    """Reads and changes the state in the map of this broker's replicas
     (cluster/controller/own_states.py)."""
 
     @property
@@ -79,7 +79,7 @@ class States(Protocol):
 
 
 class LogOpener:
-    """Opens logs in one run of the broker."""
+    """Opens logs, while one broker process runs."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class LogOpener:
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
         """Takes a replica that can no longer be written to out of the in-sync set, unless it is the
-        only member. If the map cannot be changed, the leader notices that it lags."""
+        only member. If the map cannot be changed, the leader notices that the replica lags."""
         try:
             info = self._states.leave_in_sync(topic, topic_id, partition)
         except ClusterError as error:
@@ -176,8 +176,9 @@ class LogOpener:
         return info.leader == self._states.broker_id
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
-        """The logs of these topics are open, so logs opened later were created since. Records of
-        other topics are deleted unless their data exists: the map may name them again."""
+        """Notes that all logs of these topics are open, so that logs opened later count as new.
+        Deletes the records of other topics unless their data exists: the map may name them
+        again."""
         self._clean = self._is_replaced = False
         self._counted = {}
         here = {
@@ -270,7 +271,7 @@ class LogOpener:
         slot.sync()
 
     def remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
-        """Records the end with each flush from now on, if there is room for that."""
+        """Records the log's end with each flush from now on, if there is room for the record."""
         try:
             slot = self.acknowledged.slot(opened.topic_id, key[1])
             slot.begin(opened.start_offset, opened.end_offset, leader_epoch)
@@ -304,8 +305,8 @@ def _former_end(reached: int, known: AcknowledgedRange | None) -> str:
 
 
 def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
-    """Whether segments are missing that were not removed on purpose: retention records the new
-    start before it removes any, and deleting records leaves a mark in the directory."""
+    """Returns whether segments are missing that were not removed on purpose: retention records the
+    new start before it removes any, and deleting records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
         return []
     files = layout.scan(opened.directory)

@@ -1,4 +1,4 @@
-"""Limits on open files: the shares of the process's limit, and the logs that have files open.
+"""Limits on open files: divides the process's limit, and tracks the logs that have files open.
 
 A connection takes one file; a log in use takes up to three, and two for segments that were read. So
 the system's limit is divided into shares, once, and none can use another's:
@@ -42,7 +42,7 @@ _KEPT: Final = 96
 
 
 class Descriptors(msgspec.Struct, frozen=True):
-    """The shares of the limit."""
+    """The shares of the process's limit of open files."""
 
     most: int
     connections: int
@@ -50,7 +50,7 @@ class Descriptors(msgspec.Struct, frozen=True):
 
     @classmethod
     def claim(cls, connections: int) -> Self:
-        """Raise the limit as far as the system allows; warn if that is less than wanted."""
+        """Raises the limit as far as the system allows; warns if that is not enough."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         shares = cls.of(most, connections)
@@ -78,7 +78,7 @@ class Descriptors(msgspec.Struct, frozen=True):
 
 
 class NoRoom(ApiError):
-    """All files that logs may have open are in use; a retry may succeed soon."""
+    """Raised when all files that logs may have open are in use; a retry may succeed soon."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -102,8 +102,8 @@ class RestingLog(Protocol):
 
 
 class OpenLogs:
-    """The logs with open files. Belongs to the event loop. `on_short` is called if clients alone
-    hold the files that are needed: it may drop responses that wait to be sent."""
+    """The logs with open files. Belongs to the event loop. Calls `on_short` if only responses to
+    clients hold the files that are needed: it may drop responses that wait to be sent."""
 
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit
@@ -122,8 +122,7 @@ class OpenLogs:
         return not self._has_room(self.limit)
 
     def admit(self, log: RestingLog, client: Hashable, *, to_read: bool = False) -> None:
-        """Checks that there is room for the files of one more log of this client. Raises
-        `NoRoom`."""
+        """Makes room for the files of one more log of this client. Raises `NoRoom`."""
         limit = self._room(client, to_read=to_read)
         if not self._has_room(limit) and not self._make_room(limit):
             raise NoRoom(self.limit)
@@ -132,7 +131,7 @@ class OpenLogs:
             self._awake_for[client] += 1
 
     def forget(self, log: RestingLog) -> None:
-        """Its files are closed."""
+        """Forgets a log whose files are closed."""
         if log in self._awake:
             client = self._awake.pop(log)
             self._awake_for[client] -= 1

@@ -1,4 +1,4 @@
-"""A replica of a partition: its log, its flushes, and the requests that wait for it.
+"""A replica of a partition: its log, its flushes, and the requests that wait for them.
 
 One of the replicas leads, as the map says; the others follow it (replication/copying.py). A leader
 appends batches of clients, and what all in-sync replicas have flushed is committed. A follower
@@ -121,7 +121,7 @@ class Partition:
         self._awaiting_flush: list[asyncio.Future[None]] = []
 
     def configure(self, config: TopicConfig) -> None:
-        """Apply `config`, and cache the values that every append needs."""
+        """Applies `config`, and caches the values that every append needs."""
         self.config = config
         self.compacts = config.compacts
         self.mirror_of = config.mirror_of
@@ -140,18 +140,18 @@ class Partition:
 
     @property
     def offline_reason(self) -> str:
-        """Why it is not served; empty if it is, or will be shortly."""
+        """Why the partition is not served; empty if it is, or will be shortly."""
         if self.unavailable is None or self._going_back is not None:
             return ""
         return self.unavailable[1]
 
     def check_available(self) -> None:
-        """Raise unless the partition is served."""
+        """Raises ApiError unless the partition is served."""
         if self.unavailable is not None:
             raise ApiError(*self.unavailable)
 
     def check_leader(self, current_leader_epoch: int = -1) -> None:
-        """Raise unless this broker leads the partition, at the client's leader epoch."""
+        """Raises ApiError unless this broker leads the partition, at the client's leader epoch."""
         self.check_available()
         if not self.leads:
             raise self._not_leader()
@@ -163,24 +163,26 @@ class Partition:
         return ApiError(ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {led}")
 
     def check_isolation(self, isolation_level: int) -> None:
-        """Raise if the log holds transactions and the client asks for committed messages only."""
+        """Raises ApiError if the log holds transactions and the client asks for committed messages
+        only."""
         if isolation_level and self.log.holds_transactions:
             why = f"{self.topic}-{self.index} holds transactions: isolation.level=read_uncommitted"
             raise ApiError(ErrorCode.unsupported_version, why)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Raise if the client states a leader epoch other than the one known here."""
+        """Raises ApiError if the client states a leader epoch other than the one known here."""
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             code = (
                 ErrorCode.fenced_leader_epoch
                 if current_leader_epoch < self.leader_epoch
                 else ErrorCode.unknown_leader_epoch
             )
-            raise ApiError(code, f"the leader epoch is {self.leader_epoch}")
+            raise ApiError(code, f"the current leader epoch is {self.leader_epoch}")
 
     @contextmanager
     def noticing_failure(self) -> Iterator[Log]:
-        """The log, for work that may fail it; if it did, the partition is taken offline."""
+        """Returns the log, as a context manager for work that may fail it; takes the partition
+        offline if it does."""
         try:
             yield self.log
         finally:
@@ -188,7 +190,7 @@ class Partition:
                 self.take_offline(self.log.offline)
 
     def take_offline(self, reason: str) -> None:
-        """Stop serving this partition, and answer all waiting requests."""
+        """Stops serving this partition, and answers all waiting requests."""
         if self.unavailable is None:
             log.error(
                 "partition offline topic=%s partition=%d reason=%r", self.topic, self.index, reason
@@ -199,7 +201,7 @@ class Partition:
             )
 
     def close(self) -> None:
-        """Stop serving because the partition is removed from here, or the broker stops."""
+        """Stops serving, because the partition is removed from here or the broker stops."""
         if self.unavailable is None:
             self._end(
                 ErrorCode.not_leader_or_follower,
@@ -229,7 +231,8 @@ class Partition:
         return self.log.topic_id
 
     def lead(self, info: PartitionInfo) -> None:
-        """Lead the partition by the map. A call with the same epoch changes the in-sync set."""
+        """Leads the partition as the map says. A call with the same epoch changes the in-sync
+        set."""
         if self.leads and info.leader_epoch == self.leader_epoch:
             self.follow_in_sync(info)
             return
@@ -241,7 +244,7 @@ class Partition:
         self._commit()
 
     def follow_in_sync(self, info: PartitionInfo) -> None:
-        """The replicas or the in-sync set have changed under this leader."""
+        """Applies new replicas or a new in-sync set under the same leader."""
         if not self.leads or info.version < self.info.version or info == self.info:
             return
         self._count_in_sync(info)
@@ -281,7 +284,7 @@ class Partition:
         return 1 if self.followers is None else len(self.followers.in_sync)
 
     def follower_fetched(self, broker_id: int, offset: int) -> None:
-        """The follower has flushed everything before this offset. Raises `ApiError`."""
+        """Notes that a follower has flushed everything before this offset. Raises `ApiError`."""
         followers, log_ = self.followers, self.log
         if followers is None or not followers.knows(broker_id):
             raise ApiError(
@@ -294,14 +297,14 @@ class Partition:
             self._in_sync_changes.propose(self, followers.in_sync | {broker_id})
 
     def sends_throttled_to(self, broker_id: int) -> bool:
-        """Whether the follower's fetches count against this leader's throttle."""
+        """Returns whether the follower's fetches count against this leader's throttle."""
         followers = self.followers
         return (
             self._sends_throttled and followers is not None and broker_id not in followers.in_sync
         )
 
     def drop_lagging(self, patience: float) -> None:
-        """Propose to remove in-sync replicas that have not caught up for this long."""
+        """Proposes to remove in-sync replicas that have not caught up for this long."""
         if self.followers is not None and self.unavailable is None:
             now = self._loop.time()
             lagging = self.followers.lagging(self.log.end_offset, now, patience)
@@ -332,7 +335,7 @@ class Partition:
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether this replica is in sync, by the map: the leader then waits for its flushes."""
+        """Whether the map has this replica in sync: the leader then waits for its flushes."""
         return self.broker_id in self.info.isr
 
     @property
@@ -341,7 +344,7 @@ class Partition:
         return self._copies_throttled and not self.is_in_sync
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        """Append checked batches of the leader unchanged. `flushed_copy` waits for their flush."""
+        """Appends checked batches of the leader unchanged. `flushed_copy` waits for their flush."""
         self.used = True
         if self._rests:
             self._wake(_REPLICATION)
@@ -380,7 +383,8 @@ class Partition:
                 done.set_result(None)
 
     async def flushed_copy(self) -> None:
-        """Return when all that was copied is on disk. Raises `ApiError` if it cannot be."""
+        """Returns when all copied batches are on disk. Raises `ApiError` if they cannot be
+        flushed."""
         end_offset = self.log.end_offset
         while self.unavailable is None and self.log.flushed_offset < end_offset:
             done = self._loop.create_future()
@@ -416,11 +420,11 @@ class Partition:
 
     @property
     def goes_back(self) -> bool:
-        """Whether its log is being truncated, during which files may be missing."""
+        """Whether the log is being truncated, during which files may be missing."""
         return self._going_back is not None
 
     async def gone_back(self) -> None:
-        """Returns once no other operation uses the log."""
+        """Returns once the log is not being truncated."""
         while self._going_back is not None:
             await asyncio.shield(self._going_back)
 
@@ -435,7 +439,7 @@ class Partition:
         *,
         keeps_offset: bool = False,
     ) -> Appended:
-        """Append one checked batch of a client. `when_committed` reports when it is committed."""
+        """Appends one checked batch of a client. `when_committed` reports its commit."""
         self.used = True
         if self._rests:
             self._wake(client)
@@ -479,7 +483,7 @@ class Partition:
             log.warning("partition is writable again topic=%s partition=%d", self.topic, self.index)
 
     def when_committed(self, end_offset: int, callback: Committed) -> None:
-        """Call back when everything before `end_offset` is committed, or never will be."""
+        """Calls back when everything before `end_offset` is committed, or can no longer be."""
         if self.unavailable is not None:
             callback(self.unavailable[0])
         elif not self.leads:
@@ -497,7 +501,7 @@ class Partition:
         self._timing.soon()
 
     async def flushed(self) -> None:
-        """Return when no flush is under way."""
+        """Returns when no flush is in progress."""
         while self._flushing:  # noqa: ASYNC110  # once, when the partition is closed
             await asyncio.sleep(_GLANCE_SECONDS)
 
@@ -550,35 +554,35 @@ class Partition:
     # Reading
 
     def read(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
-        """Exposed batches from `offset` on, as `Log.read` gives them."""
+        """Returns exposed batches from `offset` on, as `Log.read` does."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
             self._wake(client, to_read=True)
         return self.log.read(offset, max_bytes)
 
     def read_for_follower(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
-        """Batches from `offset` on, flushed or not."""
+        """Returns batches from `offset` on, flushed or not."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
             self._wake(client, to_read=True)
         return self.log.read(offset, max_bytes, committed=False)
 
     def watch_end(self, callback: Moved) -> None:
-        """Call back whenever something was appended, or this broker stops leading."""
+        """Calls back whenever something was appended, or this broker stops leading."""
         self._awaiting_append.add(callback)
 
     def unwatch_end(self, callback: Moved) -> None:
         self._awaiting_append.discard(callback)
 
     def offset_for_timestamp(self, timestamp: int, client: Hashable) -> TimestampedOffset | None:
-        """The first exposed record with this timestamp or a later one; see
+        """Returns the first exposed record with this timestamp or a later one; see
         `Log.offset_for_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.offset_for_timestamp(timestamp)
 
     def latest_timestamp(self, client: Hashable) -> TimestampedOffset | None:
-        """The exposed record with the highest timestamp; see `Log.latest_timestamp`."""
+        """Returns the exposed record with the highest timestamp; see `Log.latest_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.latest_timestamp()

@@ -51,7 +51,7 @@ _RETRY_SECONDS = 1.0
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The map's state of one partition that belongs here."""
+    """The map's state of one partition that belongs on this broker."""
 
     topic_id: UUID
     info: PartitionInfo
@@ -59,7 +59,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 class _Followed(msgspec.Struct, frozen=True):
-    """The applied state of a topic; nothing changes while both fields stay the same."""
+    """The applied state of a topic, which stays valid while its first two fields are the same."""
 
     info: TopicInfo
     overrides: Mapping[str, str] | None
@@ -123,7 +123,7 @@ class Partitions:
     # Looking up
 
     def find(self, topic: str, index: int) -> Partition:
-        """The partition, if it is here. Raises ApiError."""
+        """Returns a partition of this broker. Raises ApiError if it is not here."""
         partition = self._partitions.get((topic, index))
         if partition is None:
             raise self._not_here((topic, index))
@@ -143,7 +143,7 @@ class Partitions:
         )
 
     def changes(self, topic: str) -> int:
-        """How often one of a topic's partitions has started or stopped being served."""
+        """Returns how often the topic's partitions have started or stopped being served."""
         return self._changes[topic]
 
     def __iter__(self) -> Iterator[Partition]:
@@ -154,7 +154,7 @@ class Partitions:
 
     @property
     def offline(self) -> dict[Key, str]:
-        """The reasons of partitions that could not be opened, or failed."""
+        """The partitions that could not be opened, or failed, with the reasons."""
         reasons = {key: reason for key, (_, reason) in tuple(self._offline.items())}
         for key, partition in tuple(self._partitions.items()):
             if partition.offline_reason:
@@ -184,7 +184,7 @@ class Partitions:
                 )
 
     def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
-        """Whether these partitions are open here, or offline, if they belong here."""
+        """Returns whether each of these partitions is open here, offline, or belongs elsewhere."""
         return all(
             key in self._elsewhere
             or key in self._offline
@@ -212,7 +212,7 @@ class Partitions:
             self._applying = self._loop.create_task(self._apply_pending())
 
     async def caught_up(self) -> None:
-        """Return when every snapshot that was given to `follow` has been applied."""
+        """Returns when every snapshot that was given to `follow` has been applied."""
         while self._applying is not None and not self._applying.done():
             await asyncio.shield(self._applying)
 
@@ -270,8 +270,8 @@ class Partitions:
                 raise failed
 
     async def look_for_removed(self) -> None:
-        """Reopen partitions whose files were removed while they were open: their loss is then
-        reported. A log that truncates itself removes its own files, and is left out."""
+        """Reopens partitions whose files were removed while they were open, to report their loss.
+        Ignores a log that truncates itself, as it removes its own files."""
         active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
         removed = await self._loop.run_in_executor(self._threads, _missing_of, active)
         for key in removed:
@@ -285,7 +285,7 @@ class Partitions:
             self.follow(self._told)
 
     def rest_unused(self) -> None:
-        """Close the files of logs that were not used since the last call."""
+        """Closes the files of logs that were not used since the last call."""
         self._open_logs.rest_unused()
 
     async def _drop_removed(self) -> None:
@@ -495,7 +495,7 @@ class Partitions:
     # The end
 
     async def close(self) -> tuple[dict[Key, Checkpoint], bool]:
-        """Close every log as in a clean stop; returns their last checkpoints, and whether all were
+        """Closes every log as in a clean stop; returns their last checkpoints, and whether all were
         closed.
 
         A partition that is offline keeps its checkpoint, and is recovered at the next start.

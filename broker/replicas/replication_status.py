@@ -29,7 +29,8 @@ _NAMED: Final = 3  # partitions in a remark
 
 
 class Remark(NamedTuple):
-    """A problem. `kind` identifies it; `words` have the details, which vary between checks."""
+    """A problem with replication. `kind` identifies it; `words` have the details, which vary
+    between checks."""
 
     kind: str
     words: str
@@ -176,7 +177,7 @@ class ReplicationStatus:
     # Metrics
 
     def families(self) -> Iterator[Metric]:
-        """Metrics, except those of single partitions (metrics.py)."""
+        """Returns the metrics of replication, except those of single partitions (metrics.py)."""
         copying = self._copying
         yield from figures(
             self._snapshot(),

@@ -26,12 +26,13 @@ _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
 
 
 class BadCopy(Exception):
-    """The leader sent a batch that cannot be copied; the batches before it are valid."""
+    """Raised when the leader sends a batch that cannot be copied; the batches before it are
+    valid."""
 
 
 class Overlaps(Exception):
-    """The first batch begins at `base`, before the log's end, and ends after it: the leader has
-    compacted, or its log starts within a batch."""
+    """Raised when the first batch begins at `base`, before the log's end, and ends after it: the
+    leader has compacted, or its log starts within a batch."""
 
     def __init__(self, base: int) -> None:
         super().__init__(f"the leader has one batch from offset {base} on")
@@ -48,8 +49,8 @@ class Run(NamedTuple):
 def checked_runs(
     records: memoryview, end: int, last_epoch: int, leader_epoch: int
 ) -> Iterator[Run]:
-    """The runs to append to a log that ends at `end`, with a batch of `last_epoch`. A truncated
-    batch at the end is left out, if a complete one precedes it."""
+    """Yields the runs to append to a log that ends at `end`, with a batch of `last_epoch`. Leaves a
+    truncated batch at the end out, if a complete one precedes it."""
     _check_overlap(records, end)
     size, position, begin = len(records), 0, 0
     run: list[BatchHeader] = []

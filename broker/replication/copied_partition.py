@@ -1,4 +1,4 @@
-"""One partition that is copied from its leader, whichever broker that is.
+"""Copies one partition from its leader, whichever broker that is.
 
 When a leader is asked, the log is flushed to its end: appended batches are flushed first, and only
 then are more requested. The log does one thing at a time: appending and flushing, or truncating.
@@ -47,12 +47,12 @@ class FollowedPartition(Protocol):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether this replica is in sync, by the map."""
+        """Whether the map has this replica in sync."""
         ...
 
     @property
     def copies_throttled(self) -> bool:
-        """Whether its copying counts against the throttle for moved replicas."""
+        """Whether the replica's copying counts against the throttle for moved replicas."""
         ...
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
@@ -72,15 +72,16 @@ class FollowedPartition(Protocol):
 
 
 class NotCopied(Exception):
-    """Why a partition cannot be copied at the moment."""
+    """Raised when a partition cannot be copied at the moment, with the reason."""
 
 
 class Refused(NotCopied):
-    """The leader refused: usually one of the two has not yet heard of a new leader."""
+    """Raised when the leader refuses: usually one of the two brokers does not know of a new leader
+    yet."""
 
 
 class CopiedPartition:
-    """A partition that is copied from its leader. Belongs to the event loop."""
+    """A partition that this broker copies from its leader. Belongs to the event loop."""
 
     __slots__ = (
         "_ill_since", "_loop", "_pause", "_pauses", "_resumed", "_said", "_setbacks", "_work",
@@ -113,7 +114,8 @@ class CopiedPartition:
     # Called by the link
 
     def follow(self, leader_epoch: int, resumed: Callable[[], None]) -> None:
-        """Copy from the leader of this epoch. `resumed`: the leader may be asked again."""
+        """Copies from the leader of this epoch. Calls `resumed` when the leader may be asked
+        again."""
         self.leave()
         self.leader_epoch = leader_epoch
         self._resumed = resumed
@@ -122,7 +124,7 @@ class CopiedPartition:
             self._begin(self.partition.flushed_copy())
 
     def leave(self) -> None:
-        """Stops copying; the operation in progress is completed."""
+        """Stops copying, after the operation in progress."""
         self.leader_epoch = -1
         self._resumed = None
         if self._pause is not None:
@@ -130,7 +132,7 @@ class CopiedPartition:
             self._pause = None
 
     def rest(self, seconds: float) -> None:
-        """Makes no requests for it meanwhile, unless another broker becomes the leader."""
+        """Pauses requests for the partition, unless another broker becomes the leader."""
         if self._resumed is not None:
             self._pause = self._loop.call_later(seconds, self._resumed)
 
@@ -151,8 +153,8 @@ class CopiedPartition:
     # The leader's answer
 
     async def take(self, data: PartitionData, asked: FetchPosition) -> bool:
-        """Processes the leader's answer. Returns whether an operation began, after which `resumed`
-        is called. The answer's bytes are not needed after the return."""
+        """Processes the leader's answer. Returns whether an operation began, which calls `resumed`
+        at its end. The answer's bytes are not needed after the return."""
         if asked.offset != self.partition.log.end_offset:
             self._begin(self.partition.flushed_copy())
         elif data.error_code is ErrorCode.offset_out_of_range:
@@ -260,7 +262,7 @@ class CopiedPartition:
         end, exposed = partition_log.end_offset, partition_log.exposed_offset
         self._check_epoch()
         if offset >= end:
-            raise NotCopied(f"{why}, where this one ends at {end}")
+            raise NotCopied(f"{why}, but this broker's log ends at {end}")
         self._setbacks += 1
         if partition_log.start_offset == end:
             await self.partition.begin_anew(offset)

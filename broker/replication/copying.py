@@ -24,7 +24,7 @@ from cluster.values import NO_LEADER, BrokerInfo
 
 
 class _By(NamedTuple):
-    """A link's leader, and whether its partitions are in sync."""
+    """The key of a link: the leader, and whether the link's partitions are in sync."""
 
     leader_id: int
     catches_up: bool
@@ -53,7 +53,7 @@ class Copying:
     # Assignments
 
     def assign(self, partition: FollowedPartition, leader_id: int, leader_epoch: int) -> None:
-        """Copies this partition from that leader, replacing any other; from none if there is no
+        """Copies this partition from that leader, replacing any other; stops copying if there is no
         leader (-1), or its address is unknown. Call it again when the partition joins or leaves the
         in-sync set."""
         key = partition.topic, partition.index
@@ -95,7 +95,7 @@ class Copying:
             await copied.idle()
 
     def brokers(self, brokers: Mapping[int, BrokerInfo]) -> None:
-        """Updates the brokers' addresses. An absent broker is tried at its last address."""
+        """Updates the brokers' addresses. An absent broker keeps its last address."""
         for leader_id, info in brokers.items():
             new_address = info.reached_by(self._listener)
             if new_address is None:
@@ -115,7 +115,7 @@ class Copying:
                 self._follow(followed)
 
     async def close(self) -> None:
-        """Stop copying; returns when no operation on any partition is under way."""
+        """Stops copying; returns when no operation on any partition is in progress."""
         copied = [followed.copied for followed in self._followed.values()]
         for copy in copied:
             self.remove(copy.partition)
@@ -141,7 +141,7 @@ class Copying:
 
     @property
     def leaders_in_trouble(self) -> dict[int, str]:
-        """Leaders from which nothing can be copied, with the reasons."""
+        """The leaders from which nothing can be copied, with the reasons."""
         links = tuple(self._links.items())
         troubles = {by.leader_id: link.trouble for by, link in links if link.trouble}
         for followed in tuple(self._followed.values()):

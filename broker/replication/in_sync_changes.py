@@ -1,4 +1,4 @@
-"""Writes changes of in-sync sets, as proposed by leaders, to the map, many partitions at once.
+"""Writes the changes of in-sync sets that leaders propose to the map, many partitions at once.
 
 A leader proposes a change; from then on old and new members count (followers.py), until the outcome
 is known. The change is a compare-and-set on the state that the leader knew. If it fails, another
@@ -46,10 +46,10 @@ class LedPartition(Protocol):
     def topic_id(self) -> UUID: ...
 
     def follow_in_sync(self, info: PartitionInfo) -> None:
-        """Apply the state that was written."""
+        """Applies the state that was written."""
 
     def drop_lagging(self, patience: float) -> None:
-        """Propose to remove in-sync replicas that have not caught up for this long."""
+        """Proposes to remove in-sync replicas that have not caught up for this long."""
 
 
 class InSyncChanges:
@@ -82,7 +82,7 @@ class InSyncChanges:
             self._writing = asyncio.ensure_future(self._write_all())
 
     async def stop(self) -> None:
-        """Stops; the outcome of changes in progress is unknown."""
+        """Stops writing; the outcome of changes in progress is unknown."""
         self._waiting.clear()
         if self._writing is not None:
             self._writing.cancel()

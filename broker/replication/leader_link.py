@@ -1,5 +1,5 @@
-"""A link copies partitions from one leader over one connection. In-sync partitions have one link,
-those that catch up another (copying.py).
+"""Copies partitions from one leader over one connection. In-sync partitions have one link, those
+that are catching up another (copying.py).
 
     connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
 
@@ -117,7 +117,7 @@ class LeaderLink:
         return self._copied.get(copied.key) is copied
 
     def follow(self, copied: CopiedPartition, leader_epoch: int) -> None:
-        """Copy a partition, in this epoch of the leader."""
+        """Copies a partition, in this epoch of the leader."""
         self._copied[copied.key] = copied
         self._put_aside(copied)
         copied.follow(leader_epoch, partial(self._resume, copied))
@@ -129,7 +129,7 @@ class LeaderLink:
         self._hungry.discard(copied.key)
 
     async def close(self) -> None:
-        """End the link, once it has no partitions left."""
+        """Ends the link, once it has no partitions left."""
         self._running.cancel()
         with suppress(asyncio.CancelledError):
             await self._running

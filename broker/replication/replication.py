@@ -1,5 +1,5 @@
-"""The parts of replication on one broker: what it copies from leaders elsewhere, and the in-sync
-changes of the leaders here."""
+"""The parts of replication on one broker: copying from leaders elsewhere, and the in-sync changes
+of the leaders here."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ class Replication:
         self._watching = asyncio.ensure_future(self._watch(partitions))
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Apply the map's data about brokers: their addresses, and this one's throttle rates."""
+        """Applies the map's data about brokers: their addresses, and this one's throttle rates."""
         self.copying.brokers(snapshot.brokers)
         now = asyncio.get_running_loop().time()
         own = self._broker_id

@@ -108,7 +108,7 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def size_limit(self, api_key: int | None) -> int:
-        """The size limit for requests of one kind, or of any."""
+        """Returns the size limit for requests of one API, or of any."""
         if api_key in _LARGE:
             return self._largest_request
         return _LARGEST_PLAIN_REQUEST

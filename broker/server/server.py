@@ -1,4 +1,4 @@
-"""The listening sockets, and the connections that they have accepted.
+"""The listening sockets, and the accepted connections.
 
 One event loop, one thread. Connections to a TLS listener begin with a handshake. Connections share
 one receive buffer, and one memory allowance for unfinished requests. Stalled and idle connections
@@ -86,7 +86,7 @@ class Server:
         return self.listeners[0].port
 
     def start(self, dispatcher: Dispatcher, logins: Logins) -> None:
-        """Accept connections and serve their requests; until then they wait."""
+        """Starts to accept connections and serve their requests; until then clients wait."""
         self._dispatcher = dispatcher
         self._logins = logins
         for listener in self.listeners:
@@ -121,8 +121,8 @@ class Server:
         self._sockets.clear()
 
     def let_go_of_files(self) -> None:
-        """Closes the connection whose client has not read for longest, as logs cannot open
-        files."""
+        """Closes the connection whose client has not read for longest, to free files that logs
+        need."""
         waiting = [connection for connection in self._connections if connection.holds_files]
         slowest = min(waiting, key=lambda connection: connection.last_active, default=None)
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 def due_segments(
     sealed: Sequence[SealedSegment], config: LogConfig, first_dirty: int, now_ms: int
 ) -> tuple[SealedSegment, ...]:
-    """The segments to clean; empty if cleaning is not due."""
+    """Returns the segments to clean; none if cleaning is not due."""
     cleanable: list[SealedSegment] = []
     dirty_bytes = 0
     dirty_since = None

@@ -85,7 +85,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it covers only batches, and does not delay flushes that run with it."""
+        """Whether the flush covers only batches, and does not delay flushes that run with it."""
         return not (
             self.sealed or self.indexes or self.tails or self.sync_names or self.sync_place
             or self.snapshots or self.superfluous or self.remove or self.save_epochs
@@ -120,11 +120,11 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return True
 
     def noting(self) -> Piece | None:
-        """The slot's new contents; None if they are written already, or cannot be."""
+        """Returns the slot's new contents; None if it has them already, or cannot have them."""
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:
-        """Ends the flush. `fault`: why the slot was not written. A later loss of offsets that the
+        """Ends the flush. `fault` is why the slot was not written. A later loss of offsets that the
         slot lacks goes unnoticed, but segments must not be removed without the slot."""
         if self.remove and self.slot is not None and fault is None:
             try:
@@ -175,7 +175,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
 
 
 def run_all(tickets: Sequence[FlushTicket]) -> None:
-    """Run tickets together, on any thread. Blocks. Each records whether it is `done`."""
+    """Runs tickets together, on any thread. Blocks. Each ticket records whether it is `done`."""
     faults = iter(sync_all([file for ticket in tickets for file in ticket.logs]))
     for ticket in tickets:
         of_its_own = list(islice(faults, len(ticket.logs)))
@@ -191,7 +191,7 @@ def run_all(tickets: Sequence[FlushTicket]) -> None:
 
 
 class PendingFlush:
-    """What is not yet on disk, apart from the active segment's end. One for each log."""
+    """The parts of a log that are not yet on disk, apart from the active segment's end."""
 
     __slots__ = (
         "_checkpoint", "_directory", "_doomed", "_names", "_recovered", "_sealed", "_snapshots",
@@ -211,13 +211,13 @@ class PendingFlush:
         self.slot: Slot | None = None  # the record of the partition's end
 
     def seal(self, segment: Segment, end_offset: int, producers: ProducerStates) -> None:
-        """A segment was sealed, and another begun at `end_offset`."""
+        """Notes that a segment was sealed, and another begun at `end_offset`."""
         self._sealed.append(segment)
         self._names = True
         self._snapshots.request(end_offset, producers)
 
     def name(self) -> None:
-        """A file was created whose name must become durable."""
+        """Notes that a file was created, so that the next flush makes its name durable."""
         self._names = True
 
     def unlink(self, paths: Iterable[Path]) -> None:
@@ -225,7 +225,7 @@ class PendingFlush:
         self._doomed += paths
 
     def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
-        """Have the next ticket move the recovery point to the end of the log: if it is this log's
+        """Has the next ticket move the recovery point to the end of the log, if it is this log's
         turn, or much has been written since that point."""
         base, position = self._recovered
         behind = active.size - (position if base == active.base_offset else 0)
@@ -237,7 +237,7 @@ class PendingFlush:
         return self._ticket
 
     def remove(self, segments: Sequence[Segment]) -> None:
-        """The log's first segments are removed, so they need no flush.
+        """Notes that the log's first segments are removed, so that they need no flush.
 
         Their files go after the snapshot at the new start, so that their producers' states are not
         forgotten, and the oldest first, so that there is never a gap.
@@ -247,7 +247,7 @@ class PendingFlush:
 
     @property
     def is_owed(self) -> bool:
-        """Whether sealed segments are unflushed."""
+        """Whether there are unflushed sealed segments."""
         return bool(self._sealed)
 
     def covers(self, segment: Segment) -> bool:
@@ -263,7 +263,8 @@ class PendingFlush:
         *,
         epochs: LeaderEpochs,
     ) -> FlushTicket | None:
-        """A ticket for everything due; None if nothing is. Epochs wait for their first batch."""
+        """Returns a ticket for everything due; None if nothing is. Epochs wait for their first
+        batch."""
         active = segments.active
         logs = [segment.file for segment in self._sealed]
         if end_offset > max(flushed_offset, active.base_offset):

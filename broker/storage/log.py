@@ -1,4 +1,4 @@
-"""The log of one partition: append, flush, read, roll, retire.
+"""The log of one partition: appends, flushes, reads, rolls and removes segments.
 
 Owns the partition's directory (files: see layout.py). Invariants:
 
@@ -121,8 +121,8 @@ class Log:
         *,
         replicated: float = inf,
     ) -> Self:
-        """Creates a log. Blocks; any thread. It is durable with its first batch; at once if it
-        begins at a later offset than 0, which is not recorded elsewhere."""
+        """Creates a log. Blocks; any thread. The log becomes durable with its first batch; at once
+        if it begins at a later offset than 0, which is not recorded elsewhere."""
         identity.create_partition_directory(directory, topic_id)
         new = nothing_yet(directory, first, config.index_interval_bytes)
         log = cls(directory, topic_id, config, new, replicated)
@@ -170,7 +170,7 @@ class Log:
         self._active.roll_at_ms = UNPREPARED
 
     def begin_epoch(self, leader_epoch: int, offset: int | None = None) -> None:
-        """Begins a leader's epoch, to which further batches belong; `append` calls it if
+        """Begins a leader's epoch, to which later batches belong; `append` calls it if
         necessary."""
         self.epochs.assign(leader_epoch, self.end_offset if offset is None else offset)
 
@@ -192,9 +192,9 @@ class Log:
         return offset >= self._active.base_offset
 
     def rest(self) -> bool:
-        """Close all files until they are needed; False if something is unflushed. The kernel
-        reports failed writes only to a process that has the file open: so unflushed files stay
-        open. Slices in use keep their files."""
+        """Closes all files until they are needed; returns False if something is unflushed. The
+        kernel reports failed writes only to a process that has the file open: so unflushed files
+        stay open. Slices in use keep their files."""
         owed = (
             self._pending.ticket or self._pending.is_owed or self.flushed_offset < self.end_offset
         )
@@ -205,7 +205,7 @@ class Log:
     def append(
         self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
     ) -> Appended:
-        """Write the one checked batch in `batch`, which is stamped in place."""
+        """Writes the one checked batch in `batch`, which is stamped in place."""
         if self.offline:
             raise LogOffline(self.offline)
         if header.producer_id != NO_PRODUCER:
@@ -232,9 +232,9 @@ class Log:
     def append_copy(
         self, batch: memoryview, header: BatchHeader, now_ms: int, leader_epoch: int | None = None
     ) -> Appended:
-        """Write one checked batch of the leader unchanged: at this log's end, or after a gap if the
-        leader has compacted. `leader_epoch`: its epoch, if that differs from its header. Raises
-        `NotNext`."""
+        """Writes one checked batch of the leader unchanged: at this log's end, or after a gap if
+        the leader has compacted. `leader_epoch` is the batch's epoch, if that differs from its
+        header. Raises `NotNext`."""
         if self.offline:
             raise LogOffline(self.offline)
         if header.base_offset != self.end_offset or not header.record_count:
@@ -343,7 +343,7 @@ class Log:
         return LogOffline(self.offline)
 
     def fail(self, reason: str) -> None:
-        """Take the log offline for good. Slices in use stay readable."""
+        """Takes the log offline for good. Slices in use stay readable."""
         if not self.offline:
             _log.error("log offline directory=%s reason=%r", self.directory, reason)
             self._let_go(reason)
@@ -356,8 +356,8 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, committed: bool = True) -> FileSlice | None:
-        """Whole batches from `offset` on, at least one; None if no more is exposed, or, for a
-        reader of uncommitted batches, stored."""
+        """Returns whole batches from `offset` on, at least one; None if no more is exposed, or, for
+        a reader of uncommitted batches, stored."""
         if self.offline:
             raise LogOffline(self.offline)
         end = self.exposed_offset if committed else self.end_offset
@@ -373,7 +373,7 @@ class Log:
         return self._reader.slice_of_all(offset, end, max_bytes, interval)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        """The first exposed record with this timestamp or a later one."""
+        """Returns the first exposed record with this timestamp or a later one."""
         if self.offline:
             raise LogOffline(self.offline)
         interval = self.config.index_interval_bytes
@@ -387,7 +387,8 @@ class Log:
     # Flushing
 
     def begin_flush(self) -> FlushTicket | None:
-        """A ticket for everything that is not on disk; None if all is. One ticket at a time.
+        """Returns a ticket for everything that is not on disk; None if everything is. There is one
+        ticket at a time.
 
         Also includes work that can wait and must not delay the event loop: snapshots after
         `checkpoint` or a roll, and the removal of files after `expire`, `delete_before` and
@@ -401,7 +402,7 @@ class Log:
         return self._pending.cut(self._segments, *bounds, self.producers, epochs=self.epochs)
 
     def complete_flush(self, ticket: FlushTicket) -> None:
-        """The ticket has run, so its records may be exposed. If it failed, the log fails."""
+        """Exposes the records of a ticket that has run; fails the log if the ticket failed."""
         self._pending.complete(ticket)
         if self.offline:
             return
@@ -423,8 +424,9 @@ class Log:
             self._expose()
 
     def replicated(self, offset: float) -> None:
-        """The other replicas have flushed everything before `offset`; `inf` without others.
-        Consumers see it once it is flushed here, too, and continue to see what they saw."""
+        """Notes that the other replicas have flushed everything before `offset`; `inf` without
+        others. Consumers see that once it is flushed here, too, and continue to see what they
+        saw."""
         self._replicated = offset
         self._expose()
 
@@ -435,7 +437,8 @@ class Log:
             self._reader.expose_before(offset)
 
     def checkpoint(self, now_ms: int, *, is_turn: bool = True) -> tuple[int, int]:
-        """The recovery point and start offset, to be written down. Flushes move the former."""
+        """Returns the recovery point and start offset for a checkpoint file. Flushes move the
+        recovery point."""
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
         if self.recovery_point < self.end_offset:
             self._pending.checkpoint(self._active, is_turn=is_turn)
@@ -444,7 +447,7 @@ class Log:
     # Retiring segments
 
     def expire(self, now_ms: int) -> list[int]:
-        """Drop segments that are too old or too many; returns their base offsets."""
+        """Drops segments that are too old or too many; returns their base offsets."""
         if self.offline:
             return []
         count = expired(
@@ -512,7 +515,7 @@ class Log:
         ]
 
     def replace_segments(self, cleaned: CleanedSegment) -> bool:
-        """Replace the sources of a compaction with its `.cleaned` files.
+        """Replaces the sources of a compaction with its `.cleaned` files.
 
         False if the sources no longer exist; the files are then removed. Blocks for a directory
         sync.
@@ -537,9 +540,10 @@ class Log:
     # Going back
 
     def truncate(self, offset: int, now_ms: int) -> None:
-        """Remove everything from `offset` on, including the whole batch that holds it; producer
-        states, epochs, indexes and readers go back too. Blocks; meanwhile nothing else uses the
-        log, and no flush is under way. After a crash in between, the log can be truncated again."""
+        """Removes everything from `offset` on, including the whole batch that holds it; producer
+        states, epochs, indexes and readers go back, too. Blocks; meanwhile nothing else uses the
+        log, and no flush is in progress. After a crash in between, the log can be truncated
+        again."""
         self._settle()
         if offset < self.end_offset:
             interval = self.config.index_interval_bytes
@@ -547,7 +551,7 @@ class Log:
             self._go_back(truncation, now_ms)
 
     def begin_anew(self, offset: int, now_ms: int) -> None:
-        """Remove everything; the next record has this offset. Otherwise like `truncate`."""
+        """Removes everything; the next record has this offset. Otherwise like `truncate`."""
         self._settle()
         self._go_back(Truncation(offset, None), now_ms)
 
@@ -580,7 +584,7 @@ class Log:
     # The end
 
     def close(self) -> None:
-        """Flush everything and close the files. Blocks. Raises `LogOffline` if that fails."""
+        """Flushes everything and closes the files. Blocks. Raises `LogOffline` if that fails."""
         if self._pending.ticket is not None:
             self.complete_flush(self._pending.ticket)
         if not self.offline and self.recovery_point < self.end_offset:
@@ -611,6 +615,7 @@ class Log:
         self._let_go(self.offline or "closed")
 
     def delete(self) -> Path:
-        """Close the files, and rename the directory for `remove_deleted`; returns its new path."""
+        """Closes the files, and renames the directory for `remove_deleted`; returns its new
+        path."""
         self._let_go("deleted")
         return mark_deleted(self.directory)

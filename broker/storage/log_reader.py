@@ -1,4 +1,4 @@
-"""Reads a log: the part that consumers see, and the bytes of files that answer a fetch.
+"""Reads a log: the part that consumers see, and the slices of files that answer a fetch.
 
 A consumer usually asks for the offset at which its last answer ended. A few of those ends are
 remembered for each log, so that the next answer costs one index search and one header: the search
@@ -46,7 +46,7 @@ class LogReader:
         self._places: dict[int, tuple[Segment, int]] = {}
 
     def expose(self, offset: int, segment: Segment, position: int) -> None:
-        """Consumers see everything before `offset`, which is at `position` of a segment."""
+        """Exposes everything before `offset`, which is at `position` of a segment."""
         following = self._segments.after(segment) if position == segment.size else None
         if following is not None:
             segment, position = following, 0
@@ -66,7 +66,7 @@ class LogReader:
             )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
-        """A segment begins at the end of the log."""
+        """Notes that a segment begins at the end of the log."""
         if self._offset == end_offset:
             self._last, self._end = segment, 0
 
@@ -75,7 +75,7 @@ class LogReader:
         self._places.clear()
 
     def slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:
-        """Whole batches from the one that holds `offset`, or the next one."""
+        """Returns whole batches from the one that holds `offset`, or the next one."""
         return self._checked(offset, max_bytes, interval, skips=self.compacted)
 
     def _checked(
@@ -91,7 +91,7 @@ class LogReader:
     def slice_of_all(
         self, offset: int, end_offset: int, max_bytes: int, interval: int
     ) -> FileSlice | None:
-        """Like `slice`, up to the log's end instead of the exposed end."""
+        """Does what `slice` does, up to the log's end instead of the exposed end."""
         seen = self._offset, self._last, self._end
         active = self._segments.active
         self.expose(end_offset, active, active.size)
@@ -176,7 +176,7 @@ class LogReader:
     def first_reaching(
         self, timestamp: int, start_offset: int, interval: int
     ) -> TimestampedOffset | None:
-        """The first record with this timestamp or a later one."""
+        """Returns the first record with this timestamp or a later one."""
         with self._visible(interval) as visible:
             return first_reaching(timestamp, visible, start_offset, interval)
 

@@ -1,4 +1,5 @@
-"""Compares batches of another cluster's log with their copy: known ones, new ones, contradictions.
+"""Compares batches of another cluster's log with their copy: finds known, new and contradictory
+batches.
 
 Rule 1: a batch keeps its offsets and its bytes; only its leader epoch is this cluster's own.
 Rule 2: if the copy has offsets of a batch, it must have that batch: the same first offset, length
@@ -59,8 +60,8 @@ class SourceRun(NamedTuple):
 
 
 def source_runs(records: memoryview) -> Iterator[SourceRun]:
-    """Complete batches with ascending offsets, checked. Raises `BatchError` at the first invalid
-    one; the batches before it are good."""
+    """Yields complete batches with ascending offsets, checked. Raises `BatchError` at the first
+    invalid batch; the batches before it are good."""
     size, position, begin, next_offset = len(records), 0, 0, 0
     run: list[BatchHeader] = []
     unpack, make = HEADER.unpack_from, BatchHeader._make
@@ -151,8 +152,8 @@ def _header_fault(header: BatchHeader, next_offset: int) -> str:
 
 
 def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compacts: bool) -> int:
-    """The number of leading batches that the copy contains. Raises `Differs` if it contains others,
-    and the errors of `read`."""
+    """Returns the number of leading batches that the copy contains. Raises `Differs` if the copy
+    has others in their place, and the errors of `read`."""
     there = _CopiedBatches(log, read)
     for count, header in enumerate(headers):
         if header.base_offset >= log.end_offset:
@@ -167,7 +168,7 @@ def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compact
 def append_kept(
     log: Log, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
 ) -> Appended:
-    """Write one checked batch at its own offset, at the end of the log or after it."""
+    """Writes one checked batch at its own offset, at the end of the log or after it."""
     _EPOCH.pack_into(batch, LENGTH_PREFIX, leader_epoch)
     return log.append_copy(batch, header, now_ms, leader_epoch)
 
@@ -180,7 +181,7 @@ class _CopiedBatches:
         self._following: Iterator[BatchHeader] = iter(())
 
     def at(self, offset: int) -> BatchHeader | None:
-        """The batch with this offset, or the next one."""
+        """Returns the batch with this offset, or the next one."""
         header = self._found
         while header is None or header.next_offset <= offset:
             header = next(self._following, None)

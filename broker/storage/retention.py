@@ -1,4 +1,4 @@
-"""Decides which segments are too old, or too many; and whether the clock can be trusted with that.
+"""Decides which segments are too old, or too many, and whether the clock can be trusted for that.
 
 Age is the time since a segment was last appended to, by the broker's clock: the modification time
 of its log file, which compaction keeps. The records' timestamps are irrelevant: an event may have
@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 
 
 class RetentionClock:
-    """Given both clocks, in milliseconds, at every check."""
+    """Suspends deletion by age while the clock may be wrong. Needs both clocks, in milliseconds, at
+    every check."""
 
     __slots__ = ("_held_until", "_last_monotonic", "_last_wall", "_reason")
 
@@ -46,7 +47,7 @@ class RetentionClock:
                 self._hold(f"the wall clock is {_span(gap)} its last recorded time")
 
     def hold(self, wall_ms: int, monotonic_ms: int) -> str | None:
-        """Why deletion by age is suspended now; None if the clock can be trusted."""
+        """Returns why deletion by age is suspended now; None if the clock can be trusted."""
         jump = (wall_ms - self._last_wall) - (monotonic_ms - self._last_monotonic)
         self._last_wall = wall_ms
         self._last_monotonic = monotonic_ms
@@ -77,7 +78,8 @@ def expired(
     start_offset: int,
     exposed_offset: int,
 ) -> int:
-    """The number of segments to remove from the start: all, if the active one is too old."""
+    """Returns the number of segments to remove from the start: all, if the active one is too
+    old."""
     ends = [segment.base_offset for segment in segments[1:]]
     hidden = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
     if not config.delete:

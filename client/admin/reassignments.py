@@ -49,7 +49,8 @@ _UNLIMITED: Final = str(2**63 - 1)
 
 
 class Moving(msgspec.Struct, frozen=True):
-    """A partition with a reassignment in progress: all replicas, and those added and removed."""
+    """A partition with a reassignment in progress: all its replicas, and those being added and
+    removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -105,7 +106,7 @@ def move(brokers: Brokers, targets: Mapping[Key, tuple[int, ...]]) -> dict[Key, 
 
 
 def throttle(brokers: Brokers, moves: Mapping[Key, Moving], live: Iterable[int], rate: int) -> None:
-    """Limits these moves, on each live broker, to `rate` bytes a second sent and copied."""
+    """Limits these moves, on each live broker, to `rate` bytes a second sent and received."""
     leaders: dict[str, list[str]] = {}
     followers: dict[str, list[str]] = {}
     for (topic, index), moved in moves.items():

@@ -153,7 +153,7 @@ def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
 def configs_of_topics(
     brokers: Brokers, names: Collection[str]
 ) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refused]]:
-    """Returns the topics' configs, and the refusals where they cannot be read."""
+    """Returns the topics' configs, or the refusals for topics whose configs cannot be read."""
     configs: dict[str, tuple[ConfigEntry, ...]] = {}
     refused: dict[str, Refused] = {}
     resources = tuple(
@@ -207,7 +207,7 @@ def alter_topic(
     brokers: Brokers, name: str, configs: Mapping[str, str | None], *, only_check: bool = False
 ) -> None:
     """Sets configs of a topic; None resets one to its default. With `only_check`, only checks
-    whether that would succeed."""
+    whether the change would succeed."""
     changes = tuple(
         AlterableConfig(
             name=key,

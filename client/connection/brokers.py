@@ -97,8 +97,8 @@ class Brokers:
                 patience.wait(error)
 
     def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> ClusterMetadata:
-        """Requests the brokers and these topics, or all topics for None, from any broker.
-        `create` asks the controller if it is known, because in Penstock only the controller
+        """Requests the metadata of the brokers and these topics, or all topics for None, from any
+        broker. `create` asks the controller if it is known, because in Penstock only the controller
         creates topics."""
         requested = (
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
@@ -118,7 +118,7 @@ class Brokers:
         return metadata_of(self.broker(broker_id).call(metadata_api.API, request), self.who)
 
     def topic(self, name: str, *to: Operation, create: bool = False) -> TopicMetadata:
-        """Returns the topic once all its partitions have leaders; `create` asks the broker to
+        """Returns the topic once all its partitions have leaders. `create` asks the brokers to
         create it.
 
         Without `create`, a topic that does not exist is an error at once. `to` is the intended
@@ -180,7 +180,7 @@ class Brokers:
     def leaders(
         self, topic: str, partitions: Iterable[int], *to: Operation
     ) -> dict[int, list[int]]:
-        """Groups the partitions by leader. `to` is as in `topic`."""
+        """Groups the partitions by leader. `to` is the same as in `topic`."""
         partitions_by_leader: dict[int, list[int]] = {}
         for partition in partitions:
             leader = self.known.topic(topic, *to).partition(partition).leader

@@ -46,7 +46,7 @@ class _Frame(msgspec.Struct):
 
 
 class Channel:
-    """Takes over an open connection."""
+    """A non-blocking connection to one broker; takes over an open connection."""
 
     def __init__(self, connection: BrokerConnection) -> None:
         self.address = connection.address
@@ -73,7 +73,7 @@ class Channel:
         return bool(self._unsent)
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The API version that a request will use. Raises `Unsupported`."""
+        """Returns the API version that a request will use. Raises `Unsupported`."""
         return self._conversation.version(api)
 
     def ask(

@@ -75,7 +75,7 @@ class ChannelPool:
         return [slot.channel for slot in self._slots.values() if slot.channel is not None]
 
     def next_time(self, now: float) -> float:
-        """When the next pause or deadline ends; `NEVER` if there is none."""
+        """The time when the next pause or deadline ends; `NEVER` if there is none."""
         pauses = [slot.not_before for slot in self._slots.values() if slot.not_before > now]
         answers = [now if channel.failure else channel.deadline for channel in self.channels()]
         return min([*pauses, *answers], default=NEVER)
@@ -155,7 +155,7 @@ class ChannelPool:
 
 
 class _Arrivals:
-    """Connections opened by threads, or the errors why not."""
+    """The connections that threads have opened, or the errors that prevented them."""
 
     def __init__(self, client_id: str, access: Access, wake: Callable[[], None]) -> None:
         self._client_id = client_id

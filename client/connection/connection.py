@@ -86,7 +86,7 @@ class BrokerConnection:
             raise
 
     def fileno(self) -> int:
-        """For `select`: readable when an answer arrives."""
+        """Returns the descriptor for `select`, which is readable when an answer arrives."""
         return self._socket.fileno()
 
     def close(self) -> None:
@@ -94,13 +94,13 @@ class BrokerConnection:
         self._socket.close()
 
     def hand_over(self) -> tuple[socket.socket, Conversation]:
-        """Returns the socket and the conversation, for non-blocking use; no request is in
+        """Returns the socket and the conversation, for non-blocking use; no request may be in
         flight."""
         self.closed = True
         return self._socket, self._conversation
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The highest version of an API that both sides support."""
+        """Returns the highest version of an API that both sides support."""
         return self._conversation.version(api)
 
     def needs_version(self, api: Api[Any, Any], least: int) -> None:
@@ -295,7 +295,7 @@ def _open_socket(address: Address, within: float) -> socket.socket:
 
 
 def reason(error: OSError) -> str:
-    """The operating system's error text, as part of a message."""
+    """Returns the operating system's error text, as part of a message."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return error_words(error).lower()

@@ -51,7 +51,7 @@ class PendingResponse(msgspec.Struct, Generic[Response], frozen=True, eq=False):
 
 
 class Conversation:
-    """The state of one connection, from its first byte. Messages name it `peer`."""
+    """The state of one connection, from its first byte. Messages call the other side `peer`."""
 
     def __init__(self, peer: str, client_id: str, memory: Memory = fresh_memory) -> None:
         self.peer = peer
@@ -63,7 +63,7 @@ class Conversation:
         self._begin_frame()
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The highest version of an API that both sides support."""
+        """Returns the highest version of an API that both sides support."""
         theirs, ours = self.served.get(api.key, range(0)), api.versions
         highest = min(theirs.stop, ours.stop) - 1
         if highest < max(theirs.start, ours.start):
@@ -133,8 +133,8 @@ class Conversation:
         if not _SMALLEST_RESPONSE <= size <= MAX_RESPONSE:
             if size == _HTTP:
                 raise NotKafka(f"{self.peer} answers HTTP: is this the registry's port?")
-            text = f"a response of {size} bytes"
-            raise self._not_kafka("it speaks TLS" if size >> 16 == _TLS_ALERT else text)
+            text = f"invalid response size {size}"
+            raise self._not_kafka("the peer speaks TLS" if size >> 16 == _TLS_ALERT else text)
         self._expect(self._memory(size), is_size=False)
 
     def _expect(self, buffer: memoryview, *, is_size: bool) -> None:
@@ -144,7 +144,7 @@ class Conversation:
 
     def _answer(self, frame: memoryview) -> tuple[PendingResponse[Any], memoryview]:
         if not self.under_way:
-            raise self._not_kafka("a response without a request")
+            raise self._not_kafka("received a response without a request")
         oldest = self.under_way.popleft()
         try:
             tagged = has_tagged_header(oldest.api, oldest.version)
@@ -152,7 +152,9 @@ class Conversation:
         except ProtocolError as error:
             raise self._not_kafka(f"{oldest.api.name} response: {error}") from None
         if correlation_id != oldest.correlation_id:
-            raise self._not_kafka(f"response {correlation_id} to request {oldest.correlation_id}")
+            raise self._not_kafka(
+                f"received response {correlation_id} to request {oldest.correlation_id}"
+            )
         return oldest, body
 
     def _not_kafka(self, text: str) -> NotKafka:

@@ -66,7 +66,8 @@ class Tickets:
             self._store = {"ccache": login.ccache}
 
     def exchange(self, host: str) -> Exchange:
-        """Starts the exchange with the broker on this host. Raises LoginFailed, then or later."""
+        """Starts the exchange with the broker on this host. Raises LoginFailed, at once or during
+        the exchange."""
         return _exchange(*self._begun(host))
 
     def _begun(self, host: str) -> tuple[Any, bytes]:

@@ -51,7 +51,8 @@ class AnswerMemory:
 
 
 class LeaderConnection:
-    """A connection that belongs to an event loop. Use `open`; unusable after an error."""
+    """A connection that belongs to an event loop. Create it with `open`; unusable after an
+    error."""
 
     def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
         self._channel = channel
@@ -115,7 +116,7 @@ class LeaderConnection:
         return await self.put(api, version, [api.encode_request(version, request)], within)
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The API version that a request will use. Raises `Unsupported`."""
+        """Returns the API version that a request will use. Raises `Unsupported`."""
         return self._channel.version(api)
 
     def put(

@@ -57,7 +57,7 @@ def _nonce() -> str:
 
 
 def scram(hash_name: str, user: str, password: str, nonce: Callable[[], str]) -> Exchange:
-    """SCRAM (RFC 5802) without channel binding, as Kafka implements it."""
+    """Performs SCRAM (RFC 5802) without channel binding, as Kafka implements it."""
     own_nonce = nonce()
     first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={own_nonce}"
     server_first = _text((yield f"n,,{first}".encode()))

@@ -15,7 +15,7 @@ from ground.tls.client import Tls
 
 
 class Mechanism(StrEnum):
-    """SASL mechanisms."""
+    """The SASL mechanisms."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -136,7 +136,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The security of connections to brokers. Default: neither TLS nor a login."""
+    """The security of connections to brokers. By default, neither TLS nor a login."""
 
     tls: Tls | None = None
     """TLS and its trusted certificates; `{}` for the system's."""

@@ -16,7 +16,8 @@ from cluster.values import TopicPartition
 def assigned(
     member: str, members: Mapping[str, Collection[str]], partitions: Mapping[str, int]
 ) -> frozenset[TopicPartition]:
-    """Returns the share of `member`, given members' topics and topics' partition counts."""
+    """Returns the share of `member`, given each member's topics and each topic's number of
+    partitions."""
     return frozenset(
         TopicPartition(topic, number)
         for topic in members.get(member, ())

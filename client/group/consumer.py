@@ -101,7 +101,7 @@ class GroupConsumer:
         return frozenset(self.member.claims)
 
     def close(self) -> None:
-        """Leaves the group, whose other members take over its partitions at once."""
+        """Leaves the group, so that other members take over the partitions at once."""
         try:
             self.member.leave()
         finally:
@@ -109,7 +109,7 @@ class GroupConsumer:
                 fetcher.close()
 
     def poll(self, seconds: float) -> Iterator[GroupRecord]:
-        """Yields the next messages; none if they take longer than `seconds`.
+        """Yields the next messages; none if none arrives within `seconds`.
 
         Raises ClientError, ClusterError.
         """
@@ -126,7 +126,8 @@ class GroupConsumer:
             self._fetch(min(_SLICE_S, remaining))
 
     def commit(self) -> None:
-        """Commits the positions. Raises Fenced if a partition is another member's; Unavailable."""
+        """Commits the positions. Raises Fenced if a partition now belongs to another member;
+        Unavailable."""
         now_ms = time.time_ns() // 1_000_000
         due = {
             partition: CommittedOffset(

@@ -38,15 +38,16 @@ log = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
-    """The reader of claimed partitions; called within `tend` and `leave`."""
+    """The reader of claimed partitions. A member calls it within `tend` and `leave`."""
 
     def gained(self, partitions: Collection[TopicPartition]) -> None: ...
 
     def releasing(self, partitions: Collection[TopicPartition]) -> None:
-        """The partitions are given up when this returns; offsets can still be committed."""
+        """Called before partitions are given up; offsets can still be committed until this
+        returns."""
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """The partitions are lost; uncommitted messages will be read again."""
+        """Called when partitions are lost; uncommitted messages will be read again."""
 
 
 def unique_name() -> str:
@@ -89,12 +90,12 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The registered name; empty if not registered."""
+        """The member's registered name; empty if it is not registered."""
         return self._membership.member if self._membership is not None else ""
 
     @property
     def may_read(self) -> bool:
-        """Whether the claimed partitions certainly belong to this member at this moment."""
+        """Whether the claimed partitions certainly belong to this member now."""
         return self._lease.holds and self._is_current
 
     @property
@@ -107,7 +108,7 @@ class Member:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has its whole share, as far as it knows."""
+        """Whether the member has its whole share, as far as it knows."""
         return self.may_read and not self._changed.is_set() and self._at_latest == float("inf")
 
     def tend(self) -> None:
@@ -284,5 +285,5 @@ class Member:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:
-        """The number of partitions of the topic when the group began to read it."""
+        """Returns the number of partitions of the topic when the group began to read it."""
         return self._opened[topic].partitions

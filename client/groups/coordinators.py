@@ -39,8 +39,8 @@ that it yielded before it raises an error are kept."""
 def coordinators(
     brokers: Brokers, groups: Iterable[str], to: Sequence[Operation] = _TO_ASK
 ) -> dict[str, int]:
-    """Returns the coordinator's broker id for each group, in a single attempt; that a group has
-    none may be temporary. `to` are the intended operations, for the error if none is allowed."""
+    """Returns the coordinator's broker id for each group, in a single attempt; a group's lack of
+    one may be temporary. `to` are the intended operations, for the error if none is allowed."""
     broker_ids: dict[str, int] = {}
     metadata = brokers.refresh([])
     connection = brokers.any_broker()
@@ -82,7 +82,7 @@ def ask_coordinators(brokers: Brokers, groups: Iterable[str], ask: Ask[T]) -> di
 def ask_each(
     connection: BrokerConnection, api: Api[Request, Response], requests: Sequence[Request]
 ) -> Iterable[Response]:
-    """Yields the responses to many requests, with several in flight at a time."""
+    """Yields the responses to many requests, and keeps several requests in flight."""
     for portion in pieces(requests, _UNDER_WAY):
         for pending in [connection.send(api, request) for request in portion]:
             yield connection.receive(pending)

@@ -151,7 +151,7 @@ def _known_before(
 
 
 class _Survey:
-    """Queries the leaders, and keeps the errors."""
+    """Queries the leaders of partitions, and keeps their errors."""
 
     def __init__(self, brokers: Brokers, within: float) -> None:
         self._brokers = brokers
@@ -160,11 +160,11 @@ class _Survey:
         self._errors: dict[TopicPartition, ClientError] = {}
 
     def why(self, target: TopicPartition) -> str:
-        """Why something about this partition is unknown."""
+        """Returns why something about this partition is unknown."""
         return str(self._errors.get(target, f"{target}: no answer"))
 
     def listed(self, targets: set[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        """Returns the offsets for a timestamp, which may be a special one."""
+        """Returns the offsets for a timestamp, or for a special value such as the end."""
         offsets: dict[TopicPartition, int] = {}
         pauses = Pauses()
         missing = set(targets)
@@ -184,7 +184,8 @@ class _Survey:
     def written(
         self, places: Collection[PartitionOffset], most_bytes: int, now: float
     ) -> dict[PartitionOffset, Written]:
-        """Returns when the records were written: exactly if readable, else estimated."""
+        """Returns the times at which the records were written: exact if readable, else
+        estimated."""
         places_by_target: dict[TopicPartition, list[PartitionOffset]] = {}
         for place in places:
             places_by_target.setdefault(place.target, []).append(place)

@@ -22,7 +22,8 @@ from wire.messages.offset_commit import (
 
 
 class Consumed(NamedTuple):
-    """All records before `offset` were consumed; the last was written in `leader_epoch`."""
+    """A consumed position: all records before `offset`, the last of them written in
+    `leader_epoch`."""
 
     offset: int
     leader_epoch: int = -1

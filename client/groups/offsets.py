@@ -64,7 +64,7 @@ class ListedGroup(msgspec.Struct, frozen=True):
 
 class MemberOfGroup(msgspec.Struct, frozen=True):
     """A member with the `topics` it subscribes to and the `partitions` assigned to it. Both are
-    None if it is no consumer, and while the group rebalances."""
+    None if the member is not a consumer, and while the group rebalances."""
 
     member_id: str
     instance_id: str | None
@@ -75,7 +75,7 @@ class MemberOfGroup(msgspec.Struct, frozen=True):
 
 
 class GroupOfMembers(msgspec.Struct, frozen=True):
-    """A described group; Dead if it does not exist."""
+    """A described group, in state Dead if it does not exist."""
 
     name: str
     protocol_type: str
@@ -105,7 +105,8 @@ class GroupOfMembers(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """The next offset to read; the record before it was written in `leader_epoch` (-1: unknown)."""
+    """A committed position: the next offset to read; the record before it was written in
+    `leader_epoch` (-1: unknown)."""
 
     offset: int
     leader_epoch: int = -1

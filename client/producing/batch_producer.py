@@ -77,7 +77,7 @@ class BatchProducer:
         self.close()
 
     def submit(self, batch: Batch, *, within: float = 0.0) -> bool:
-        """Accepts a batch, unless it does not fit within the bound even after `within` seconds.
+        """Accepts a batch; returns False if there is no room for it even after `within` seconds.
 
         A batch that is larger than the bound is accepted once nothing else is held. Any thread may
         call this; waiting makes sense only if another thread pumps.
@@ -104,7 +104,7 @@ class BatchProducer:
 
     @property
     def outstanding(self) -> int:
-        """The number of batches submitted and not yet collected. Any thread."""
+        """Returns the number of batches submitted and not yet collected. Any thread."""
         return self._outstanding
 
     @property
@@ -114,7 +114,7 @@ class BatchProducer:
 
     def pump(self, seconds: float) -> None:
         """Works for `seconds`, or until there is an event (even if another thread has collected it)
-        or `wake` is called. Always on the same thread."""
+        or a call of `wake`. Always on the same thread."""
         until = time.monotonic() + seconds
         self._pump_has_news = bool(self._events)
         while True:
@@ -169,7 +169,7 @@ class BatchProducer:
                 self._shipping.pool.wake()
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """The partition's latest known leader epoch; -1 if none. On the pumping thread."""
+        """Returns the partition's latest known leader epoch; -1 if none. On the pumping thread."""
         return self._shipping.leader_epoch(target)
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
@@ -177,7 +177,7 @@ class BatchProducer:
         return self._shipping.troubles()
 
     def close(self) -> None:
-        """Closes all connections. On the pumping thread, or on another once that has ended."""
+        """Closes all connections. On the pumping thread, or on another after that one has ended."""
         with self._lock:
             if self._closed:
                 return

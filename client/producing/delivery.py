@@ -89,7 +89,8 @@ class Stamped(msgspec.Struct, frozen=True, eq=False):
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """The broker has the batch, as `acks` requires; the offset is None if it is not returned."""
+    """The broker has the batch, as `acks` requires; the offset is None if the broker does not
+    return it."""
 
     batch: Batch
     base_offset: int | None

@@ -16,7 +16,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def murmur2(key: bytes) -> int:
-    """Returns an unsigned 32-bit hash."""
+    """Returns an unsigned 32-bit hash of the key."""
     words = len(key) // _WORD
     digest = _SEED ^ len(key)
     for word in struct.unpack_from(f"<{words}I", key):

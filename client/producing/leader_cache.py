@@ -1,4 +1,4 @@
-"""The partition leaders that a producer knows, and when to ask for the missing ones. Pure.
+"""The partition leaders that a producer knows, and the times to ask for the missing ones. Pure.
 
 Only partitions that have something to send and no known leader are asked about, all in one request,
 which is repeated after a pause while some have none. A leader is forgotten at any sign against it:
@@ -18,7 +18,7 @@ Shuffle = Callable[[Sequence[Address]], Sequence[Address]]
 
 
 class LeaderCache:
-    """Leaders by partition, and brokers to ask for them."""
+    """The known leaders by partition, and the brokers to ask for missing ones."""
 
     def __init__(self, bootstrap: Sequence[Address], pauses: Pauses, shuffle: Shuffle) -> None:
         self._bootstrap = bootstrap
@@ -40,7 +40,7 @@ class LeaderCache:
         return leader_address
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """The epoch of the latest known leader; -1 if there was none."""
+        """Returns the epoch of the latest known leader; -1 if there was none."""
         return self._epochs.get(target, -1)
 
     def doubt(self, target: TopicPartition) -> None:
@@ -90,7 +90,7 @@ class LeaderCache:
         self._missing.pop(target, None)
 
     def next_broker(self) -> Address:
-        """Returns the next broker to connect to, if no connected one can be queried."""
+        """Returns the next broker to connect to, if no connected one can be asked."""
         if not self._candidates:
             addresses = [*self._shuffle(self._brokers), *self._shuffle(self._bootstrap)]
             self._candidates = list(dict.fromkeys(reversed(addresses)))
@@ -103,5 +103,5 @@ def _leader(metadata: ClusterMetadata, target: TopicPartition) -> Address:
         raise Refused(str(target), ErrorCode.unknown_topic_or_partition)
     leader = topic.partition(target.partition).leader
     if leader not in metadata.brokers:
-        raise NotReachable(f"{target}: its leader, broker {leader}, is not alive")
+        raise NotReachable(f"{target}: the leader, broker {leader}, is not alive")
     return metadata.brokers[leader].address

@@ -1,5 +1,5 @@
-"""Encodes a Produce request whose batches keep their offsets: what a mirror writes into a copy of a
-topic.
+"""Encodes a Produce request whose batches keep their offsets, as a mirror writes them into a copy
+of a topic.
 
 It is an ordinary Produce with acks=-1 under the transactional id of mirrors (wire/mirrored.py).
 Each partition gets one or more whole batches as received from the source; they are passed on as
@@ -38,7 +38,8 @@ def mirrored_body(
     transactional_id: str | None = MIRROR_ID,
 ) -> list[Buffer]:
     """Returns the request body as pieces: the fields around the batches, and the batches' own
-    bytes. Without the id it is an ordinary Produce, and the target assigns offsets."""
+    bytes. Without the mirrors' transactional id it is an ordinary Produce, and the target assigns
+    offsets."""
     flexible = version >= FLEXIBLE
     tags = _NO_TAGS if flexible else b""
     pieces: list[Buffer] = []

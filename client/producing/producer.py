@@ -44,7 +44,7 @@ class Delivered(NamedTuple):
 
 
 class _Collecting(msgspec.Struct):
-    """A partition's next batch."""
+    """The next batch of a partition, while it is being filled."""
 
     records: list[Record] = []
     size: int = 0

@@ -26,7 +26,7 @@ _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
 class LookedUp(msgspec.Struct, frozen=True):
-    """The batches that are in the log, and those that are absent."""
+    """The batches that are in the log, and the batches that are not."""
 
     there: tuple[Stamped, ...]
     absent: tuple[Stamped, ...]
@@ -34,8 +34,8 @@ class LookedUp(msgspec.Struct, frozen=True):
 
 
 def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
-    """Returns the state of batches; None if the leader cannot tell. Raises a ClientError if it does
-    not answer."""
+    """Returns which batches are in the log; None if the leader cannot tell. Raises a ClientError if
+    the leader does not answer."""
     if not unsettled.batches:
         return None
     identity = unsettled.batches[0].identity
@@ -56,7 +56,7 @@ def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
 
 
 def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
-    """Returns the leader's producer states. Raises a ClientError if it does not answer."""
+    """Returns the leader's producer states. Raises a ClientError if the leader does not answer."""
     return brokers.persist(lambda: _states(brokers, target))
 
 

@@ -124,7 +124,7 @@ class Shipping:
         return waiting
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """The latest known leader epoch; -1 if there was none."""
+        """Returns the latest known leader epoch; -1 if there was none."""
         return self._leaders.leader_epoch(target)
 
     def work(self, now: float) -> None:

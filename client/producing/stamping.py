@@ -19,7 +19,7 @@ _PRODUCER: Final = struct.Struct(">qhi")  # id, epoch, base sequence
 
 
 def stamped(batch: Batch, identity: Identity, base_sequence: int) -> Stamped:
-    """Returns the batch under this identity, its first record having this sequence."""
+    """Returns the batch with this identity, and with this sequence for its first record."""
     head = bytearray(batch.data[:HEADER_SIZE])
     _PRODUCER.pack_into(head, _PRODUCER_AT, *identity, base_sequence)
     crc = crc32c(memoryview(batch.data)[HEADER_SIZE:], crc32c(head[CRC_START:]))

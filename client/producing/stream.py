@@ -60,7 +60,7 @@ CORRUPT_ATTEMPTS: Final = 3  # a bit may flip in transit, but not every time
 
 
 class Numbering(Enum):
-    """The origin of a stream's identity."""
+    """The origin of a stream's identity: the way in which its batches are numbered."""
 
     NONE = auto()  # batches are sent without numbers
     OWN = auto()  # the stream may increment its epoch
@@ -128,14 +128,14 @@ class Stream:
         return missing and bool(self._entries) and not self.halted
 
     def takes(self, identity: Identity) -> bool:
-        """Whether this identity has numbers left."""
+        """Returns whether this identity has numbers left."""
         return identity.producer_id != self._spent
 
     def identify(self, identity: Identity) -> None:
         self._identity, self._sequence = identity, 0
 
     def submit(self, batch: Batch, due: float = NEVER) -> None:
-        """Accepts a batch, which is returned unless it is acknowledged by `due`."""
+        """Accepts a batch, and returns it later unless it is acknowledged by `due`."""
         self._entries.append(_Entry(batch, due))
 
     def ready_at(self, now: float) -> float | None:
@@ -152,11 +152,11 @@ class Stream:
         return entry.stamped
 
     def is_first_sending(self, batch: Stamped) -> bool:
-        """Whether no broker can have received the batch with these numbers."""
+        """Returns whether no broker can have received the batch with these numbers."""
         return not self._entry(batch).tried
 
     def sent(self, batch: Stamped) -> None:
-        """The batch is in flight: `answered` or `lost` will follow."""
+        """Notes that the batch is in flight: `answered` or `lost` will follow."""
         entry = self._entry(batch)
         entry.tried = entry.under_way = True
         self._under_way += 1
@@ -183,7 +183,7 @@ class Stream:
         return [*events, *self._settle()]
 
     def lost(self, batch: Stamped, error: ClientError, now: float) -> list[Event]:
-        """The connection broke, or the answer timed out."""
+        """Notes that the connection broke, or that the answer timed out."""
         self._arrived(batch).doubtful = True
         self._fail(error, now)
         return self._settle()
@@ -230,7 +230,7 @@ class Stream:
         is none.
         """
         if self._open:
-            raise ValueError(f"{self.target}: {self._open} batches are open")
+            raise ValueError(f"{self.target} still has {self._open} open batches")
         if identity is not None:
             self._identity, self._sequence = identity, sequence
         elif self._numbering is Numbering.LENT:

@@ -38,8 +38,8 @@ _Asked = tuple[TopicPartition, PendingResponse[FetchResponse]]
 def batches_at(
     brokers: Brokers, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, BatchHeader | None]:
-    """Returns the header of the batch at each offset, or of the next one if compaction removed it.
-    None if there is no such batch or it is damaged, so that nothing can be concluded."""
+    """Returns the header of the batch at each offset, or of the next batch if compaction removed
+    it. None if there is no such batch or it is damaged, so that nothing can be concluded."""
     found_headers: dict[TopicPartition, BatchHeader | None] = {}
 
     def attempt() -> dict[TopicPartition, BatchHeader | None]:

@@ -62,7 +62,7 @@ class Consumer:
         return not self._fetcher.positions
 
     def poll(self, seconds: float) -> Iterator[ConsumerRecord]:
-        """Yields the next messages; none if they take longer than `seconds`."""
+        """Yields the next messages; none if none arrives within `seconds`."""
         for batch in self._fetcher.poll(seconds):
             yield from self._messages(batch)
         self._forget_finished()

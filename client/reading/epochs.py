@@ -21,7 +21,8 @@ _CONSUMER = -1  # in place of a follower's id
 def end_offsets_of_epochs(
     brokers: Brokers, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Returns where each partition's epoch, or the newest one before it, ended in the current log.
+    """Returns the end offset of each partition's epoch, or of the newest epoch before it, in the
+    current log.
 
     A reader that has read beyond that offset, up to a batch of this epoch, has read another log. -1
     if the leader cannot say, because it has seen no epoch as new as this one.

@@ -54,7 +54,7 @@ class _Search(msgspec.Struct):
         return max(0, self.high - self.step)
 
     def learn(self, timestamp: int, reached: Reached) -> int | None:
-        """Returns the time, once it is known well enough."""
+        """Narrows the range by an answer; returns the time once it is known well enough."""
         if reached.offset == self.offset:
             return reached.timestamp
         if 0 <= reached.offset < self.offset:
@@ -73,8 +73,8 @@ class _Search(msgspec.Struct):
 def written_about(
     ask: Ask, places: Collection[PartitionOffset], now: float
 ) -> dict[PartitionOffset, Written]:
-    """Returns the time of the record at each place; `now` in seconds. Raises the errors of
-    `ask`."""
+    """Returns the estimated time of the record at each place; `now` is in seconds. Raises the
+    errors of `ask`."""
     too_many = Unknown("too many groups at different offsets of the partition")
     times: dict[PartitionOffset, Written] = dict.fromkeys(places, too_many)
     for layer in in_layers(places)[:_LAYERS]:

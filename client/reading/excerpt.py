@@ -64,8 +64,8 @@ class Content(StrEnum):
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets `first` to `end`, exclusive. `data` is the batch, or the received part; `size` its
-    length. `why`: the fault of the batch, or the reason why there is none."""
+    """The content of offsets `first` to `end`, exclusive. `data` is the batch, or the received
+    part; `size` is its length. `why` is the fault of the batch, or the reason why there is none."""
 
     first: int
     end: int
@@ -76,7 +76,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _TooLong(Exception):
-    """An answer of this size is not received."""
+    """Raised when an answer is too large to receive."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -125,8 +125,8 @@ class _Leader(msgspec.Struct, frozen=True):
         raise ConnectionLost(f"{self.connection.address}: no answer for {self.target}")
 
     def beginning(self, pending: PendingResponse[FetchResponse], size: int, offset: int) -> Piece:
-        """The first part of a batch that is too long. The rest is replaced by zeros, which decode
-        as the end of the answer."""
+        """Returns the first part of a batch that is too long. Zeros replace the rest, and decode as
+        the end of the answer."""
         address = self.connection.address
         channel, _ = self.connection.hand_over()
         frame, received = fresh_memory(size), 0
@@ -144,7 +144,7 @@ class _Leader(msgspec.Struct, frozen=True):
             raise ConnectionLost(f"{address}: {error}") from None
         view = _view(self.data(response))
         if len(view) < HEADER_SIZE:
-            raise ConnectionLost(f"{address}: an answer of {size:,} bytes without a batch")
+            raise ConnectionLost(f"{address}: received an answer of {size:,} bytes without a batch")
         header = read_header(view)
         return Piece(
             first=offset,
@@ -156,7 +156,7 @@ class _Leader(msgspec.Struct, frozen=True):
 
 
 def bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
-    """The first offset of the log, and the first one that consumers do not see."""
+    """Returns the first offset of the log, and the first one that consumers do not see."""
     first = offsets_of(brokers, {target: EARLIEST})[target]
     return first, offsets_of(brokers, {target: LATEST}, committed=True)[target]
 

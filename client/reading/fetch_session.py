@@ -75,7 +75,7 @@ class FetchSession:
             self._changed[key] = None
 
     def requested(self, key: Key) -> FetchPosition | None:
-        """The position of the partition in the last request, whether named in it or not."""
+        """Returns the position of the partition in the last request, whether named in it or not."""
         return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:
@@ -102,7 +102,7 @@ class FetchSession:
 
     def answered(self, response: FetchResponse) -> ErrorCode:
         """Processes the answer to the last request; returns the session's error code. Unless that
-        is `none`, the rest of the answer is to be ignored."""
+        is `none`, the caller ignores the rest of the answer."""
         session, code = self._session, response.error_code
         if code is ErrorCode.fetch_session_id_not_found:
             self._session = _SessionId()

@@ -78,7 +78,7 @@ class Fetcher:
         self._turn = 0
 
     def poll(self, seconds: float) -> list[FetchedBatch]:
-        """Returns the next batches; none if they take longer than `seconds`."""
+        """Returns the next batches; none if none arrives within `seconds`."""
         batches: list[FetchedBatch] = []
         try:
             self._ask()
@@ -155,7 +155,9 @@ class Fetcher:
         for connection, leader in waiting.items():
             if connection not in ready and now > self._under_way[leader].pending.deadline:
                 connection.close()
-                raise ConnectionLost(f"{connection.address}: no answer in {REQUEST_SECONDS:g} s")
+                raise ConnectionLost(
+                    f"{connection.address}: no answer within {REQUEST_SECONDS:g} s"
+                )
         return [waiting[connection] for connection in ready]
 
     def _receive(self, leader: int, batches: list[FetchedBatch]) -> None:
@@ -177,7 +179,9 @@ class Fetcher:
         name = f"{self.topic}-{partition}"
         position = self.positions[partition]
         if data.error_code is ErrorCode.offset_out_of_range:
-            raise Refused(name, data.error_code, f"offset {position} is not in the log (any more)")
+            raise Refused(
+                name, data.error_code, f"offset {position} is not, or no longer, in the log"
+            )
         needs = on_topic(self._brokers.who, self.topic, Operation.READ)
         check(data.error_code, name, needs=needs)
         self.ends[partition] = data.high_watermark
@@ -188,7 +192,7 @@ class Fetcher:
             has_whole_batch = True
             batch = view[start : start + header.size]
             if header.magic != MAGIC:
-                raise Corrupt(f"{name}, offset {header.base_offset}: format {header.magic}")
+                raise Corrupt(f"{name}, offset {header.base_offset}: record format {header.magic}")
             if crc32c(batch[CRC_START:]) != header.crc:
                 raise Corrupt(f"{name}, offset {header.base_offset}: the CRC does not match")
             if header.next_offset > position:
@@ -196,4 +200,4 @@ class Fetcher:
                 self.positions[partition] = position = header.next_offset
         # A response may be cut within a batch, but not within its first one.
         if view and must_have_one and not has_whole_batch:
-            raise Corrupt(f"{name}, offset {position}: no whole record batch")
+            raise Corrupt(f"{name}, offset {position}: no complete record batch")

@@ -1,4 +1,4 @@
-"""Searches the log itself for batches, by their producer's numbers.
+"""Searches a partition's log for batches, by their producer's numbers.
 
 Even after a leader has forgotten a producer, batches' headers show producer id, epoch and base
 sequence. Given an offset before which a batch cannot lie, the search reads from there to the end,
@@ -65,7 +65,7 @@ def search(
     try:
         while missing and fetcher.positions[target.partition] < end:
             if not goes_on():
-                raise ConnectionLost(f"{target}: the search was given up")
+                raise ConnectionLost(f"{target}: the search was stopped")
             try:
                 fetched = fetcher.poll(_POLL_SECONDS)
             except Refused as error:

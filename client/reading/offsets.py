@@ -20,7 +20,7 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """Reads messages written from now on."""
+    """A start at the end: reads messages written from now on."""
 
 
 class AtOffset(msgspec.Struct, frozen=True):
@@ -28,7 +28,8 @@ class AtOffset(msgspec.Struct, frozen=True):
 
 
 class AtTime(msgspec.Struct, frozen=True):
-    """The first message with this timestamp (in ms) or a later one; the end if there is none."""
+    """A start at a time: the first message with this timestamp (in ms) or a later one; the end if
+    there is none."""
 
     timestamp: int
 
@@ -56,7 +57,8 @@ def start_offsets(
 def offsets_at(
     brokers: Brokers, topic: str, partitions: Collection[int], timestamp: int
 ) -> dict[int, int]:
-    """Returns the offsets for a timestamp, which may be a special one; -1 if no record matches."""
+    """Returns the offsets for a timestamp, or for a special value such as the end; -1 if no record
+    matches."""
     targets = [TopicPartition(topic, partition) for partition in partitions]
     offsets = offsets_of(brokers, dict.fromkeys(targets, timestamp))
     return {target.partition: offset for target, offset in offsets.items()}

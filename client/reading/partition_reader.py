@@ -1,4 +1,4 @@
-"""Reads the batches of one partition between two offsets, as a task does for its slice.
+"""Reads the batches of one partition between two offsets, as a Spark task does for its slice.
 
 Rule 1: a batch belongs to the slice that its base offset lies in. The first slice of a range
         (`from_within`) also has the batch that its first offset lies in, even if that begins
@@ -85,7 +85,7 @@ class _TwoBuffers:
         return memoryview(self._current)[:size]
 
     def keep(self) -> None:
-        """Keeps the last answer: the next is received into the other buffer."""
+        """Keeps the last answer: the next one is received into the other buffer."""
         self._current, self._other = self._other, self._current
 
 
@@ -98,7 +98,7 @@ class _Leader(msgspec.Struct, frozen=True):
 
 
 class Instead(StrEnum):
-    """The content of offsets without committed messages."""
+    """The kinds of content at offsets without committed messages."""
 
     MARKERS = "markers"  # a control batch
     ABORTED = "aborted"  # a batch of an aborted transaction
@@ -108,7 +108,7 @@ class Instead(StrEnum):
 
 class PassedOver(msgspec.Struct, frozen=True):
     """Offsets `first` to `end`, exclusive, without committed messages. `header` is that of the
-    batch seen there; None for a hole."""
+    batch found there; None for a hole."""
 
     first: int
     end: int
@@ -118,8 +118,8 @@ class PassedOver(msgspec.Struct, frozen=True):
 
 class PartitionReader:
     """Iterates over a partition's batches, once. `next_offset` follows the last batch returned, and
-    is at least `end` after the last. `leader_epoch` is the epoch in which the log before it was
-    written, or a newer one; -1 while unknown."""
+    is at least `end` after the last. `leader_epoch` is the epoch in which the log before
+    `next_offset` was written, or a newer one; -1 while unknown."""
 
     def __init__(
         self,
@@ -158,8 +158,8 @@ class PartitionReader:
         return (item for item in self.everything() if isinstance(item, FetchedBatch))
 
     def everything(self) -> Iterator[FetchedBatch | PassedOver]:
-        """Yields the batches, and the content of all other offsets. A batch across the beginning of
-        a slice is left out if it belongs to the slice before."""
+        """Yields the batches, and the content of all other offsets. Leaves out a batch across the
+        beginning of a slice if it belongs to the previous slice."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer()
@@ -169,8 +169,9 @@ class PartitionReader:
             self.close()
 
     def together(self) -> Iterator[PlainBatches | FetchedBatch]:
-        """Like iterating, but the plain batches of an answer are copied and yielded together, which
-        is faster for small batches. `next_offset` follows all that was yielded."""
+        """Yields the same as iterating, but copies the plain batches of an answer and yields them
+        together, which is faster for small batches. `next_offset` follows everything that was
+        yielded."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer_together()
@@ -179,7 +180,7 @@ class PartitionReader:
             self.close()
 
     def is_compacted(self) -> bool:
-        """Whether records may be missing within the log. False if brokers do not say."""
+        """Whether records may be missing within the log; False if brokers do not disclose that."""
         if self._is_compacted is None:
             try:
                 configs = {
@@ -192,7 +193,7 @@ class PartitionReader:
         return self._is_compacted
 
     def close(self) -> None:
-        """Closes the connection, with whatever is in flight."""
+        """Closes the connection, even with a request in flight."""
         if self._leader is not None:
             self._leader.connection.close()
             self._leader = None
@@ -236,7 +237,7 @@ class PartitionReader:
     def _go_on(self, view: memoryview, next_offset: int) -> None:
         """Requests what follows these batches, from `next_offset` on."""
         if next_offset <= self.next_offset:
-            text = f"{self._name}, offset {self.next_offset}: no whole record batch"
+            text = f"{self._name}, offset {self.next_offset}: no complete record batch"
             raise Corrupt(text, first=self.next_offset)
         self._memory.keep()
         self._bytes += len(view)
@@ -371,7 +372,7 @@ class PartitionReader:
         for topic in response.responses:
             for data in topic.partitions:
                 if data.error_code is ErrorCode.offset_out_of_range:
-                    raise self._missing("they are not, or no longer, in the log")
+                    raise self._missing("not, or no longer, in the log")
                 needs = on_topic(self._brokers.who, self._topic, Operation.READ)
                 check(data.error_code, self._name, needs=needs)
                 return data
@@ -382,7 +383,7 @@ class PartitionReader:
         """Returns the partition's current metadata, if the topic is still the same."""
         topic = self._brokers.refresh([self._topic]).topic(self._topic, Operation.READ)
         if self._topic_id and topic.id is not None and str(topic.id) != self._topic_id:
-            raise self._missing(f"the topic was recreated, {topic.id} after {self._topic_id}")
+            raise self._missing(f"the topic was recreated: id {topic.id}, before {self._topic_id}")
         return topic.partition(self._partition)
 
     def _check_history(self) -> None:

@@ -1,4 +1,4 @@
-"""Cuts many small batches from a fetch answer at once, as far as they are plain.
+"""Splits many small batches from a fetch answer at once, as far as they are plain.
 
 Where every batch has few records, handling each as an object costs more than all later processing.
 So they are cut in one loop, which checks of each batch that it has format v2, is complete, follows
@@ -44,7 +44,7 @@ class PlainBatches(NamedTuple):
 
 
 def cut(answer: bytes, first: int, end: int) -> PlainBatches:
-    """Cuts the batches whose base offset is `first` or later, and before `end`."""
+    """Splits off the batches whose base offset is `first` or later, and before `end`."""
     batches: list[PlainBatch] = []
     times: list[int] = []
     position, last_epoch, last = 0, -1, len(answer) - HEADER_SIZE

@@ -1,5 +1,5 @@
-"""Reads when the records at given offsets were written, from their timestamps: in many partitions
-at once.
+"""Reads the times at which the records at given offsets were written, from their timestamps: in
+many partitions at once.
 
 Rule 1: a request fetches a little from each of many partitions. Brokers return a larger batch only
         for the first partition, so the others are requested again with more.
@@ -41,11 +41,12 @@ class PartitionOffset(NamedTuple):
 
 
 class NothingLeft(msgspec.Struct, frozen=True):
-    """There is no record at the offset or after it."""
+    """The result where no record is left at the offset or after it."""
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """`why` continues the sentence "the age of the first unread record is unknown: …"."""
+    """The result where the time cannot be read. `why` continues the sentence "the age of the first
+    unread record is unknown: …"."""
 
     why: str
 
@@ -54,7 +55,8 @@ Written = int | NothingLeft | Unknown  # milliseconds
 
 
 class _Further(msgspec.Struct, frozen=True):
-    """There is no record up to this offset; the next batch must be read."""
+    """The result where there is no record up to this offset, so that the next batch must be
+    read."""
 
     offset: int
 
@@ -68,7 +70,7 @@ def written_at(
     within: float,
 ) -> dict[PartitionOffset, Written]:
     """Returns the timestamp of the first record at each place or after it, in partitions that this
-    broker leads, as far as `most_bytes` reach.
+    broker leads, until `most_bytes` are read.
 
     Raises a ClientError if the broker cannot be asked; all results are then lost.
     """
@@ -107,7 +109,7 @@ def written_at(
 
 
 def in_layers(places: Iterable[PartitionOffset]) -> list[list[PartitionOffset]]:
-    """Splits places into layers with each partition at most once, as a request requires."""
+    """Splits places into layers that have each partition at most once, as a request requires."""
     layers: list[list[PartitionOffset]] = []
     at: dict[TopicPartition, int] = {}
     for place in sorted(places):

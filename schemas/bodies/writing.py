@@ -157,8 +157,8 @@ class Compiler:
         return write
 
     def record(self, called: str, of: Sequence[Field]) -> tuple[Sequence[WrittenField], Write]:
-        """Writers of the fields, whose defaults are set by `finish`; and the writer of the
-        record."""
+        """Compiles a record; returns the writers of its fields, whose defaults `finish` sets, and
+        the writer of the record."""
         fields: list[WrittenField] = []
         for place, field in enumerate(of):
             nulls = self._instead(_null(field.type), None)
@@ -267,7 +267,7 @@ class Compiler:
                     del out[start:]
                     self.tries += 1
                     if self.tries > MOST_TRIES:
-                        raise Undecided("it fits too many branches of unions nearly") from None
+                        raise Undecided("too many union branches nearly match") from None
                     if exact and misfit.is_inside:
                         nested = misfit
                 else:
@@ -278,7 +278,8 @@ class Compiler:
 
 
 class BodyWriter:
-    """Compiled once per type; values must be exact. Must not be used by two threads at once."""
+    """Writes bodies of one type, for which it is compiled once; values must match exactly. Must not
+    be used by two threads at once."""
 
     def __init__(self, type_: Type) -> None:
         """Compiles a writer. Raises InvalidSchema if a default is not a value of its type."""
@@ -287,13 +288,14 @@ class BodyWriter:
         self._compiler.finish()
 
     def write(self, out: bytearray, value: Any) -> None:
-        """Append the body of a value. Raises Misfit; RecursionError if nested too deeply."""
+        """Appends the body of a value. Raises Misfit; RecursionError if nested too deeply."""
         self._compiler.tries = 0
         self._write(out, value)
 
 
 def default_body(field: Field) -> bytes:
-    """The body of a field's default. Raises InvalidSchema if it is not a value of its type."""
+    """Returns the body of a field's default. Raises InvalidSchema if the default is not a value of
+    the field's type."""
     return _default(field, Compiler(EXACT))
 
 
@@ -355,7 +357,7 @@ def _map(write_value: Write) -> Write:
                 try:
                     body = key.encode()
                 except (AttributeError, UnicodeEncodeError):
-                    raise no(key, "not a string, as keys are") from None
+                    raise no(key, "not a string: map keys must be strings") from None
                 out += VARINTS[len(body)]
                 out += body
                 try:

@@ -40,7 +40,7 @@ LONG = range(-(2**63), 2**63)
 
 
 def check_defaults(fields: Iterable[tuple[Record, Field]]) -> None:
-    """Raise `InvalidSchema` for the first field with an invalid default."""
+    """Raises `InvalidSchema` for the first field with an invalid default."""
     checking = _Checking()
     for record, field in fields:
         if field.type.kind in {"float", "double"} and isinstance(field.default, float):
@@ -59,7 +59,8 @@ def _where(record: Record, field: Field) -> str:
 
 
 class _Checking:
-    """`leaves_out`: ids of the fields whose defaults the current default relies on."""
+    """The state of checking one schema's defaults. `leaves_out`: ids of the fields whose defaults
+    the current default relies on."""
 
     def __init__(self) -> None:
         self.leaves_out: set[int] = set()
@@ -69,7 +70,7 @@ class _Checking:
         self._seen: dict[tuple[int, int], bool] = {}
 
     def fits(self, type_: Type, value: Json) -> bool:
-        """Whether the value is of the type; also False if that took too many steps.
+        """Returns whether the value is of the type; False also after too many steps.
 
         One frame per level, and each pair once: unions in unions of records would multiply.
         """
@@ -103,17 +104,17 @@ class _Checking:
         return answer
 
     def explained(self, field: Field) -> str:
-        """Explain an invalid default, as deep inside as possible."""
+        """Explains an invalid default, as deep inside as possible."""
         type_, value, place = field.type, field.default, ""
         while (inner := self._first_wrong(type_, value)) is not None:
             type_, value, step = inner
             place = f"{place}{step}"[:100]
         if self.steps > MAX_STEPS:
-            return "its default is too large for the unions it belongs to"
+            return "the default is too large for the unions it belongs to"
         if isinstance(type_, Record) and isinstance(value, dict):
             lacks = next(f for f in type_.fields if f.name not in value and not f.has_default)
-            return f"its default{place} lacks {shown(lacks.name)}, which has no default of its own"
-        return f"its default{place} is {shown(value)}, where {_wanted(type_)} is wanted"
+            return f"the default{place} lacks {shown(lacks.name)}, which has no default of its own"
+        return f"the default{place} is {shown(value)}, expected {_wanted(type_)}"
 
     def _first_wrong(self, type_: Type, value: Json) -> tuple[Type, Json, str] | None:
         inner: Iterable[tuple[Type, Json, str]] = ()
@@ -128,8 +129,8 @@ class _Checking:
         return next((part for part in inner if not self.fits(part[0], part[1])), None)
 
     def refuse_circles(self) -> None:
-        """Rejects a default that omits a field whose default, in turn, omits the first one: it is
-        infinite."""
+        """Rejects a default that omits a field whose default, in turn, omits the first field: such
+        a default is infinite."""
         done: set[int] = set()
         for first in self.left_out:
             open_: set[int] = set()
@@ -141,7 +142,7 @@ class _Checking:
                     done.add(field)
                 elif field in open_:
                     raise InvalidSchema(
-                        "its default is infinite: it contains itself in a field that it omits",
+                        "the default is infinite: it contains itself in a field that it omits",
                         self.where[field],
                     )
                 elif field not in done:

@@ -1,4 +1,4 @@
-"""Reads JSON from the network as Avro's Java implementation does: bounded, with its limits.
+"""Reads JSON from the network as Avro's Java implementation does, within its limits.
 
 Unlike `json.loads`: comments may stand between tokens, NaN and Infinity are not numbers, numbers of
 more than 1,000 digits and lone surrogates are rejected, and so is nesting beyond what later code is
@@ -31,14 +31,14 @@ _NOT_LINE_ENDS = re.compile(r"[^\n\r]")
 
 
 def read_json(text: str, most: int = MAX_LENGTH) -> Json:
-    """The single value in the text, which has at most `most` characters."""
+    """Returns the single value in the text, which has at most `most` characters."""
     if len(text) > most:
-        raise InvalidSchema(f"longer than {most:,} characters")
+        raise InvalidSchema(f"the text is longer than {most:,} characters")
     try:
         text.encode()
     except UnicodeEncodeError as bad:
         raise InvalidSchema(
-            "half a character (a lone surrogate)", _place(text, bad.start)
+            "the text has half a character (a lone surrogate)", _place(text, bad.start)
         ) from None
     try:
         value, end = _read(text)

@@ -29,7 +29,7 @@ _NEEDS_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
 
 
 def written(value: Json) -> str:
-    """JSON text of a value. Recursive, as deep as `json_reading` allows."""
+    """Returns the JSON text of a value. Recursive, as deep as `json_reading` allows."""
     match value:
         case str():
             return quoted(value)
@@ -71,7 +71,7 @@ def _double(value: float) -> str:
 
 
 def as_float(value: float) -> float:
-    """The number that remains when Java stores it in 32 bits and prints it."""
+    """Returns the number as Java prints it after storing it in 32 bits."""
     kept = _in_32_bits(value)
     if not math.isfinite(kept) or kept == 0:
         return kept

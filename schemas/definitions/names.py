@@ -17,7 +17,7 @@ _STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def name_of(text: str, namespace: str | None) -> Name:
-    """A name with a dot is a full name; one without belongs to the namespace."""
+    """Resolves a name: with a dot it is a full name, without one it belongs to the namespace."""
     if "." in text:
         space, _, simple = text.rpartition(".")
         return Name(simple, space or None)
@@ -25,7 +25,8 @@ def name_of(text: str, namespace: str | None) -> Name:
 
 
 def check_name(name: object, what: str, *, strict: bool) -> str:
-    """Schemas that are already registered may use letters and digits of all scripts."""
+    """Returns the name if it is legal; raises InvalidSchema otherwise. Unless `strict`, letters and
+    digits of any script are legal, as in registered schemas."""
     if not isinstance(name, str):
         raise InvalidSchema(f"{what} is {shown(name)}: expected a string")
     if _STRICT.fullmatch(name) or (not strict and _is_lax(name)):
@@ -47,7 +48,7 @@ def _is_lax(name: str) -> bool:
 
 
 def check_definition(name: Name, *, strict: bool) -> None:
-    """Check that a type may be defined under this name."""
+    """Raises InvalidSchema unless a type may be defined under this name."""
     if len(name.full) > MAX_NAME:
         raise InvalidSchema(f"a name of more than {MAX_NAME:,} characters: {shown(name.full)}")
     check_name(name.simple, "the name", strict=strict)
@@ -55,11 +56,11 @@ def check_definition(name: Name, *, strict: bool) -> None:
         for part in name.namespace.split("."):
             check_name(part, f"in the namespace {shown(name.namespace)}, the part", strict=True)
     if name.full in PRIMITIVES:
-        raise InvalidSchema(f'a type cannot be named "{name.full}", as a primitive type is')
+        raise InvalidSchema(f'a type cannot be named "{name.full}", like a primitive type')
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The probable spelling, if there are not too many names."""
+    """Returns the probable spelling, unless there are too many names to compare."""
     if len(name) > 100 or len(known) > 500:
         return None
     near = get_close_matches(name, [other for other in known if len(other) <= 100], 1, 0.7)
@@ -67,7 +68,7 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
 
 
 def shown(value: object) -> str:
-    """The value as text for a one-line message, shortened."""
+    """Returns the value as text for a one-line message, shortened."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

@@ -34,8 +34,8 @@ __all__ = ["normalized"]
 
 
 def normalized(type_: Type, known: Iterable[str] = ()) -> Type:
-    """The normal form of a schema. `known`: full names of types that the text only names; they stay
-    names."""
+    """Returns the normal form of a schema. `known`: full names of types that the text only names;
+    they stay names."""
     return _Normalizer(frozenset(known)).type(type_)
 
 

@@ -30,7 +30,7 @@ __all__ = ["schema_text"]
 
 
 def schema_text(type_: Type, known: Iterable[str] = ()) -> str:
-    """The text of a schema. `known`: full names of types that are not written out.
+    """Returns the text of a schema. `known`: full names of types that are not written out.
 
     Raises `InvalidSchema` if the text is nested too deeply, which is possible even if its source is
     not.
@@ -39,7 +39,7 @@ def schema_text(type_: Type, known: Iterable[str] = ()) -> str:
 
 
 class _Writer:
-    """Methods return text; `depth` counts the enclosing lists and objects."""
+    """Writes parts of a schema as text; `depth` counts the enclosing lists and objects."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self._known = set(known)

@@ -15,7 +15,7 @@ _LONGEST: Final = 60
 
 
 def type_in_words(type_: Type, depth: int = 0) -> str:
-    """A phrase for the type. Named types appear with their full name."""
+    """Returns a phrase for the type. Named types appear with their full name."""
     if depth > _DEEPEST:
         return "…"
     parts = _parts(type_)
@@ -33,7 +33,7 @@ def type_in_words(type_: Type, depth: int = 0) -> str:
 
 
 def shown_value(value: object) -> str:
-    """The value as JSON, shortened."""
+    """Returns the value as JSON, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
@@ -48,7 +48,7 @@ class _Parts(msgspec.Struct, frozen=True):
     props: dict[str, Any] = {}
 
     def details(self) -> list[str]:
-        """The size of a fixed type, and a logical type with its parameters."""
+        """Returns the size of a fixed type, and a logical type with its parameters."""
         details = [] if self.size is None else [f"{self.size} bytes"]
         logical = self.props.get("logicalType")
         if isinstance(logical, str):

@@ -1,4 +1,4 @@
-"""Lists the named types that a schema's text defines, and those that it needs from elsewhere.
+"""Lists the named types that a schema's text defines, and those that it needs from other schemas.
 
 Works on JSON, before the types from elsewhere are known; whether the text is a legal schema is
 checked by schemas/parsing.py. Never fails, however deep or wrong the text.
@@ -19,9 +19,9 @@ _NO_NAMES: Final = _BUILT_IN | _NAMED | {"array", "map", "union"}
 
 
 class TypeNames(msgspec.Struct, frozen=True):
-    """The named types of a schema. `top`: full name of the type as a whole. `missing`: for each
-    type that is named but not defined, its possible names: in the enclosing namespace, and without
-    one."""
+    """The named types of a schema. `top` is the full name of the outermost type. `missing` has the
+    possible names of each type that is named but not defined: in the enclosing namespace, and
+    without one."""
 
     top: str = ""
     missing: tuple[tuple[str, ...], ...] = ()

@@ -73,15 +73,15 @@ _HEXADECIMAL = re.compile(
 
 
 class Later(msgspec.Struct, frozen=True):
-    """Stands for a type that is named before it is defined, until the text is read."""
+    """A placeholder for a type that is named before it is defined, until the text is read."""
 
     full_name: str
     kind = "later"
 
 
 class TypeReader:
-    """Reads types. `known`: the defined types; `defaults`: the fields whose defaults are to be
-    checked."""
+    """Reads types. `known` are the defined types; `defaults` are the fields whose defaults are to
+    be checked."""
 
     def __init__(self, *, strict: bool) -> None:
         self.known: dict[str, Definition] = {}
@@ -93,7 +93,7 @@ class TypeReader:
         self.looked_ahead = False  # whether a name was used before it was defined
 
     def read(self, value: Json) -> Type:
-        """The type defined by one text, with all names resolved."""
+        """Returns the type defined by one text, with all names resolved."""
         self._where = ("", "", "")
         self._unfinished.clear()
         try:
@@ -179,7 +179,7 @@ class TypeReader:
     def _define(self, definition: Definition) -> None:
         first = self.known.setdefault(definition.name.full, definition)
         if first is not definition and not same_definition(definition, first):
-            raise InvalidSchema("defined twice, and differently")
+            raise InvalidSchema("two different definitions of this type")
 
     # --- definitions
 
@@ -196,7 +196,7 @@ class TypeReader:
         aliases = _once(name_of(alias, name.namespace) for alias in _aliases(value))
         self._count_aliases += len(aliases)
         if self._count_aliases > MAX_ALIASES:
-            raise InvalidSchema(f"more than {MAX_ALIASES:,} aliases")
+            raise InvalidSchema(f"the type has more than {MAX_ALIASES:,} aliases")
         if self._strict:
             for alias in aliases:
                 check_name(alias.simple, "an alias", strict=True)
@@ -261,7 +261,7 @@ class TypeReader:
             raise InvalidSchema(f"duplicate symbol {shown(twice)}")
         default = _text(value, "default")
         if default is not None and default not in symbols:
-            raise InvalidSchema(f"its default {shown(default)} is not one of its symbols")
+            raise InvalidSchema(f"the default {shown(default)} is not one of the enum's symbols")
         enum = Enum(name, doc, aliases, props, tuple(symbols), default)
         self._define(enum)
         return enum
@@ -408,4 +408,4 @@ def _number(default: str) -> float:
     if match := _HEXADECIMAL.fullmatch(text):
         with suppress(ValueError, OverflowError):
             return float.fromhex(match[1])
-    raise InvalidSchema(f"its default {shown(default)} is not a number")
+    raise InvalidSchema(f"the default {shown(default)} is not a number")

@@ -23,7 +23,7 @@ _LONGEST_WORDS: Final = 500
 
 
 class Side(msgspec.Struct, frozen=True):
-    """The new schema or an old one, with its name in sentences."""
+    """One side of a comparison, the new schema or an old one, with its name in sentences."""
 
     name: str
     is_new: bool = False
@@ -33,7 +33,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def explanations(findings: Found, reader: Side, writer: Side) -> list[str]:
-    """A sentence per finding, up to a limit. Repeated findings are omitted."""
+    """Returns a sentence per finding, up to a limit. Omits repeated findings."""
     sentences: list[str] = []
     for where, finding in _walk(findings):
         if len(sentences) == _MOST_SENTENCES:
@@ -48,7 +48,8 @@ def explanations(findings: Found, reader: Side, writer: Side) -> list[str]:
 
 
 class _Where(msgspec.Struct, frozen=True):
-    """`path` leads to the place from `top`, the record that is the whole schema."""
+    """The place of a finding: `path` leads there from `top`, the record that is the whole
+    schema."""
 
     path: str = ""
     top: Type | None = None

@@ -56,12 +56,12 @@ _Pair: TypeAlias = tuple[int, int]
 
 
 def incompatibilities(reader: Type, writer: Type) -> list[Incompatibility]:
-    """The reasons why `reader` cannot read data written with `writer`; empty if it can."""
+    """Returns the reasons why `reader` cannot read data written with `writer`; none if it can."""
     return written_out(judge(reader, writer, Effort()))
 
 
 def judge(reader: Type, writer: Type, effort: Effort) -> Found:
-    """The findings as a tree, with the types and the causes."""
+    """Returns the findings as a tree, with the types and the causes."""
     question = reader, writer, ROOT
     try:
         check = _Check(effort)
@@ -84,7 +84,7 @@ def _pair(reader: Type, writer: Type) -> _Pair | None:
 
 
 class _Check:
-    """A comparison, with the verdicts on the pairs it led to."""
+    """One comparison, with the verdicts on the pairs of types that it has reached."""
 
     def __init__(self, effort: Effort, *, forgetful: bool = False) -> None:
         self.assumed_too_much = False
@@ -97,7 +97,7 @@ class _Check:
         self._settled: list[_Pair] = []
 
     def run(self, question: _Question) -> Found:
-        """Judges a pair. A pair that leads to others is judged by a generator, which yields
+        """Judges a pair. A pair that depends on others is judged by a generator, which yields
         them."""
         waiting: list[tuple[_Pair | None, int, _Judging]] = []
         while True:

@@ -41,7 +41,7 @@ _UNNAMED: Final = ""
 
 
 class Lookups:
-    """Indexes of the schemas of one comparison, by identity."""
+    """Indexes of the schemas of one comparison, by the types' identity."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
@@ -50,8 +50,8 @@ class Lookups:
         self._branches: dict[int, dict[str, dict[int, Type]]] = {}
 
     def source(self, reader: Record, index: int, writer: Record, place: Place) -> Field | None:
-        """The writer's field that is read into a reader's field with aliases: of its name or one of
-        the aliases."""
+        """Returns the writer's field that a reader's field with aliases reads: of its name or one
+        of the aliases."""
         field = reader.fields[index]
         self._effort.spend(len(field.aliases))
         written = self.fields_by_name(writer)
@@ -63,8 +63,8 @@ class Lookups:
         return sources[0] if sources else None
 
     def read_at_sight(self, reader: Type, writer: Type) -> bool:
-        """Whether the reader reads the writer, for primitive types, small unions of them, and
-        arrays and maps of these: most fields are such, and no other pair depends on them."""
+        """Returns whether the reader can read the writer, for types that can be judged at once, as
+        most can: primitive types, small unions of them, and arrays and maps of these."""
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return promoted(reader, writer)
         match reader, writer:
@@ -82,7 +82,7 @@ class Lookups:
         return any(isinstance(reader, Primitive) and promoted(reader, writer) for reader in readers)
 
     def missing_symbols(self, reader: Enum, writer: Enum) -> tuple[str, ...]:
-        """The writer's symbols that the reader does not know, in Java's order."""
+        """Returns the writer's symbols that the reader does not know, in Java's order."""
         symbols, known = self._symbols_of(writer), self._symbols_of(reader)
         self._effort.spend(len(symbols))
         missing = symbols - known
@@ -93,7 +93,7 @@ class Lookups:
         )
 
     def candidates(self, union: Union, writer: Type) -> Sequence[Type]:
-        """The branches to compare with the writer's type."""
+        """Returns the branches to compare with the writer's type."""
         if len(union.branches) <= _LARGE_UNION:
             return union.branches
         by_name = self._branches_by_name(union)
@@ -135,7 +135,7 @@ class Lookups:
 
 
 def names_agree(reader: Named, writer: Named) -> bool:
-    """Whether data of the writer's name is read under the reader's."""
+    """Returns whether data of the writer's name can be read under the reader's name."""
     return reader.name.simple == writer.name.simple or writer.name.full in _aliases(reader)
 
 
@@ -147,12 +147,12 @@ def _branches(type_: Type) -> Sequence[Type]:
 
 
 def promoted(reader: Primitive, writer: Primitive) -> bool:
-    """Whether the reader's type is equal to or wider than the writer's."""
+    """Returns whether the reader's type is equal to or wider than the writer's."""
     return reader.kind == writer.kind or writer.kind in _PROMOTED_FROM.get(reader.kind, ())
 
 
 def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
-    """The index of the reader's branch that values of this written type are read as."""
+    """Returns the index of the reader's branch that values of this written type are read as."""
     same_name = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
     same = (place for place, target in enumerate(targets) if _same(writer, target))
     larger = (

@@ -18,8 +18,8 @@ _MOST_PAIRS: Final = 100_000
 
 
 class UnitChange(msgspec.Struct, frozen=True):
-    """A change of a unit. `is_refused`: events become dead letters, all of them or those that are
-    not exact or do not fit."""
+    """A change of a unit. `is_refused`: events become dead letters, either all, or those whose
+    values are not exact or too large in the new unit."""
 
     path: str
     before: str
@@ -33,8 +33,8 @@ class UnitChange(msgspec.Struct, frozen=True):
 
 
 def unit_changes(writer: AvroSchema, reader: AvroSchema) -> list[UnitChange]:
-    """The changes, in the order of the reader's fields. Raises `InvalidSchema` if the schemas have
-    too many pairs of types."""
+    """Returns the changes, in the order of the reader's fields. Raises `InvalidSchema` if the
+    schemas have too many pairs of types."""
     changes: list[UnitChange] = []
     waiting: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
     met: set[tuple[int, int]] = set()

@@ -1,4 +1,4 @@
-"""Units of logical types, which Avro's base types do not have.
+"""The units of logical types, which Avro's base types do not have.
 
 Rules:
 
@@ -35,7 +35,7 @@ _LARGEST: Final = {"int": 2**31, "long": 2**63}
 
 
 class _Unit(msgspec.Struct, frozen=True):
-    """A value counts 10**-digits. `precision`: a decimal's."""
+    """A unit of 10**-digits. `precision` is that of a decimal."""
 
     quantity: str
     digits: int
@@ -43,7 +43,7 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 class Rescaling(msgspec.Struct, frozen=True):
-    """Converts numbers of one unit to another: by 10**digits, within the limits of the reader."""
+    """Converts numbers from one unit to another: by 10**digits, within the limits of the reader."""
 
     digits: int
     least: int
@@ -63,7 +63,7 @@ class Rescaling(msgspec.Struct, frozen=True):
         return number
 
     def bytes(self, value: bytes, size: int | None) -> bytes:
-        """Converts a decimal's bytes; `size`: of a fixed type. Raises ValueError."""
+        """Converts a decimal's bytes; `size` is that of a fixed type. Raises ValueError."""
         if not value:
             raise ValueError("a decimal has no bytes")
         number = self.number(int.from_bytes(value, "big", signed=True))
@@ -72,7 +72,8 @@ class Rescaling(msgspec.Struct, frozen=True):
 
 
 def units_differ(writer: Type, reader: Type) -> bool:
-    """Whether values of a matching pair of types without parts cannot be read as they are."""
+    """Returns whether values of a matching pair of simple types cannot be read without
+    conversion."""
     before, after = _unit(writer), _unit(reader)
     if before is None or after is None:
         return before is not after
@@ -82,7 +83,7 @@ def units_differ(writer: Type, reader: Type) -> bool:
 
 
 def rescaling(writer: Type, reader: Type) -> Rescaling | None:
-    """The conversion between two units; None if no value can be converted."""
+    """Returns the conversion between two units; None if no value can be converted."""
     before, after = _unit(writer), _unit(reader)
     if before is None or after is None or before.quantity != after.quantity:
         return None
@@ -96,7 +97,7 @@ def rescaling(writer: Type, reader: Type) -> Rescaling | None:
 
 
 def unit_in_words(type_: Type) -> str:
-    """`decimal(12,2)`, `timestamp-millis`, or the plain type."""
+    """Returns `decimal(12,2)`, `timestamp-millis`, or the plain type."""
     unit = _unit(type_)
     if unit is None:
         return type_.kind

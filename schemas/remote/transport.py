@@ -60,7 +60,7 @@ class _Problem(msgspec.Struct):
 
 
 class Transport:
-    """The instances of one registry. Any thread may use it."""
+    """The instances of one registry. Safe to use on any thread."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class Transport:
         self._answered = False
 
     def close(self) -> None:
-        """Close idle connections; others are closed when their request is done."""
+        """Closes idle connections; others are closed when their request is done."""
         for instance in self._instances:
             instance.close()
 
     def contact(self) -> None:
-        """Returns once an instance has answered anything. Raises only RegistryError."""
+        """Returns once any instance has answered. Raises only RegistryError."""
         self._persist("GET", "/", None, repeatable=True)
 
     def ask(
@@ -109,7 +109,7 @@ class Transport:
         *,
         repeatable: bool = True,
     ) -> T:
-        """The response, decoded as `kind`. Raises only RegistryError."""
+        """Returns the response, decoded as `kind`. Raises only RegistryError."""
         try:
             body = None if document is None else msgspec.json.encode(document)
         except UnicodeEncodeError as error:

@@ -6,7 +6,7 @@ __all__ = ["parse_urls"]
 
 
 def parse_urls(text: str) -> tuple[HttpUrl, ...]:
-    """Parse `http://a:8081,https://b`. Raises ValueError, whose text never shows a password."""
+    """Parses `http://a:8081,https://b`. Raises ValueError, whose text never shows a password."""
     return tuple(_parse(part.strip()) for part in text.split(","))
 
 

@@ -158,7 +158,7 @@ def test_what_does_not_exist(brokers: Brokers, new_topic: str) -> None:
     with pytest.raises(UnknownTopic):
         Consumer(brokers, new_topic, Beginning())
     admin.create_topic(brokers, new_topic)
-    with pytest.raises(Refused, match=f"topic {new_topic}: it has no partition 1, only 0 to 0"):
+    with pytest.raises(Refused, match=f"topic {new_topic}: no partition 1, only 0 to 0"):
         Consumer(brokers, new_topic, Beginning(), [1])
 
 

@@ -41,14 +41,14 @@ ENUM = enum("E", "A", "B")
 @pytest.mark.parametrize(
     ("text", "body", "why"),
     [
-        ("long", b"", "it is truncated: its value does not end within 5 bytes"),
-        ("long", b"\xff\xff", "it is truncated: its value does not end within 7 bytes"),
+        ("long", b"", "the message is truncated: the value does not end within 5 bytes"),
+        ("long", b"\xff\xff", "the message is truncated: the value does not end within 7 bytes"),
         ("long", b"\xff" * 30 + b"\1", "byte 5: the number has more than 64 bits"),
         ("long", b"\xff" * 9 + b"\2", "byte 5: the number has more than 64 bits"),
         ("int", long(2**31), "byte 5: the number has more than 32 bits"),
         ("int", b"\x80\x80\x80\x80\x80\0", "byte 5: the number has more than 32 bits"),
         ("boolean", b"\2", "byte 5: 2 is not a boolean"),
-        ("float", b"\0\0\0", "it is truncated: its value does not end within 8 bytes"),
+        ("float", b"\0\0\0", "the message is truncated: the value does not end within 8 bytes"),
         ("string", long(-3) + b"abc", "byte 5: -3 is not a length"),
         ("bytes", long(2**62) + b"abc", "it is truncated"),
         ("bytes", b"\xff" * 12, "byte 14: the number has more than 64 bits"),
@@ -58,8 +58,8 @@ ENUM = enum("E", "A", "B")
         (ENUM, long(-1), "byte 5: there is no symbol -1"),
         (ENUM, long(2), "byte 5: there is no symbol 2"),
         ({"type": "fixed", "name": "F", "size": 3}, b"ab", "it is truncated"),
-        ("int", b"\2\2\2", "its value ends before byte 6, but it has 8 bytes"),
-        ("null", b"\0", "its value ends before byte 5, but it has 6 bytes"),
+        ("int", b"\2\2\2", "the value ends before byte 6, but the message has 8 bytes"),
+        ("null", b"\0", "the value ends before byte 5, but the message has 6 bytes"),
         (array("bytes"), long(2**60) + b"abc", f"byte 14: {2**60} items are more than it has"),
         (array("bytes"), long(-(2**63)) + b"\2\0", f"byte 16: {2**63} items are more than it"),
         (array("int"), b"\3\2\2\4\0", "byte 9: the block should end at byte 8"),
@@ -132,7 +132,7 @@ def test_items_are_counted() -> None:
 
 def test_a_message_has_a_largest_size() -> None:
     body = long(MOST_BYTES) + bytes(MOST_BYTES)
-    with pytest.raises(BadMessage, match=r"^it has 16,777,225 bytes, and 16,777,216 are allowed$"):
+    with pytest.raises(BadMessage, match=r"^the message has 16,777,225 bytes, at most 16,777,216 are allowed$"):
         read(parse('"bytes"'), body)
 
 
@@ -153,7 +153,7 @@ def test_recursion_ends(text: Any, level: bytes, end: bytes) -> None:
     value = read(schema, deepest)
     assert Encoder(schema, 1).encode(value) == PREFIX + deepest
     for body in (level + deepest + b"\0", level * 1_000_000):
-        with pytest.raises(BadMessage, match="the value is nested over 64 deep"):
+        with pytest.raises(BadMessage, match="the value is nested more than 64 levels deep"):
             read(schema, body)
 
 
@@ -163,14 +163,14 @@ def test_a_level_is_left_again() -> None:
     reading = Decoder(lambda _: schema)
     wide = PREFIX + long(1_000) + b"\0" * 1_001
     assert reading.decode(wide) == {"a": [{"a": []}] * 1_000}
-    with pytest.raises(BadMessage, match="nested over 64 deep"):
+    with pytest.raises(BadMessage, match="nested more than 64 levels deep"):
         reading.decode(PREFIX + b"\2" * 100)
     assert reading.decode(wide) == {"a": [{"a": []}] * 1_000}
 
 
 def test_a_value_without_end_is_refused() -> None:
     schema = parse(json.dumps(holding("R")), strict=False)
-    with pytest.raises(BadMessage, match="the value is nested over 64 deep"):
+    with pytest.raises(BadMessage, match="the value is nested more than 64 levels deep"):
         read(schema, b"")
 
 

@@ -151,7 +151,7 @@ class Api(Generic[Request, Response]):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A part of messages that is sent repeatedly to many clients, and caches each of its encoded
+    """A part of messages that many clients are sent repeatedly; caches each of its encoded
     forms."""
 
     @cached_property
@@ -189,7 +189,8 @@ _compiled_in_pieces: dict[tuple[type[Any], type[Any]], InPieces | None] = {}
 
 
 def entity_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None:
-    """Returns them in pieces; None if the message has no array, or is `Kept`."""
+    """Returns a reader and a writer that work in pieces; None if the message has no array, or is
+    `Kept`."""
     key = schema, message
     if key not in _compiled_in_pieces:
         _compiled_in_pieces[key] = _compile_in_pieces(schema, message)

@@ -211,9 +211,9 @@ class FrameReader:
 
     def _check(self, size: int, key: int | None) -> None:
         if size >> 8 == _TLS_RECORD:
-            raise ProtocolError("TLS on a listener without TLS")
+            raise ProtocolError("TLS handshake on a listener without TLS")
         if size < _SMALLEST_FRAME:
-            raise ProtocolError(f"a frame of {size} bytes")
+            raise ProtocolError(f"invalid frame size {size}")
         if size > (limit := self._limit(key)):
             kind = "any API" if key is None else f"API {key}"
-            raise ProtocolError(f"a frame of {size} bytes, {limit} are allowed for {kind}")
+            raise ProtocolError(f"a frame of {size} bytes, at most {limit} are allowed for {kind}")

@@ -25,8 +25,8 @@ _EMPTY: Final[dict[str, Any]] = {"string": "", "bytes": b"", "records": b"", "uu
 
 
 def refusal(key: int, version: int, frame: memoryview) -> tuple[MessageBuffer, bool] | None:
-    """Returns the response, and whether its header has tags. None if the API is unknown, or the
-    request too long to be refused by elements. Raises `ProtocolError`."""
+    """Returns the response, and whether its header has tags; None if the API is unknown, or the
+    request has too many elements to refuse each. Raises `ProtocolError`."""
     if version not in schema_name_map.get(api_key_map.get(key, ""), ()):
         return None
     request_kind, response_kind = request_schema(key, version), response_schema(key, version)

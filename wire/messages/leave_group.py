@@ -1,4 +1,4 @@
-"""LeaveGroup (key 13): members leave a group, or are removed from it.
+"""LeaveGroup (key 13): removes members from a group, at their own or an administrator's request.
 
 Up to version 2 one member leaves, and its error is that of the response; from version 3 any number,
 each with its own error. That is hidden from handlers: requests always have `members`, and so have

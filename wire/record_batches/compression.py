@@ -35,7 +35,7 @@ _ZSTD_CONTENT_SIZE_SIZE = (0, 2, 4, 8)
 
 
 class TooLarge(BatchError):
-    """The uncompressed data exceed, or may exceed, the available room."""
+    """The uncompressed data exceeds, or may exceed, the available room."""
 
 
 class _FrameLibrary(Protocol):
@@ -55,7 +55,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: Codec, data: bytes, *, level: int | None = None) -> bytes:
-    """Compresses; `level` applies to gzip and zstd only."""
+    """Compresses data; `level` applies to gzip and zstd only."""
     match codec:
         case Codec.NONE:
             return data
@@ -111,7 +111,7 @@ def unpack_frame(
                 frame = _lz4_frame(data, 0)
                 # Java reads only these frames: version 1, no dictionary, independent blocks.
                 if data[4] & _LZ4_FORM_MASK != _LZ4_FORM:
-                    raise _corrupt(f"lz4: a frame with flags {data[4]:#04x}")
+                    raise _corrupt(f"lz4: unsupported frame flags {data[4]:#04x}")
                 return _frame_into(cramjam.lz4, frame, data, room, certainly=certainly)
             case Codec.ZSTD:
                 frame = _zstd_frame(data, 0)
@@ -147,7 +147,7 @@ def _snappy_into(data: memoryview, room: memoryview) -> int:
         size = int.from_bytes(data[at : at + 4], "big")
         at += 4
         if not 0 < size <= len(data) - at:
-            raise _corrupt(f"snappy: a block of {size} bytes where {len(data) - at} are left")
+            raise _corrupt(f"snappy: a block of {size} bytes, but only {len(data) - at} are left")
         out += _snappy_block_into(data[at : at + size], room[out:])
         at += size
     return out
@@ -169,7 +169,7 @@ def _frame_into(
 ) -> int:
     bound, end = frame
     if end != len(data):
-        raise _corrupt(f"a compressed frame of {end} bytes in {len(data)}")
+        raise _corrupt(f"the compressed frame has {end} bytes, but the data has {len(data)}")
     fits = bound <= len(room)
     if certainly and not fits:
         raise _too_large(len(room))
@@ -180,7 +180,8 @@ def _frame_into(
             raise
         # Many small blocks have a loose bound, so decompressing decides.
         raise TooLarge(
-            ErrorCode.corrupt_message, f"more than {len(room)} bytes unpacked, or broken: {error}"
+            ErrorCode.corrupt_message,
+            f"more than {len(room)} bytes when unpacked, or damaged: {error}",
         ) from error
 
 
@@ -213,7 +214,7 @@ def _from_snappy(data: memoryview, limit: int) -> bytes:
         size = int.from_bytes(data[at : at + 4], "big")
         at += 4
         if not 0 < size <= len(data) - at:
-            raise _corrupt(f"snappy: a block of {size} bytes where {len(data) - at} are left")
+            raise _corrupt(f"snappy: a block of {size} bytes, but only {len(data) - at} are left")
         out += _from_snappy_block(data[at : at + size], limit - len(out))
         at += size
     return bytes(out)
@@ -238,7 +239,7 @@ def _from_frames(library: _FrameLibrary, bound: int, data: memoryview, limit: in
     try:
         return memoryview(out)[: library.decompress_into(data, out)]
     except cramjam.DecompressionError as error:
-        raise _corrupt(f"more than {limit} bytes when unpacked, or broken: {error}") from error
+        raise _corrupt(f"more than {limit} bytes when unpacked, or damaged: {error}") from error
 
 
 def _lz4_bound(data: memoryview) -> int:
@@ -303,7 +304,7 @@ def _zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
 
 def _little(data: memoryview, at: int, size: int) -> int:
     if at + size > len(data):
-        raise _corrupt(f"compressed data end at byte {len(data)}, in the middle of a frame")
+        raise _corrupt(f"compressed data ends at byte {len(data)}, within a frame")
     return int.from_bytes(data[at : at + size], "little")
 
 

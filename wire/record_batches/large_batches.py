@@ -57,8 +57,8 @@ def walk_large(batch: memoryview, header: BatchHeader, limit: int, *, keyed: boo
 
 
 class LargeBatch:
-    """A batch that `unpack_large` has unpacked to `plain`. `allows`: whether the forms of this many
-    records may be checked, which takes time."""
+    """A batch that `unpack_large` has unpacked to `plain`. `allows` returns whether the forms of
+    this many records may be checked, which takes time."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class LargeBatch:
                     size, body = length_at(plain, at)
                 record_end = body + size
                 if size < 0 or record_end > end:
-                    raise invalid(f"a record of {size} bytes at byte {at} of {end}")
+                    raise invalid(f"invalid record size {size} at byte {at} of {end}")
                 large = size > _LARGE_RECORD
                 if large or record_end - start > _PIECE or number - first >= _RECORDS_A_PIECE:
                     self._parse(start, at, range(first, number))
@@ -104,7 +104,7 @@ class LargeBatch:
         except IndexError:
             raise invalid("malformed records: they end in the middle of one") from None
         if at != end:
-            raise invalid(f"{end - at} bytes behind {self._count} records")
+            raise invalid(f"{end - at} bytes after the last of {self._count} records")
         self._parse(start, at, range(first, self._count))
 
     def _parse(self, start: int, end: int, offsets: range) -> None:

@@ -68,10 +68,10 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED, *, native: bool = NATIVE) 
     if header.magic != MAGIC or header.size != len(view):
         raise _corrupt(
             f"not one batch of format {MAGIC}: format {header.magic}, "
-            f"{len(view)} bytes where the header says {header.size}"
+            f"{len(view)} bytes, but the header says {header.size}"
         )
     if header.record_count < 0:
-        raise _corrupt(f"a batch of {header.record_count} records")
+        raise _corrupt(f"invalid record count {header.record_count}")
     try:
         codec = Codec(header.codec)
     except ValueError:
@@ -97,7 +97,9 @@ def _read(unpacked: Buffer, header: BatchHeader) -> Iterator[Record]:
         previous = portion[-1].offset
         yield from portion
     if at != len(unpacked):
-        raise _corrupt(f"{len(unpacked) - at} bytes behind {header.record_count} records")
+        raise _corrupt(
+            f"{len(unpacked) - at} bytes after the last of {header.record_count} records"
+        )
 
 
 def _read_unaided(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:

@@ -88,7 +88,7 @@ def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> Non
             length, start = long_at(unpacked, at)
             at = start + length
             if length < 0 or at > len(unpacked):
-                raise ValueError(f"a record of {length} bytes at byte {start} of {len(unpacked)}")
+                raise ValueError(f"invalid record size {length} at byte {start} of {len(unpacked)}")
             if (
                 length > _SUSPICIOUS_RECORD
                 and (count := _header_count(unpacked, start)) > _MAX_HEADERS

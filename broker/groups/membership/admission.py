@@ -1,4 +1,5 @@
-"""Admission of members to a group: is there room, and a protocol that all of them support?"""
+"""Decides whether a member may join a group: is there room, and a protocol that all members
+support?"""
 
 from broker.groups.membership.member import details_of
 from broker.groups.membership.members import Members
@@ -9,7 +10,8 @@ from wire.errors import ErrorCode
 def refusal(
     joining: Joining, rules: GroupRules, state: State, members: Members, protocol_type: str | None
 ) -> ErrorCode:
-    """Returns NONE if the member may join. Its identity is checked afterwards."""
+    """Returns NONE if the member may join, else the reason's code. The member's identity is checked
+    afterwards."""
     if not rules.least_session <= joining.session_timeout <= rules.most_session:
         return ErrorCode.invalid_session_timeout
     if state is State.DEAD:

@@ -28,7 +28,7 @@ class Deadlines(Generic[Key]):
         return len(self._deadlines)
 
     def put(self, key: Key, at: float) -> None:
-        """Set the key's deadline, earlier or later than before."""
+        """Sets the key's deadline, earlier or later than before."""
         before = self._deadlines.get(key)
         self._deadlines[key] = at
         if before is None or at < before:
@@ -58,7 +58,7 @@ class Deadlines(Generic[Key]):
         return None
 
     def take(self, now: float) -> Key | None:
-        """Remove and return a key whose deadline has come, the earliest first."""
+        """Removes and returns a key whose deadline has come, the earliest first."""
         at = self.next_time()
         if at is None or at > now:
             return None

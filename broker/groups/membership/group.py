@@ -65,7 +65,7 @@ Unique = Callable[[], object]
 
 
 class Group:
-    """The state of one group. `reason` is the cause of the last rebalance, partly in clients'
+    """The state of one group. `reason` is the cause of the last rebalance, partly in the client's
     words."""
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Group:
     def from_record(
         cls, record: GroupRecord, rules: GroupRules, now: float, *, unique: Unique = uuid4
     ) -> "Group":
-        """Load a saved group. All members get a full session timeout."""
+        """Loads a saved group. All members get a full session timeout."""
         group = cls(rules, unique=unique)
         group.generation = record.generation
         group.protocol_type = record.protocol_type
@@ -123,19 +123,19 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all assigned ids have expired, and everything is saved."""
+        """Whether all assigned member ids have expired, and everything is saved."""
         return not (self._members.pending or self._saving.under_way or self._saving.wanted)
 
     @property
     def leader(self) -> str:
-        """The leader's member id; empty if there is none."""
+        """The leader's member id; empty without a leader."""
         leader = self._members.leader
         return NO_MEMBER if leader is None else leader.member_id
 
     # Time
 
     def next_time(self) -> float | None:
-        """The next time at which `advance` must be called."""
+        """Returns the next time at which `advance` must be called."""
         times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
         return min((moment for moment in times if moment is not None), default=None)
 
@@ -181,7 +181,7 @@ class Group:
     # Joining
 
     def join(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """A member joins; the answer comes at once, or when the generation begins."""
+        """Lets a member join; answers at once, or when the generation begins."""
         code = refusal(joining, self._rules, self.state, self._members, self.protocol_type)
         if code is ErrorCode.group_max_size_reached:
             self._remove_rejected(joining, now)
@@ -355,8 +355,8 @@ class Group:
     # Syncing
 
     def sync(self, syncing: Syncing, answer: SyncAnswer, now: float) -> None:
-        """A member requests its assignment; the answer comes at once, or when the leader's
-        assignment is saved."""
+        """Gives a member its assignment; answers at once, or when the leader's assignment is
+        saved."""
         member = self._of_generation(syncing.member_id, syncing.instance_id, syncing.generation)
         if not isinstance(member, Member):
             self._answers.refuse_sync(answer, member)
@@ -414,7 +414,7 @@ class Group:
     # Saving
 
     def take_save(self) -> GroupRecord | None:
-        """The state to save now. Call `saved` or `not_saved` before the next call."""
+        """Returns the state to save now. Call `saved` or `not_saved` before the next call."""
         if not self._saving.wanted:
             return None
         return self._saving.take() or self._record(self._saving.assigned)
@@ -444,7 +444,8 @@ class Group:
         self._answers.give()
 
     def not_saved(self, code: ErrorCode, now: float) -> None:
-        """The state that was taken may not be durable. Waiting clients get `code`."""
+        """Notes that the save of the taken state failed or has an unknown outcome. Waiting clients
+        get `code`."""
         if self._saving.end_assigned() is not None:
             self._assign(None, code, now)
             self._prepare(now, "the leader's assignment could not be saved")
@@ -487,7 +488,7 @@ class Group:
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Whether offsets may be committed; counts as a heartbeat if so."""
+        """Returns whether offsets may be committed; an allowed commit counts as a heartbeat."""
         if self.state is State.EMPTY and generation < 0:
             return ErrorCode.none
         if self.state is not State.DEAD and generation < 0 and not member_id and not instance_id:
@@ -523,8 +524,8 @@ class Group:
         return ErrorCode.none
 
     def gone(self, answer: Waiting, now: float) -> None:
-        """The client has disconnected, and its callback will not be called. Its member has a
-        session timeout to return, unless it does not know its id yet."""
+        """Drops the callback of a disconnected client. Its member has a session timeout to return,
+        unless the member does not know its id yet."""
         member = self._members.forget(answer)
         if member is None:
             return
@@ -537,9 +538,9 @@ class Group:
     # The end
 
     def die(self, code: ErrorCode) -> None:
-        """The group was deleted, or moved to another broker. Waiting clients get `code`, without
-        ids that they did not send: these were never saved, so the next coordinator would fence
-        them."""
+        """Ends the group on this broker, as it was deleted or moved. Waiting clients get `code`,
+        without ids that they did not send: these were never saved, so the next coordinator would
+        fence them."""
         for member in self._members:
             known = member.member_id if member.knows_id else NO_MEMBER
             self._answers.refuse_join(self._members.take_join(member), code, known)
@@ -552,7 +553,7 @@ class Group:
         self._answers.give()
 
     def describe(self) -> GroupDescription:
-        """Metadata and assignments are returned for a stable group only."""
+        """Describes the group, with metadata and assignments only while it is stable."""
         dead, stable = self.state is State.DEAD, self.state is State.STABLE
         return GroupDescription(
             state=self.state,

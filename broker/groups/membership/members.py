@@ -91,8 +91,8 @@ class Members:
         return self._knowing[name] == len(self)
 
     def vote(self) -> str:
-        """The protocol chosen by vote: each member votes for its first choice of the common
-        protocols; in a tie, the one that was voted for first wins."""
+        """Returns the protocol chosen by vote: each member votes for its first choice of the common
+        protocols; in a tie, the first to get a vote wins."""
         votes = Counter(
             next(name for name in member.details.names if self.all_know(name)) for member in self
         )
@@ -115,7 +115,7 @@ class Members:
     # Waiting
 
     def wait_to_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
-        """Returns the callback that waited before, and no longer does."""
+        """Lets the member wait with this callback; returns the one that waited before, if any."""
         before = self.take_join(member)
         member.join_answer = answer
         self._waiting[answer] = member
@@ -123,7 +123,7 @@ class Members:
         return before
 
     def take_join(self, member: Member) -> JoinAnswer | None:
-        """Ends a member's wait for a generation; returns its callback, if it waited."""
+        """Ends a member's wait for a generation; returns its callback, if the member waited."""
         answer, member.join_answer = member.join_answer, None
         if answer is not None:
             del self._waiting[answer]

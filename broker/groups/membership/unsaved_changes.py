@@ -21,7 +21,7 @@ from broker.groups.membership.values import GroupRecord
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The parts of a static member that are replaced."""
+    """The parts of a static member that a replacement changes."""
 
     member_id: str
     details: MemberDetails
@@ -32,12 +32,12 @@ def identity_of(member: Member) -> Identity:
 
 
 class Assigned(msgspec.Struct, eq=False):
-    """The leader's assignment, in the generation that is to be completed."""
+    """The leader's assignment for the generation that is being completed."""
 
     assignments: Mapping[str, bytes]
 
     def to(self, member: Member) -> bytes:
-        """The assignment of a member; empty if the leader has omitted it."""
+        """Returns the assignment of a member; empty if the leader has omitted the member."""
         return self.assignments.get(member.member_id, b"")
 
 
@@ -70,7 +70,8 @@ class UnsavedChanges:
         self.replaced.clear()
 
     def replace(self, member: Member, before: Identity, leader: str, *, may_skip: bool) -> None:
-        """A static member was replaced, perhaps before an earlier replacement was saved."""
+        """Notes that a static member was replaced, perhaps before an earlier replacement was
+        saved."""
         known = self.replaced.get(member)
         if known is None:
             self.replaced[member] = Replaced(before, leader, may_skip)
@@ -79,13 +80,13 @@ class UnsavedChanges:
 
     @property
     def wanted(self) -> bool:
-        """Whether changes are unsaved, and no save is in progress."""
+        """Whether there are unsaved changes, and no save is in progress."""
         return not self.under_way and (
             self.assigned is not None or bool(self.replaced) or self.emptied is not None
         )
 
     def take(self) -> GroupRecord | None:
-        """Begin a save. Returns the record, if it differs from the group's current state."""
+        """Begins a save. Returns the record, if it differs from the group's current state."""
         self.under_way = True
         self._under_way = self.assigned
         for member, replaced in self.replaced.items():
@@ -94,7 +95,7 @@ class UnsavedChanges:
         return emptied if self.assigned is None and not self.replaced else None
 
     def end_assigned(self) -> Assigned | None:
-        """End the save; returns the assignment, if it was saved and still holds."""
+        """Ends the save; returns the assignment, if it was saved and is still valid."""
         self.under_way = False
         before, self._under_way = self._under_way, None
         if before is None or before is not self.assigned:
@@ -103,7 +104,8 @@ class UnsavedChanges:
         return before
 
     def end_replaced(self) -> dict[Member, Replaced]:
-        """The saved replacements. A member that was replaced again meanwhile still waits."""
+        """Returns the saved replacements. A member that was replaced again meanwhile still
+        waits."""
         done: dict[Member, Replaced] = {}
         for member, replaced in tuple(self.replaced.items()):
             if replaced.taken == identity_of(member):

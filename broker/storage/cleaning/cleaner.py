@@ -69,7 +69,7 @@ class SealedSegment(msgspec.Struct, frozen=True):
 
 
 class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The segments to clean, and everything else that the cleaner needs to know."""
+    """The segments to clean, and the other inputs of the cleaner."""
 
     directory: Path
     segments: tuple[SealedSegment, ...]
@@ -86,7 +86,7 @@ class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):
-    """Complete and synced files that may replace neighbouring segments."""
+    """A cleaned segment: complete and synced files that may replace neighbouring segments."""
 
     replaces: tuple[SealedSegment, ...]
     size: int
@@ -114,7 +114,8 @@ class CleaningCounts(msgspec.Struct):
 
 
 class Cleaning(msgspec.Struct, frozen=True):
-    """The segments to be swapped in, in order, and the offset up to which the log is then clean."""
+    """The output of the cleaner: the new segments, in order, and the offset up to which the log is
+    clean with them."""
 
     segments: tuple[CleanedSegment, ...]
     cleaned_to: int
@@ -122,7 +123,7 @@ class Cleaning(msgspec.Struct, frozen=True):
 
 
 class CleanedFiles(Segment):
-    """A segment under construction: its files' names end in `.cleaned`."""
+    """A segment under construction: the names of its files end in `.cleaned`."""
 
     __slots__ = ()
 
@@ -169,7 +170,7 @@ class OffsetMap:
         self._salt = os.urandom(blake2b.SALT_SIZE)
 
     def put(self, key: bytes, offset: int) -> None:
-        """Set the key's offset. The caller keeps `size` within `capacity`."""
+        """Sets the key's offset. The caller keeps `size` within `capacity`."""
         digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
         at = self._slot(digest)
         if not _OFFSET.unpack_from(self._table, at + _DIGEST)[0]:
@@ -178,7 +179,7 @@ class OffsetMap:
         _OFFSET.pack_into(self._table, at + _DIGEST, offset + 1)
 
     def get(self, key: bytes) -> int:
-        """The key's last offset; −1 if it has none."""
+        """Returns the key's last offset; −1 if the key has none."""
         digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
         (offset,) = _OFFSET.unpack_from(self._table, self._slot(digest) + _DIGEST)
         return int(offset) - 1
@@ -195,12 +196,13 @@ class OffsetMap:
 
 
 def capacity_of(table_bytes: int) -> int:
-    """The number of keys for which a table of this size has room."""
+    """Returns the number of keys for which a table of this size has room."""
     return int(table_bytes / SLOT * _LOAD)
 
 
 def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
-    """The last offset of each key in the dirty segments, and the offset where the map was full."""
+    """Returns the last offset of each key in the dirty segments, and the offset at which the map
+    was full."""
     dirty = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
     counts = [count for count in _record_counts(job, dirty) if count <= RECORDS_LIMIT]
     keys = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
@@ -285,7 +287,7 @@ class _BatchCleaner:
         self._tombstones_go = True
 
     def clean(self, header: BatchHeader, batch: bytes) -> bytes | None:
-        """The cleaned batch: the same if nothing changes, None if it is removed."""
+        """Returns the cleaned batch: the same if nothing changes, None if nothing is kept."""
         counts = self.counts
         counts.records_before += header.record_count
         records = _compactable(header, batch)
@@ -378,7 +380,7 @@ def _batches(job: CleaningJob, segment: SealedSegment) -> Iterator[tuple[BatchHe
         for located in verify(file, 0, segment.size, segment.base_offset, gaps=True):
             header = located.header
             if header.next_offset > segment.next_offset:  # no CRC covers the base offset
-                reason = f"a batch with offset {header.base_offset}"
+                reason = f"unexpected base offset {header.base_offset}"
                 raise InvalidBatch(located.position, segment.next_offset, reason)
             yield header, read_bytes(file, located.position, header.size)
     except InvalidBatch as error:

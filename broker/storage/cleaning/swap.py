@@ -1,4 +1,4 @@
-"""Swaps compaction's output in for the segments that it replaces, atomically and durably.
+"""Replaces segments with the output of compaction, atomically and durably.
 
     1  X.log.cleaned, X.index.cleaned, X.timeindex.cleaned are written and synced
     2  X.Y.swap records that it replaces what begins before Y; indexes, then log, are renamed to
@@ -30,7 +30,7 @@ def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
 
 
 def note_gaps(directory: Path) -> None:
-    """Record that gaps in the offsets are not losses from now on. Blocks the first time."""
+    """Records that gaps in the offsets are not losses from now on. Blocks the first time."""
     note = directory / layout.COMPACTED
     if not note.exists():
         note.touch()
@@ -38,7 +38,7 @@ def note_gaps(directory: Path) -> None:
 
 
 def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
-    """Accept a gap from the log's end to a copied batch, as the leader has compacted the records
+    """Accepts a gap from the log's end to a copied batch, as the leader has compacted the records
     between. Blocks the first time. Raises `NotNext`, `NotWritten`."""
     if base_offset < end_offset:
         raise NotNext(
@@ -53,7 +53,7 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
 
 
 def note_transactions(directory: Path) -> bool:
-    """Record that the log may contain transactions from now on. Blocks the first time. Raises
+    """Records that the log may contain transactions from now on. Blocks the first time. Raises
     `NotWritten`."""
     note = directory / layout.TRANSACTIONS
     try:
@@ -71,8 +71,8 @@ def note_transactions(directory: Path) -> bool:
 
 
 def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path]:
-    """Steps 2 to 4, for the segments at `bases`; the new one has the first base offset, and ends at
-    `end_offset`.
+    """Performs steps 2 to 4 for the segments at `bases`; the new segment has the first base offset,
+    and ends at `end_offset`.
 
     Returns the files to be unlinked. That the log has gaps is recorded durably before anything
     else.
@@ -90,7 +90,7 @@ def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path
 
 
 def retire(directory: Path, base_offset: int) -> list[Path]:
-    """Rename a segment's files to `.deleted`; returns the files to be unlinked."""
+    """Renames a segment's files to `.deleted`; returns the files to be unlinked."""
     doomed = []
     for suffix in reversed(layout.SEGMENT_SUFFIXES):
         path = layout.numbered(directory, base_offset, suffix)
@@ -113,7 +113,7 @@ def _take_place(directory: Path, base_offset: int) -> None:
 
 
 def finish(directory: Path, files: layout.PartitionFiles) -> None:
-    """Complete a committed swap after a crash, and remove the files of an uncommitted one."""
+    """Completes a committed swap after a crash, and removes the files of an uncommitted one."""
     # Indexes count too: when a segment was being retired, its log went first.
     bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
     for base_offset in sorted(files.swaps):

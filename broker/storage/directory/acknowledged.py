@@ -1,4 +1,5 @@
-"""`acknowledged`: the acknowledged records of each partition, recorded outside its directory.
+"""The file `acknowledged`: the ranges of acknowledged records, recorded outside the partitions'
+directories.
 
 A directory that was removed cannot tell what was in it, and a file that was cut cannot tell its
 former length. So the data directory has one small file with a slot of 64 bytes for each partition:
@@ -46,8 +47,8 @@ PartitionId = tuple[UUID, int]
 
 
 class AcknowledgedRange(msgspec.Struct, frozen=True):
-    """Of one partition: its records from `start` up to `end` were on disk, under leaders up to this
-    epoch. `exact`: no others had been acknowledged."""
+    """The acknowledged range of one partition: its records from `start` up to `end` were on disk,
+    under leaders up to this epoch. `exact`: no others had been acknowledged."""
 
     start: int
     end: int
@@ -56,7 +57,7 @@ class AcknowledgedRange(msgspec.Struct, frozen=True):
 
 
 class Slot:
-    """The record of one partition. One thread at a time."""
+    """The slot of one partition's record in the file. For one thread at a time."""
 
     __slots__ = ("_at", "_file", "identity", "known")
 
@@ -84,8 +85,8 @@ class Slot:
             os.pwrite(*piece)
 
     def noting(self, start: int, end: int) -> Piece | None:
-        """Like `note`, but returns the data for the caller to write; None if they are written
-        already."""
+        """Does what `note` does, but returns the data for the caller to write; None if the slot has
+        them already."""
         known = self.known
         assert known is not None, "`begin` was not called"
         if (start, end) == (known.start, known.end):
@@ -94,7 +95,7 @@ class Slot:
         return self._piece(self.known)
 
     def sync(self) -> None:
-        """Make the notes survive a loss of power. Blocks."""
+        """Makes the notes survive a loss of power. Blocks."""
         self._file.sync()
 
     def write(self) -> None:
@@ -114,13 +115,13 @@ class Slot:
         return self._file.fileno(), body + _SUM.pack(crc32c(body)), self._at
 
     def clear(self) -> int:
-        """Empty the slot; returns its position."""
+        """Empties the slot; returns its position."""
         os.pwrite(self._file.fileno(), _EMPTY, self._at)
         return self._at
 
 
 class AcknowledgedFile:
-    """The file, in a data directory that this process has locked. Any thread."""
+    """The file, in a data directory that this process has locked. Safe to use on any thread."""
 
     def __init__(self, path: Path, *, clean: bool = False) -> None:
         """`clean`: the broker's last stop was clean."""
@@ -155,7 +156,8 @@ class AcknowledgedFile:
         return slot.known if slot else None
 
     def slot(self, topic_id: UUID, partition: int) -> Slot:
-        """The partition's slot, created if necessary. Raises OSError if there is no room."""
+        """Returns the partition's slot, created if necessary. Raises OSError if there is no
+        room."""
         identity = topic_id, partition
         with self._lock:
             if identity not in self._slots:
@@ -179,7 +181,7 @@ class AcknowledgedFile:
         return self._fd
 
     def sync(self) -> None:
-        """Make all notes survive a loss of power. A file that was removed is created again."""
+        """Makes all notes survive a loss of power. Creates the file again if it was removed."""
         if os.fstat(self._fd).st_nlink == 0:
             self._make_again()
         os.fdatasync(self._fd)

@@ -54,7 +54,7 @@ def path_of(data_dir: Path, topic: str, partition: int) -> Path:
 
 
 def scan(data_dir: Path) -> list[PartitionDirectory]:
-    """Partition directories by name, without deleted and stray ones."""
+    """Returns the partition directories by name, without deleted and stray directories."""
     directories = []
     with os.scandir(data_dir) as entries:
         for entry in entries:
@@ -65,7 +65,7 @@ def scan(data_dir: Path) -> list[PartitionDirectory]:
 
 
 def topic_id(path: Path) -> UUID | None:
-    """The topic that a directory belongs to; None if its metadata is missing."""
+    """Returns the topic that a directory belongs to; None if the directory has no metadata."""
     try:
         return identity.read_topic_id(path)
     except ForeignDataDirectory as error:
@@ -74,7 +74,7 @@ def topic_id(path: Path) -> UUID | None:
 
 
 def set_aside(path: Path, owner: UUID | None) -> Path:
-    """Rename a partition's directory that belongs to no current topic; returns its new path."""
+    """Renames a partition's directory that belongs to no current topic; returns its new path."""
     return _rename(path, owner or uuid4(), STRAY_SUFFIX)
 
 
@@ -88,7 +88,8 @@ def remove_unwritten(path: Path) -> bool:
 
 
 def mark_deleted(path: Path) -> Path:
-    """Rename a partition's directory so that `remove_deleted` removes it; returns its new path."""
+    """Renames a partition's directory, so that `remove_deleted` removes it; returns its new
+    path."""
     return _rename(path, uuid4(), DELETE_SUFFIX)
 
 
@@ -101,7 +102,7 @@ def _rename(path: Path, unique: UUID, suffix: str) -> Path:
 
 
 def remove_deleted(data_dir: Path) -> list[Path]:
-    """Remove deleted directories; returns those that are gone. Blocks; any thread."""
+    """Removes deleted directories; returns those that are gone. Blocks; any thread."""
     return _remove(data_dir, DELETE_SUFFIX)
 
 

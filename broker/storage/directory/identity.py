@@ -29,7 +29,7 @@ class DirectoryOwner(NamedTuple):
 
 
 def claim(data_dir: Path, owner: DirectoryOwner) -> None:
-    """Make sure that `data_dir` belongs to this broker; a new one is claimed."""
+    """Makes sure that `data_dir` belongs to this broker; claims a new directory."""
     path = data_dir / META_PROPERTIES
     current = read_owner(data_dir)
     if current is None:
@@ -49,7 +49,7 @@ def claim(data_dir: Path, owner: DirectoryOwner) -> None:
 
 
 def read_owner(data_dir: Path) -> DirectoryOwner | None:
-    """The owner of the directory; None if it was never claimed."""
+    """Returns the owner of the directory; None if no broker has claimed it."""
     path = data_dir / META_PROPERTIES
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -64,7 +64,7 @@ def read_owner(data_dir: Path) -> DirectoryOwner | None:
 
 
 def create_partition_directory(directory: Path, topic_id: UUID) -> None:
-    """Create the directory with its `partition.metadata`; both appear at once, and are durable
+    """Creates the directory with its `partition.metadata`; both appear at once, and are durable
     after `sync_partition_directory`. After a loss of power before that, either may be missing."""
     staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
     staged.mkdir()
@@ -78,14 +78,15 @@ def create_partition_directory(directory: Path, topic_id: UUID) -> None:
 
 
 def sync_partition_directory(directory: Path) -> None:
-    """Make its metadata, its entries and its own name durable. Blocks; any thread."""
+    """Makes the directory's metadata, entries and name durable. Blocks; any thread."""
     sync_file(directory / PARTITION_METADATA)
     sync_directory(directory)
     sync_directory(directory.parent)
 
 
 def read_topic_id(directory: Path) -> UUID:
-    """The topic of a partition's directory. Raises `ForeignDataDirectory` without metadata."""
+    """Returns the topic of a partition's directory. Raises `ForeignDataDirectory` without
+    metadata."""
     path = directory / PARTITION_METADATA
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -105,7 +106,7 @@ def mark_clean_shutdown(data_dir: Path) -> None:
 
 
 def take_clean_shutdown(data_dir: Path) -> bool:
-    """Whether the last stop was clean. Removes the mark."""
+    """Returns whether the last stop was clean, and removes the mark."""
     try:
         (data_dir / CLEAN_SHUTDOWN).unlink()
     except FileNotFoundError:

@@ -64,7 +64,7 @@ class RecoveredLog(msgspec.Struct, kw_only=True):
 
 
 def nothing_yet(directory: Path, first: int, index_interval: int) -> RecoveredLog:
-    """The log in an existing empty directory: its first record will have this offset."""
+    """Creates the log in an existing empty directory: its first record will have this offset."""
     return RecoveredLog(
         segments=[Segment.create(directory, first, index_interval)],
         epochs=LeaderEpochs(directory / layout.LEADER_EPOCHS),
@@ -83,7 +83,7 @@ def recover(
     clean: bool,
     reached: int = 0,
 ) -> RecoveredLog:
-    """Recover the log in `directory`. If it raises `CorruptLog`, it has changed no batch."""
+    """Recovers the log in `directory`. If it raises `CorruptLog`, it has changed no batch."""
     return _Recovery(directory, config, reached).run(recovery_point, start_offset, clean=clean)
 
 

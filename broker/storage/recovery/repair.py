@@ -35,7 +35,7 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None:
-    """Cut a log off at its first damage; None if there is none. Blocks.
+    """Cuts a log off at its first damage; returns None if there is no damage. Blocks.
 
     The next `Log.open` rebuilds the indexes and everything else that is derived from the batches.
     """
@@ -56,8 +56,8 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
 
 
 def cut_off_end(directory: Path, missing: EndMissing) -> None:
-    """Turn a log whose end is missing into one that ends there. Blocks. What its directory knows of
-    the missing part is removed: it must be recorded elsewhere by now."""
+    """Turns a log whose end is missing into one that ends there. Blocks. Removes what its directory
+    records about the missing part: that must be recorded elsewhere by now."""
     assert missing.path is not None, "there is nothing to cut off"
     truncation.cut_off(
         directory, layout.scan(directory), missing.offset, (missing.path, missing.position)

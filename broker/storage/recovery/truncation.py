@@ -1,4 +1,5 @@
-"""Cuts off the end of a log in its directory, or all of it, so that any crash leaves a valid log.
+"""Cuts off the end of a log in its directory, or empties the log, so that any crash leaves a valid
+log.
 
 Files that claim later offsets are removed first, then the newest segments, and only when that is
 durable, the segment that contains the new end is shortened. Indexes, epochs and producer states
@@ -20,14 +21,15 @@ from wire.record_batches.batch import BatchHeader
 
 
 class Truncation(NamedTuple):
-    """A log's new end: cut off at a position of a segment, or a new beginning."""
+    """A log's new end: a position of a segment, or a new beginning."""
 
     end: int
     place: tuple[Path, int] | None
 
     @classmethod
     def at(cls, offset: int, segments: Segments, start: int, index_interval: int) -> Self:
-        """Removes everything from `offset` on, in a log that has records there."""
+        """Returns the truncation that removes everything from `offset` on, in a log that has
+        records there."""
         first = _first_from(start, segments, index_interval)
         if max(first.base_offset, first.last_offset) >= offset:
             # Nothing would be left, and even an empty log begins at some offset.
@@ -61,7 +63,7 @@ def cut_off(
     directory: Path, files: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
     """Makes the log end at `offset`, at that position of the segment, if the segment begins before
-    it.
+    `offset`.
 
     Blocks.
     """
@@ -87,7 +89,7 @@ def cut_off(
 
 
 def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
-    """Empty the log; its next record has this offset. Blocks.
+    """Empties the log; its next record has this offset. Blocks.
 
     A mark records that; once the mark is durable there is no way back: after a crash, `finish`
     continues.

@@ -1,4 +1,4 @@
-"""The batches of a segment file: walked by their headers, or verified byte by byte.
+"""The batches of a segment file, walked by their headers, or verified byte by byte.
 
 No length is trusted beyond the end of the file, and nothing is ever written.
 """
@@ -22,7 +22,7 @@ _MAX_DELTA: Final = 2**31 - 1
 
 
 class Located(NamedTuple):
-    """A batch, and the position in its file where it begins."""
+    """A batch, and its position in its file."""
 
     position: int
     header: BatchHeader
@@ -41,7 +41,7 @@ class Appended(NamedTuple):
 
 
 def read_bytes(file: OpenFile, position: int, length: int) -> bytes:
-    """Exactly `length` bytes, or fewer at the file's end."""
+    """Reads exactly `length` bytes, or fewer at the file's end."""
     data = os.pread(file.fd, length, position)
     while len(data) < length and (
         more := os.pread(file.fd, length - len(data), position + len(data))
@@ -51,7 +51,7 @@ def read_bytes(file: OpenFile, position: int, length: int) -> bytes:
 
 
 def header_at(file: OpenFile, position: int, end: int) -> BatchHeader | None:
-    """The header of the batch at `position` that ends by `end`; None if there is none."""
+    """Returns the header of the batch at `position` that ends by `end`; None if there is none."""
     data = os.pread(file.fd, HEADER_SIZE, position)
     if len(data) < HEADER_SIZE:
         return None
@@ -60,7 +60,8 @@ def header_at(file: OpenFile, position: int, end: int) -> BatchHeader | None:
 
 
 def walk(file: OpenFile, position: int, end: int, read_ahead: int = _WALK) -> Iterator[Located]:
-    """The batches from `position` on, by their headers, up to `end` or the first invalid one.
+    """Yields the batches from `position` on, by their headers, up to `end` or the first invalid
+    one.
 
     If the walk did not reach `end`, its caller decides what that means.
     """
@@ -96,7 +97,8 @@ def _plausible(header: BatchHeader, position: int, end: int) -> bool:
 def verify(
     file: OpenFile, position: int, end: int, offset: int, *, gaps: bool
 ) -> Iterator[Located]:
-    """The batches from `position` to `end`, each read whole: header, CRC, and consecutive offsets.
+    """Yields the batches from `position` to `end`, each read whole: checks header, CRC, and
+    consecutive offsets.
 
     `offset` is the one that the first batch must have (or exceed, where compaction leaves `gaps`).
     Raises `InvalidBatch` at the first that is invalid.
@@ -140,16 +142,20 @@ def verify(
 def _check(header: BatchHeader, position: int, end: int, offset: int, *, gaps: bool) -> None:
     """Raise unless the batch may be there; a batch after a gap may have a later offset."""
     if header.magic != MAGIC:
-        raise InvalidBatch(position, offset, f"record format {header.magic}, not {MAGIC}")
+        raise InvalidBatch(
+            position, offset, f"unexpected record format {header.magic}, not {MAGIC}"
+        )
     if header.size < HEADER_SIZE:
-        raise InvalidBatch(position, offset, f"a batch of {header.size} bytes")
+        raise InvalidBatch(position, offset, f"invalid batch size {header.size}")
     if position + header.size > end:
         missing = position + header.size - end
-        raise InvalidBatch(position, offset, f"a batch whose last {missing} bytes are missing")
+        raise InvalidBatch(position, offset, f"the last {missing} bytes of the batch are missing")
     if header.base_offset != offset and (header.base_offset < offset or not gaps):
-        raise InvalidBatch(position, offset, f"a batch with offset {header.base_offset}")
+        raise InvalidBatch(position, offset, f"unexpected base offset {header.base_offset}")
     if header.last_offset_delta < 0:
-        raise InvalidBatch(position, offset, f"last offset delta {header.last_offset_delta}")
+        raise InvalidBatch(
+            position, offset, f"invalid last offset delta {header.last_offset_delta}"
+        )
 
 
 def _fill(file: OpenFile, buffer: memoryview, position: int, end: int) -> int:
@@ -176,8 +182,8 @@ def _crc_of_file(file: OpenFile, position: int, end: int, buffer: memoryview) ->
 
 
 def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> bool:
-    """Whether the bytes at `position` are the beginning of the batch with that offset, cut off by
-    the end of the file. The existing part of an incomplete header is believed."""
+    """Returns whether the bytes at `position` are the beginning of the batch with that offset, cut
+    off by the end of the file. Trusts the existing part of an incomplete header."""
     data = os.pread(file.fd, HEADER_SIZE, position) if position < end else b""
     if len(data) < HEADER_SIZE:
         return data[: _OFFSET.size] == _OFFSET.pack(offset)[: len(data)]
@@ -186,7 +192,7 @@ def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> b
 
 
 def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located | None:
-    """The first complete and valid batch that begins after `position`, at any byte.
+    """Returns the first complete and valid batch that begins after `position`, at any byte.
 
     Only batches with offsets above `above` count: a batch of this log that was appended after the
     damage is sought.

@@ -24,7 +24,7 @@ Fault = OSError | None
 
 
 def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]:
-    """Sync each file, and check that it still has its name; returns each one's error."""
+    """Syncs each file, and checks that it still has its name; returns the error of each file."""
     if not native:
         return [_synced(file) for file in files]
     numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
@@ -37,7 +37,7 @@ def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]
 
 
 def write_all(pieces: Sequence[Piece], *, native: bool = NATIVE) -> list[Fault]:
-    """Write each piece; returns each one's error."""
+    """Writes each piece; returns the error of each piece."""
     if not native:
         return [_written(piece) for piece in pieces]
     return [_fault(number) for number in compiled.write(list(pieces))]

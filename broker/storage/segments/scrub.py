@@ -1,4 +1,4 @@
-"""Re-reads a stored segment piece by piece, and checks that it is still what was written.
+"""Re-reads a stored segment piece by piece, and checks it for damage.
 
 It is read from the disk if the file system supports that (`O_DIRECT`): the page cache may be sound
 where the disk is not, and nothing in frequent use is evicted. Otherwise it is read as any file, and
@@ -34,7 +34,7 @@ class Damage(NamedTuple):
 
 
 def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Damage]:
-    """The bytes of each piece as it is read, and each damage as it is found.
+    """Yields the bytes of each piece as it is read, and each damage as it is found.
 
     The segment has the offsets from `base` up to `end`, or with `gaps` some of them. Nothing after
     `end` is checked. Raises OSError: FileNotFoundError if it is gone.
@@ -91,7 +91,7 @@ def _sound_pieces(
                 ):
                     wrong = "no batch header"
                 elif header.base_offset != offset and (header.base_offset < offset or not gaps):
-                    wrong = f"a batch with offset {header.base_offset}"
+                    wrong = f"unexpected base offset {header.base_offset}"
                 elif header.base_offset >= end:
                     offset = end
                     break

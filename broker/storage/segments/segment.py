@@ -59,7 +59,7 @@ class Segment:
 
     @classmethod
     def create(cls, directory: Path, base_offset: int, index_interval: int) -> Self:
-        """Create the three files, empty. Their names are durable once the directory is synced."""
+        """Creates the three files, empty. Their names are durable once the directory is synced."""
         segment = cls(directory, base_offset, 0, 0)
         segment.lasts = False
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
@@ -87,7 +87,8 @@ class Segment:
         return self._file
 
     def appendable(self) -> OpenFile:
-        """The log file, if it has not been changed since it was closed. Raises `Altered`."""
+        """Returns the log file, if it has not been changed since it was closed. Raises
+        `Altered`."""
         stat = os.fstat(self.file.fd)
         identity = stat.st_dev, stat.st_ino
         if stat.st_size != self.size or self._identity not in {None, identity}:
@@ -107,12 +108,13 @@ class Segment:
         return self._time_index
 
     def cool(self) -> None:
-        """Close the files, unless the disk has no room for the indexes' tails."""
+        """Closes the files, unless the disk has no room for the indexes' tails."""
         if all(index is None or not index.tail for index in (self._offset_index, self._time_index)):
             self.let_go()
 
     def rest(self) -> bool:
-        """Closes the files until they are needed; False if there is no room for the tails."""
+        """Closes the files until they are needed; returns False if there is no room for the
+        tails."""
         if self._file is None:
             return True
         try:
@@ -134,7 +136,7 @@ class Segment:
     # Writing
 
     def index_batch(self, last_offset: int, position: int, interval: int) -> None:
-        """Index the batch at `position`, and the highest timestamp up to and including it."""
+        """Indexes the batch at `position`, and the highest timestamp up to and including it."""
         self.offset_index.append(last_offset, position)
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self.index_due = position + interval
@@ -150,7 +152,7 @@ class Segment:
         self.size = position + header.size
 
     def write_indexes(self, from_bytes: int = 0) -> None:
-        """Write at least this much of the indexes' tails to their files, once the log's name is
+        """Writes at least this much of the indexes' tails to their files, once the log's name is
         durable: a non-empty index without a log would prove that the log was lost."""
         if not self.lasts:
             return
@@ -159,13 +161,13 @@ class Segment:
                 index.write_through()
 
     def finish(self) -> None:
-        """Give the time index its last entry. May be repeated, and appending may continue."""
+        """Gives the time index its last entry. May be repeated, and appending may continue."""
         if self.max_timestamp > NO_TIMESTAMP:
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self.write_indexes()
 
     def unsynced_indexes(self) -> list[Path]:
-        """The index files that were written since the last call."""
+        """Returns the index files that were written since the last call."""
         paths = []
         for index in (self._offset_index, self._time_index):
             if index is not None and index.unsynced and self.lasts:
@@ -174,7 +176,7 @@ class Segment:
         return paths
 
     def tails(self) -> list[IndexTail]:
-        """The indexes' tails, for another thread to write."""
+        """Returns the indexes' tails, for another thread to write."""
         if self.lasts:
             return []
         indexes = (self._offset_index, self._time_index)
@@ -192,7 +194,7 @@ class Segment:
         self.index_due = interval
 
     def rebuild_indexes(self, interval: int, reason: str) -> None:
-        """Rebuild both indexes from the headers in the log. Raises `InvalidBatch`."""
+        """Rebuilds both indexes from the headers in the log. Raises `InvalidBatch`."""
         _log.warning("rebuilding index path=%s reason=%r", self.path(layout.OFFSET_INDEX), reason)
         size, highest = self.size, (self.max_timestamp, self.max_timestamp_offset)
         self.forget_indexes(interval)
@@ -214,7 +216,7 @@ class Segment:
         return header
 
     def resume(self, offset: int, interval: int) -> int:
-        """Return to the state in which only the batches below `offset` had been appended; returns
+        """Returns to the state in which only the batches below `offset` had been appended; returns
         the next offset.
 
         Costs one index search and the batches after the entry found, and completes indexes that
@@ -280,7 +282,7 @@ class Segment:
         self.size = position
 
     def paths(self) -> list[Path]:
-        """The three files, in the order of their removal."""
+        """Returns the three files, in the order of their removal."""
         return [self.path(suffix) for suffix in reversed(layout.SEGMENT_SUFFIXES)]
 
     def remove(self) -> None:
@@ -294,7 +296,7 @@ class Segment:
     # Reading
 
     def walk(self, position: int, end: int) -> Iterator[Located]:
-        """The batches from `position` to `end`. Raises `InvalidBatch` at an invalid one."""
+        """Yields the batches from `position` to `end`. Raises `InvalidBatch` at an invalid one."""
         offset = self.base_offset
         for located in walk(self.file, position, end):
             yield located
@@ -306,7 +308,8 @@ class Segment:
             raise InvalidBatch(position, offset, "no batch header")
 
     def find(self, offset: int, end: int, interval: int) -> Located | None:
-        """The first batch before `end` whose last offset is `offset` or more. One index search."""
+        """Returns the first batch before `end` whose last offset is `offset` or more. One index
+        search."""
         position, next_offset = self.position_before(offset, end, interval), self.base_offset
         for located in walk(self.file, position, end, _NEAR):
             header = located.header
@@ -318,7 +321,7 @@ class Segment:
         return None
 
     def with_records(self, position: int, end: int) -> Located | None:
-        """The first batch from `position` on, before `end`, that has records."""
+        """Returns the first batch from `position` on, before `end`, that has records."""
         for located in walk(self.file, position, end, _NEAR):
             if located.header.record_count:
                 return located
@@ -327,7 +330,7 @@ class Segment:
         return None
 
     def end_of_records(self, position: int, end: int, interval: int) -> int:
-        """The end of the last batch with records, of those from `position` to `end`."""
+        """Returns the end of the last batch with records, of those from `position` to `end`."""
         end_of_last, before = position, end
         while end_of_last == position < before:
             indexed = self.boundary(position, before - 1, interval)
@@ -339,7 +342,7 @@ class Segment:
         return end_of_last
 
     def position_before(self, offset: int, end: int, interval: int) -> int:
-        """A batch's beginning before `end`, with only offsets below `offset` before it."""
+        """Returns a batch's position before `end`, with only offsets below `offset` before it."""
         try:
             return self._position_before(offset, end)
         except BadIndex as error:
@@ -356,7 +359,7 @@ class Segment:
         return entry.position
 
     def boundary(self, above: int, limit: int, interval: int) -> Located | None:
-        """The last indexed batch that begins after one position and not after the other."""
+        """Returns the last indexed batch that begins after `above`, and not after `limit`."""
         try:
             entry = self.offset_index.at_or_below_position(limit)
             if entry is None or entry.position <= above:
@@ -367,7 +370,7 @@ class Segment:
             return self.boundary(above, limit, interval)
 
     def highest_timestamp(self, interval: int) -> tuple[int, int]:
-        """The highest timestamp, and the last offset of its batch."""
+        """Returns the highest timestamp, and the last offset of its batch."""
         if self.max_timestamp == NOT_READ:
             try:
                 self.max_timestamp, self.max_timestamp_offset = self._highest_noted()
@@ -376,7 +379,7 @@ class Segment:
         return self.max_timestamp, self.max_timestamp_offset
 
     def reaching(self, timestamp: int, interval: int) -> TimeEntry | None:
-        """The first entry of the time index with a timestamp of at least `timestamp`."""
+        """Returns the first entry of the time index with a timestamp of at least `timestamp`."""
         try:
             entry = self.time_index.reaching(timestamp)
             if entry is not None:
@@ -387,7 +390,8 @@ class Segment:
         return entry
 
     def noted_before(self, end: int, interval: int) -> tuple[TimeEntry | None, int]:
-        """The last indexed batch before `end`, and the last time entry made by then."""
+        """Returns the last indexed batch before `end`, and the last time entry of the batches
+        before it."""
         try:
             return self._noted_before(end)
         except BadIndex as error:

@@ -49,7 +49,7 @@ class Segments:
         return sum(segment.size for segment in self._items)
 
     def holding(self, offset: int) -> Segment:
-        """The segment whose range includes `offset`; the first, if that starts later."""
+        """Returns the segment whose range includes `offset`; the first, if that starts later."""
         return self._items[max(bisect_right(self._bases, offset) - 1, 0)]
 
     def after(self, segment: Segment) -> Segment | None:

@@ -1,4 +1,4 @@
-"""Finds the first record with a timestamp, and the record with the highest.
+"""Finds the first record with a timestamp, and the record with the highest timestamp.
 
 The indexes narrow the search to a few batches; the batches themselves give the answer. Only the
 exposed part of each segment counts. Timestamps need not grow from record to record. For a batch
@@ -29,7 +29,7 @@ Visible = Iterable[tuple[Segment, int]]  # segments, in order, and their exposed
 def first_reaching(
     timestamp: int, visible: Visible, start_offset: int, interval: int
 ) -> TimestampedOffset | None:
-    """The first record from `start_offset` on with this timestamp or a later one."""
+    """Returns the first record from `start_offset` on with this timestamp or a later one."""
     for segment, end in visible:
         if segment.highest_timestamp(interval)[0] < timestamp:
             continue
@@ -46,7 +46,8 @@ def first_reaching(
 
 
 def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOffset | None:
-    """The record from `start_offset` on with the highest timestamp; of several, the first."""
+    """Returns the record from `start_offset` on with the highest timestamp; of several, the
+    first."""
     best, where = NO_TIMESTAMP, None
     for segment, end in visible:
         timestamp, located = _highest(segment, end, start_offset, interval)

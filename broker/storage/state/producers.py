@@ -46,7 +46,7 @@ _NO_TRANSACTION = -1
 
 
 class ProducerDescription(NamedTuple):
-    """One producer, as returned by DescribeProducers."""
+    """One producer, as DescribeProducers returns it."""
 
     producer_id: int
     epoch: int
@@ -65,8 +65,8 @@ class ProducerStates:
         return len(self._states)
 
     def check(self, header: BatchHeader) -> int | None:
-        """Checks a batch's numbers: None if it may be appended; the original's base offset if it is
-        a duplicate."""
+        """Checks a batch's numbers: returns None if it may be appended; the original's base offset
+        if it is a duplicate."""
         producer_id = header.producer_id
         if producer_id < 0:
             return None
@@ -74,7 +74,7 @@ class ProducerStates:
         if epoch < 0 or sequence < 0:
             raise SequenceError(
                 ErrorCode.invalid_record,
-                f"producer {producer_id} sent epoch {epoch} and sequence {sequence}",
+                f"producer {producer_id} sent invalid epoch {epoch} or sequence {sequence}",
             )
         state = self._states.get(producer_id)
         if state is None:
@@ -87,7 +87,7 @@ class ProducerStates:
         if epoch < known_epoch:
             raise SequenceError(
                 ErrorCode.invalid_producer_epoch,
-                f"producer {producer_id} has epoch {known_epoch}, this batch {epoch}",
+                f"producer {producer_id} has epoch {known_epoch}, the batch has {epoch}",
             )
         if sequence != 0:
             raise SequenceError(
@@ -97,7 +97,7 @@ class ProducerStates:
         return None
 
     def record(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """Remember an appended batch; those of recovery are not checked."""
+        """Remembers an appended batch. During recovery, batches are recorded without a check."""
         producer_id = header.producer_id
         if producer_id < 0 or header.base_sequence < 0:
             return  # the end of a transaction has no sequence
@@ -113,7 +113,7 @@ class ProducerStates:
         self._states[producer_id] = newest
 
     def expire(self, now_ms: int, max_age_ms: int) -> int:
-        """Forget producers that have not appended for this long; returns their number."""
+        """Forgets producers that have not appended for this long; returns their number."""
         until = now_ms - max_age_ms
         states = self._states
         old = [
@@ -126,7 +126,7 @@ class ProducerStates:
         return len(old)
 
     def last_offsets(self) -> dict[int, int]:
-        """The last offset of each producer: compaction must keep its batch."""
+        """Returns the last offset of each producer: compaction must keep its batch."""
         return {producer.producer_id: producer.last_offset for producer in self.describe()}
 
     def describe(self) -> Iterator[ProducerDescription]:
@@ -164,20 +164,20 @@ class ProducerStates:
         return _VERSION_AND_CRC.pack(_VERSION, crc32c(body)) + body
 
     def load(self, data: bytes) -> None:
-        """Load a snapshot file; raises `BadSnapshot` without a change if it is broken."""
+        """Loads a snapshot file; raises `BadSnapshot` without a change if it is damaged."""
         states = ProducerStates()
         body = memoryview(data)[_VERSION_AND_CRC.size :]
         if len(body) < _COUNT.size:
-            raise BadSnapshot(f"a producer snapshot of {len(data)} bytes is too short")
+            raise BadSnapshot(f"the producer snapshot is too short: {len(data)} bytes")
         version, crc = _VERSION_AND_CRC.unpack_from(data)
         if version != _VERSION:
-            raise BadSnapshot(f"producer snapshot of version {version}, not {_VERSION}")
+            raise BadSnapshot(f"the producer snapshot has version {version}, not {_VERSION}")
         if crc32c(body) != crc:
             raise BadSnapshot("the producer snapshot's CRC does not match its bytes")
         (count,) = _COUNT.unpack_from(body)
         entries = body[_COUNT.size :]
         if len(entries) != count * _ENTRY.size:
-            raise BadSnapshot(f"a producer snapshot of {count} entries in {len(entries)} bytes")
+            raise BadSnapshot(f"the producer snapshot has {len(entries)} bytes for {count} entries")
         for producer_id, epoch, last, last_offset, delta, time, _, _ in _ENTRY.iter_unpack(entries):
             if last_offset >= 0:  # Kafka writes -1 for a producer that only ended a transaction
                 newest = _NEWEST.pack(epoch, last, delta, last_offset - delta, time)

@@ -1,4 +1,4 @@
-"""Decides whether a batch with the numbers of a stored one is that batch, sent again.
+"""Decides whether a batch with the numbers of a stored batch is that batch, sent again.
 
 A producer that has got no answer sends the batch again, and most producers send the same bytes.
 Then the CRC decides: it covers everything except what the broker stamps. Otherwise keys, values and
@@ -22,8 +22,9 @@ _MOST_RECORDS: Final = 16_384
 
 
 def is_repeated(batch: memoryview, base_offset: int, stored: FileSlice) -> bool:
-    """Whether `stored`, which begins with the batch at `base_offset` or the next one, contains the
-    records of `batch`; records removed by compaction count as contained. Overwrites `batch`."""
+    """Returns whether `stored`, which begins with the batch at `base_offset` or the next one,
+    contains the records of `batch`; records removed by compaction count as contained. Overwrites
+    `batch`."""
     file = stored.file
     assert isinstance(file, OpenFile), "the log's own"
     there = header_at(file, stored.position, stored.position + stored.length)

@@ -86,8 +86,8 @@ def test_our_own_client(mechanism: ScramMechanism, name: str) -> None:
     [
         ("alice", "Secret", "wrong password"),
         ("alice", "", "wrong password"),
-        ("Alice", "secret", "no such user"),
-        ("bob", "secret", "no such user"),
+        ("Alice", "secret", "unknown user"),
+        ("bob", "secret", "unknown user"),
     ],
 )
 def test_who_is_wrong(mechanism: ScramMechanism, name: str, password: str, reason: str) -> None:
