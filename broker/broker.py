@@ -359,8 +359,10 @@ class Broker:
             most_partitions=config.limits.partitions,
             controller_epoch=lambda: candidate.epoch,
         )
-        returning = PreferredLeaders(self._leaders, config.replication.preferred_leaders_seconds)
-        ends.push_async_callback(returning.stop)
+        preferred_leaders = PreferredLeaders(
+            self._leaders, config.replication.preferred_leaders_seconds
+        )
+        ends.push_async_callback(preferred_leaders.stop)
         candidate.start()
         ends.push_async_callback(asyncio.to_thread, candidate.close)
 
@@ -503,12 +505,12 @@ class Broker:
     def _is_replaced(self, data: DataDirectory) -> bool:
         """Whether this broker had another data directory before. If a broker still runs on that
         one, it is registered, and this one stops before it creates anything."""
-        last = last_directory(self.session, self.config.id)
-        if last in {None, data.directory_id}:
+        last_path = last_directory(self.session, self.config.id)
+        if last_path in {None, data.directory_id}:
             return False
-        other = registered(self.session, self.config.id)
-        if other is not None and other.directory_id != data.directory_id:
-            raise id_taken(other, self.session)
+        registration = registered(self.session, self.config.id)
+        if registration is not None and registration.directory_id != data.directory_id:
+            raise id_taken(registration, self.session)
         log.error(
             "this broker had another data directory before path=%s: data that is on no other "
             "broker is lost, unless that directory comes back; is its disk mounted?",
@@ -571,12 +573,16 @@ class Broker:
         ]
 
     def _full_disk(self) -> Iterator[str]:
-        full = [partition for partition in self.partitions if partition.read_only]
-        if full:
-            first = f"{full[0].topic}-{full[0].index}"
-            which = first if len(full) == 1 else f"{first} and {len(full) - 1:,} more"
+        full_partitions = [partition for partition in self.partitions if partition.read_only]
+        if full_partitions:
+            first_name = f"{full_partitions[0].topic}-{full_partitions[0].index}"
+            names = (
+                first_name
+                if len(full_partitions) == 1
+                else f"{first_name} and {len(full_partitions) - 1:,} more"
+            )
             yield (
-                f"disk full: {which} can only be read until there is room in {self.config.data_dir}"
+                f"disk full: {names} can only be read until there is room in {self.config.data_dir}"
             )
 
     def _checked(self) -> CheckedGauge:
@@ -586,8 +592,8 @@ class Broker:
             findings.scrubbed_bytes,
             findings.scrubbed_millis / 1000,
             {
-                key: (times.recent / 1000, times.whole / 1000)
-                for key, times in findings.checked.items()
+                key: (check_times.recent / 1000, check_times.whole / 1000)
+                for key, check_times in findings.checked.items()
             },
         )
 
@@ -629,8 +635,8 @@ def _rules(config: BrokerConfig) -> CoordinatorRules:
 
 
 def _lost(withdrawal: Withdrawal) -> str:
-    known = (
+    session_state = (
         "; the ledger has it. To end this line, restart the broker: `systemctl restart "
         "penstock-broker`, or where `penstock up` runs it, `penstock up --restart broker`"
     )
-    return f"lost: {withdrawal.words}{known if withdrawal.told else ''}"
+    return f"lost: {withdrawal.words}{session_state if withdrawal.told else ''}"

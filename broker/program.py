@@ -68,10 +68,10 @@ def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]
         guarded=True,
     )
     stack.callback(zookeeper.stop)
-    ended = threading.Event()
-    stack.callback(ended.set)
+    is_ended = threading.Event()
+    stack.callback(is_ended.set)
     threading.Thread(
-        target=_keep_running, args=(zookeeper, ended), name="zookeeper-keeper", daemon=True
+        target=_keep_running, args=(zookeeper, is_ended), name="zookeeper-keeper", daemon=True
     ).start()
     return zookeeper.address, zookeeper.secret
 
@@ -129,15 +129,15 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
 
 async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
     """Whether the broker came up before it was told to stop."""
-    starting = asyncio.ensure_future(broker.start(zookeeper, secret))
+    start_task = asyncio.ensure_future(broker.start(zookeeper, secret))
     ended = asyncio.ensure_future(broker.gone.wait())
-    await asyncio.wait((starting, ended), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((start_task, ended), return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
-    if not starting.done():
-        starting.cancel()
-        await asyncio.wait((starting,))
+    if not start_task.done():
+        start_task.cancel()
+        await asyncio.wait((start_task,))
         return False
-    starting.result()
+    start_task.result()
     return True
 
 
@@ -174,7 +174,7 @@ class _SettingAside:
         gc.freeze()
         self._full += 1
         if self._full % _COUNTED_EVERY == 0:
-            kept = gc.get_freeze_count()
-            if kept > 2 * self._looked_at_all:
-                self._looked_at_all = kept
+            frozen_count = gc.get_freeze_count()
+            if frozen_count > 2 * self._looked_at_all:
+                self._looked_at_all = frozen_count
                 gc.unfreeze()  # for the next full collection

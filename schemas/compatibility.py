@@ -55,8 +55,8 @@ def explain(level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSch
     data, and the fix."""
     sentences: list[str] = []
     for refusal in _refusals(level, new, previous):
-        this, other = Side("this schema", is_new=True), Side(f"version {refusal.version}")
-        reader, writer = (this, other) if refusal.new_reads else (other, this)
+        new_side, old_side = Side("this schema", is_new=True), Side(f"version {refusal.version}")
+        reader, writer = (new_side, old_side) if refusal.new_reads else (old_side, new_side)
         sentences += explanations(refusal.found, reader, writer)
     return sentences
 
@@ -76,13 +76,13 @@ def _refusals(
     """The refusals of the newest version that has any."""
     directions = [False] * level.startswith(("FORWARD", "FULL"))
     directions += [True] * level.startswith(("BACKWARD", "FULL"))
-    checked = previous if level.endswith("_TRANSITIVE") else previous[-1:]
-    for version, old in reversed(checked):
+    checked_schemas = previous if level.endswith("_TRANSITIVE") else previous[-1:]
+    for version, earlier_schema in reversed(checked_schemas):
         refusals = []
         for new_reads in directions:
-            reader, writer = (new, old) if new_reads else (old, new)
+            reader, writer = (new, earlier_schema) if new_reads else (earlier_schema, new)
             if findings := judge(reader.type, writer.type, Effort()):
-                refusals.append(_Refusal(version, old, new_reads, findings))
+                refusals.append(_Refusal(version, earlier_schema, new_reads, findings))
         if refusals:
             return refusals
     return []

@@ -45,14 +45,14 @@ class Conversion:
 
     def resolved(self, body: bytes) -> bytes:
         try:
-            read: Any = fastavro.schemaless_reader(
+            record: Any = fastavro.schemaless_reader(
                 BytesIO(body), self._writer, self._reader, return_named_type=True
             )
             try:
-                return self._written(read)
+                return self._written(record)
             except REFUSALS:
                 # The writer's value has a branch name, but the target has no union there.
-                return self._written({FIELD: _unnamed(self._type, read[FIELD])})
+                return self._written({FIELD: _unnamed(self._type, record[FIELD])})
         except REFUSALS as error:
             reason = " ".join(str(error).split())[:200]
             raise BadMessage(

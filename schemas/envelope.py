@@ -132,13 +132,13 @@ class Decoder:
             raise BadMessage(
                 f"the message has {len(message):,} bytes, at most {MOST_BYTES:,} are allowed"
             )
-        whole = bytes(message)
-        body = BytesIO(whole)
+        message_bytes = bytes(message)
+        body = BytesIO(message_bytes)
         body.seek(PREFIX_SIZE)
         try:
-            writer.body.check(whole, PREFIX_SIZE)
-            read: Any = fastavro.schemaless_reader(body, writer.parsed, writer.reader)
-            return read[FIELD]
+            writer.body.check(message_bytes, PREFIX_SIZE)
+            record: Any = fastavro.schemaless_reader(body, writer.parsed, writer.reader)
+            return record[FIELD]
         except BadMessage as error:
             raise BadMessage(f"with schema {schema_id}: {error}") from None
         except UnicodeDecodeError as error:
@@ -156,8 +156,8 @@ class Decoder:
             units = self._reader is not None and bool(unit_changes(schema, self._reader))
             if units and self._reader is not None:
                 reader = fastavro_schema(self._reader, for_reading=True, with_units=True)
-            parsed = fastavro_schema(schema, with_units=units)
-            writer = _Writer(schema, BodyCheck(schema.type), parsed, reader)
+            parsed_schema = fastavro_schema(schema, with_units=units)
+            writer = _Writer(schema, BodyCheck(schema.type), parsed_schema, reader)
         except InvalidSchema as error:
             raise BadMessage(f"schema {schema_id}: {error}") from None
         self._writers[schema_id] = writer

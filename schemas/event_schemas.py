@@ -57,9 +57,9 @@ def check_event_schema(schema: AvroSchema) -> None:
     event = schema.type
     if not isinstance(event, Record) or event.is_error:
         raise NotAnEvent(f"an event is a record, but this is of type {type_in_words(event)}")
-    first = event.fields[0].name if event.fields else "missing"
-    if first != "header":
-        raise NotAnEvent(f"the first field must be header, of type {HEADER}; it is {first}")
+    first_name = event.fields[0].name if event.fields else "missing"
+    if first_name != "header":
+        raise NotAnEvent(f"the first field must be header, of type {HEADER}; it is {first_name}")
     header = event.fields[0].type
     if not isinstance(header, Record) or header.name.full != HEADER:
         raise NotAnEvent(
@@ -72,20 +72,20 @@ def _check_header(theirs: Sequence[Field]) -> None:
     names = [field.name for field in theirs]
     definition = built_in(HEADER).type
     assert isinstance(definition, Record)
-    for place, field in enumerate(definition.fields):
+    for index, field in enumerate(definition.fields):
         where = f"header.{field.name}"
         if field.name not in names:
             raise NotAnEvent("the field is missing", where)
-        if names[place] != field.name:
-            raise NotAnEvent(f"the field {names[place]} is in this place", where)
-        wanted, actual = type_in_words(field.type), type_in_words(theirs[place].type)
-        if actual != wanted:
-            raise NotAnEvent(f"the field must be {wanted}; it is {actual}", where)
-    known = len(definition.fields)
-    for field in theirs[known:]:
+        if names[index] != field.name:
+            raise NotAnEvent(f"the field {names[index]} is in this place", where)
+        expected_type, actual_type = type_in_words(field.type), type_in_words(theirs[index].type)
+        if actual_type != expected_type:
+            raise NotAnEvent(f"the field must be {expected_type}; it is {actual_type}", where)
+    known_count = len(definition.fields)
+    for field in theirs[known_count:]:
         if not field.has_default:
             raise NotAnEvent(
-                f"only {', '.join(names[:known])} may lack a default",
+                f"only {', '.join(names[:known_count])} may lack a default",
                 f"header.{field.name}",
             )
 

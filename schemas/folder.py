@@ -88,8 +88,8 @@ def read_folder(folder: Path) -> list[SchemaFile]:
     for path in _paths(folder):
         subject = subject_of(path)
         if subject in subjects:
-            both = f"it is subject {subject}, as {one_line(str(subjects[subject][0]))} is"
-            raise InvalidSchema(both, one_line(str(path)))
+            reason = f"it is subject {subject}, as {one_line(str(subjects[subject][0]))} is"
+            raise InvalidSchema(reason, one_line(str(path)))
         text = read_schema(path)
         subjects[subject] = (path, text, type_names(text))
     tops: dict[str, str] = {}
@@ -145,7 +145,7 @@ def _raise(error: OSError) -> None:
 def _needs(
     path: Path, subject: str, names: TypeNames, tops: Mapping[str, str]
 ) -> tuple[Needed, ...]:
-    needed = []
+    needed_types = []
     for candidates in names.missing:
         name = next((name for name in candidates if name in tops), candidates[0])
         definer = tops.get(name)
@@ -154,8 +154,8 @@ def _needs(
                 f"the schema names {name}, which several files define", one_line(str(path))
             )
         if definer != subject:
-            needed.append(Needed(name, definer or name, inside=definer is not None))
-    return tuple(needed)
+            needed_types.append(Needed(name, definer or name, inside=definer is not None))
+    return tuple(needed_types)
 
 
 def _ordered(files: Mapping[str, SchemaFile]) -> Sequence[str]:

@@ -28,15 +28,16 @@ def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> 
     """
     check_references(sum(map(len, references)))
     try:
-        reading = TypeReader(strict=strict)
-        known = [
-            _name(reading.read(read_json(reference, MAX_STORED_LENGTH))) for reference in references
+        type_reader = TypeReader(strict=strict)
+        known_types = [
+            _name(type_reader.read(read_json(reference, MAX_STORED_LENGTH)))
+            for reference in references
         ]
-        root = reading.read(read_json(text, MAX_LENGTH if strict else MAX_STORED_LENGTH))
+        root = type_reader.read(read_json(text, MAX_LENGTH if strict else MAX_STORED_LENGTH))
         if strict:
-            check_defaults(reading.defaults)
-        schema = AvroSchema(root, tuple(references), frozenset(filter(None, known)))
-        if references or reading.looked_ahead:
+            check_defaults(type_reader.defaults)
+        schema = AvroSchema(root, tuple(references), frozenset(filter(None, known_types)))
+        if references or type_reader.looked_ahead:
             schema.check_depth()
     except RecursionError:
         raise InvalidSchema(TOO_DEEP) from None

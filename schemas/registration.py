@@ -94,33 +94,39 @@ class Planner:
 
     def _plan(self, file: SchemaFile) -> RegistrationPlan:
         inside = [self._plans[needed.subject] for needed in file.needs if needed.inside]
-        if refused := [plan.file.path for plan in inside if plan.schema is None]:
-            raise InvalidSchema(f"the schema needs {', '.join(refused)}")
+        if refused_paths := [plan.file.path for plan in inside if plan.schema is None]:
+            raise InvalidSchema(f"the schema needs {', '.join(refused_paths)}")
         latest = self._registry.latest(file.subject)
-        pending = tuple(
+        pending_types = tuple(
             needed for needed in file.needs if needed.inside and not self._version(needed)
         )
         # Unless something else changes, a schema keeps referring to the same versions.
-        used = latest.references if latest else ()
-        registered = None
-        for references in dict.fromkeys((self._references(file, used), self._references(file))):
+        used_references = latest.references if latest else ()
+        registered_version = None
+        for references in dict.fromkeys(
+            (self._references(file, used_references), self._references(file))
+        ):
             schema = parse(file.text, self._texts(inside, references))
-            if not pending:
-                registered = self._registry.lookup(
+            if not pending_types:
+                registered_version = self._registry.lookup(
                     file.subject, file.text, in_order(references, latest)
                 )
-            if registered is not None:
+            if registered_version is not None:
                 break
         plan = RegistrationPlan(
             file=file,
-            outcome=Outcome.UNCHANGED if registered else Outcome.CHANGED if latest else Outcome.NEW,
+            outcome=Outcome.UNCHANGED
+            if registered_version
+            else Outcome.CHANGED
+            if latest
+            else Outcome.NEW,
             schema=schema,
             references=references,
-            pending=pending,
+            pending=pending_types,
             latest=latest,
-            registered=registered,
+            registered=registered_version,
             level_change=self._level_change(file.subject),
-            differences=() if registered else self._differences(latest, schema),
+            differences=() if registered_version else self._differences(latest, schema),
         )
         if reasons := tuple(self._objections(plan)):
             return replace(plan, outcome=Outcome.REFUSED, reasons=reasons)
@@ -157,17 +163,19 @@ class Planner:
     ) -> list[str]:
         """The texts of all references, each after those that it needs itself."""
         schemas = [plan.schema for plan in inside if plan.schema is not None]
-        ours = {plan.file.subject for plan in inside}
-        theirs = [reference for reference in references if reference.subject not in ours]
+        own_subjects = {plan.file.subject for plan in inside}
+        other_references = [
+            reference for reference in references if reference.subject not in own_subjects
+        ]
         texts = [text for schema in schemas for text in (*schema.references, schema.text)]
-        return list(dict.fromkeys([*self._registry.texts_of(theirs), *texts]))
+        return list(dict.fromkeys([*self._registry.texts_of(other_references), *texts]))
 
     def _level_change(self, subject: str) -> LevelChange | None:
-        wanted = self._levels.get(subject)
-        if wanted is None:
+        level = self._levels.get(subject)
+        if level is None:
             return None
         before = self._registry.own_level(subject)
-        return None if before == wanted else LevelChange(before, wanted)
+        return None if before == level else LevelChange(before, level)
 
     def _differences(
         self, latest: RegisteredSchema | None, schema: AvroSchema
@@ -219,8 +227,8 @@ class Planner:
         )
         versions = [plan.latest]
         if level.endswith("_TRANSITIVE"):
-            older = self._registry.versions(subject)
-            versions = [self._registry.version(subject, number) for number in older]
+            older_versions = self._registry.versions(subject)
+            versions = [self._registry.version(subject, number) for number in older_versions]
         previous = [(version.version, self._registry.resolved(version)) for version in versions]
         return explain(level, plan.schema, previous)
 
@@ -229,10 +237,10 @@ def in_order(
     references: Iterable[Reference], latest: RegisteredSchema | None
 ) -> tuple[Reference, ...]:
     """Returns the references in the order of the latest version, as order matters to a registry."""
-    before = [reference.name for reference in latest.references] if latest else []
+    old_order = [reference.name for reference in latest.references] if latest else []
 
     def place(reference: Reference) -> int:
-        return before.index(reference.name) if reference.name in before else -1
+        return old_order.index(reference.name) if reference.name in old_order else -1
 
     return tuple(sorted(references, key=place))
 
@@ -246,13 +254,13 @@ def register(
         registry.set_level(file.subject, plan.level_change.after)
     if plan.registered:
         return plan.registered
-    new = [
+    new_references = [
         Reference(needed.name, needed.subject, done[needed.subject].version)
         for needed in plan.pending
     ]
-    references = in_order([*plan.references, *new], plan.latest)
+    references = in_order([*plan.references, *new_references], plan.latest)
     registry.register(file.subject, file.text, references)
-    registered = registry.lookup(file.subject, file.text, references)
-    if registered is None:
+    registered_version = registry.lookup(file.subject, file.text, references)
+    if registered_version is None:
         raise RegistryError(f"{file.subject} was registered, but has been deleted since")
-    return registered
+    return registered_version

@@ -152,12 +152,12 @@ class RegistryClient:
     def schema(self, schema_id: int) -> AvroSchema:
         """Returns the schema of an id, ready to read messages with."""
         with self._lock:
-            kept = self._schemas.get(schema_id)
-        if kept is None:
-            kept = self.resolved(self.text_of(schema_id))
+            cached_schema = self._schemas.get(schema_id)
+        if cached_schema is None:
+            cached_schema = self.resolved(self.text_of(schema_id))
             with self._lock:
-                _keep(self._schemas, schema_id, kept)
-        return kept
+                _keep(self._schemas, schema_id, cached_schema)
+        return cached_schema
 
     def schema_of_message(self, schema_id: int) -> AvroSchema | None:
         """Returns the schema whose id a message has; None if there is no such schema. Raises
@@ -196,27 +196,27 @@ class RegistryClient:
         Raises InvalidSchema beyond the limits for references."""
         texts: list[str] = []
         length = 0
-        seen: set[tuple[str, int]] = set()
+        seen_versions: set[tuple[str, int]] = set()
         # Each is visited twice: first to queue its own references, then to be added.
-        waiting: list[tuple[Reference, str | None]] = [
+        pending_references: list[tuple[Reference, str | None]] = [
             (reference, None) for reference in reversed(references)
         ]
-        while waiting:
-            reference, text = waiting.pop()
+        while pending_references:
+            reference, text = pending_references.pop()
             if text is not None:
                 texts.append(text)
                 continue
             key = (reference.subject, reference.version)
-            if key in seen:
+            if key in seen_versions:
                 continue
-            seen.add(key)
-            if len(seen) > _MOST_REFERENCES:
+            seen_versions.add(key)
+            if len(seen_versions) > _MOST_REFERENCES:
                 raise RegistryError(f"the schema has more than {_MOST_REFERENCES:,} references")
             version = self.version(*key, deleted=True)
             length += len(version.text)
             check_references(length)
-            waiting.append((reference, version.text))
-            waiting += [(inner, None) for inner in reversed(version.references)]
+            pending_references.append((reference, version.text))
+            pending_references += [(inner, None) for inner in reversed(version.references)]
         return texts
 
     # Registering, checking, deleting

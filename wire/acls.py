@@ -159,12 +159,12 @@ class AclFilter(msgspec.Struct, frozen=True):
 
     def found(self, acls: Acls) -> dict[ResourcePattern, tuple[Acl, ...]]:
         """Returns the matching ACLs by pattern."""
-        matching = {
+        acls_by_pattern = {
             pattern: tuple(acl for acl in rules if self.takes(acl))
             for pattern, rules in acls.items()
             if self.takes_pattern(pattern)
         }
-        return {pattern: rules for pattern, rules in matching.items() if rules}
+        return {pattern: rules for pattern, rules in acls_by_pattern.items() if rules}
 
 
 def count(acls: Iterable[tuple[Acl, ...]]) -> int:

@@ -109,13 +109,13 @@ def _read(kind: str, data: memoryview) -> Any:
         version, start = read_int16(data, 0)
         if version < 0:
             raise ProtocolError(f"version {version}")
-        newest = min(version, LATEST)
+        version_read = min(version, LATEST)
         try:
-            return _form(kind, newest)[0](data, start)[0]
+            return _form(kind, version_read)[0](data, start)[0]
         except ProtocolError:
-            if (older := _read_as_older(kind, newest, data, start)) is None:
+            if (value := _read_as_older(kind, version_read, data, start)) is None:
                 raise
-            return older
+            return value
     except ProtocolError as error:
         raise MemberDataError(f"invalid {kind} of {len(data)} bytes: {error}") from None
 

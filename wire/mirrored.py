@@ -102,8 +102,8 @@ class MirrorCut(msgspec.Struct, frozen=True):
         return cls(match[1], *map(int, match.groups()[1:]))
 
     def __str__(self) -> str:
-        place = f"{self.topic_id}/{self.partition}"
-        return f"{place}:{self.first}-{self.end}@{self.leader_epoch}"
+        partition_name = f"{self.topic_id}/{self.partition}"
+        return f"{partition_name}:{self.first}-{self.end}@{self.leader_epoch}"
 
 
 def _check_name(kind: str, name: str) -> None:

@@ -70,8 +70,8 @@ ON: Final = {kind: bits(operations) for kind, operations in OPERATIONS_ON.items(
 def _allowed_by(operation: Operation) -> int:
     if operation is Operation.ALL:
         return _EVERYTHING
-    implied = _IMPLIED.get(operation)
-    return bits([operation] if implied is None else [operation, implied])
+    implied_by = _IMPLIED.get(operation)
+    return bits([operation] if implied_by is None else [operation, implied_by])
 
 
 def _denied_by(operation: Operation) -> int:
@@ -95,17 +95,20 @@ class _Standing:
 
     def __init__(self, acls: tuple[Acl, ...], shared: dict[_Rules, _Rules]) -> None:
         self.acls = acls
-        merged: dict[tuple[str, str], int] = {}
+        rights_by_subject: dict[tuple[str, str], int] = {}
         for acl in acls:
-            whom = acl.principal, acl.host
+            subject = acl.principal, acl.host
             if acl.permission is Permission.ALLOW:
                 rights = _allowed_by(acl.operation)
             else:
                 rights = _denied_by(acl.operation) << _DENIED
-            merged[whom] = merged.get(whom, 0) | rights
-        rules = tuple((principal, host, gives) for (principal, host), gives in merged.items())
+            rights_by_subject[subject] = rights_by_subject.get(subject, 0) | rights
+        rules = tuple(
+            (principal, host, rights_bits)
+            for (principal, host), rights_bits in rights_by_subject.items()
+        )
         self.allowed = frozenset(
-            whom for whom, rights in merged.items() if rights & _EVERYTHING
+            subject for subject, rights in rights_by_subject.items() if rights & _EVERYTHING
         )  # principals and hosts
         self.few: _Rules | None = shared.setdefault(rules, rules)
         self._by_principal: dict[str, list[_Rule]] = {}
@@ -139,21 +142,21 @@ class _OneKind:
         """Prepares for lookups, once all ACLs are added."""
         self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
-        open_: list[str] = []
+        enclosing_prefixes: list[str] = []
         for prefix in self.prefixes:
-            while open_ and not prefix.startswith(open_[-1]):
-                open_.pop()
-            if open_:
-                self.shorter[prefix] = open_[-1]
-            open_.append(prefix)
+            while enclosing_prefixes and not prefix.startswith(enclosing_prefixes[-1]):
+                enclosing_prefixes.pop()
+            if enclosing_prefixes:
+                self.shorter[prefix] = enclosing_prefixes[-1]
+            enclosing_prefixes.append(prefix)
 
     def on(self, name: str) -> Iterator[tuple[PatternType, str, _Standing]]:
         """Returns all ACLs that apply to a resource name, with their patterns."""
         for literal in dict.fromkeys((name, ANYTHING)):
             if literal in self.literal:
                 yield PatternType.LITERAL, literal, self.literal[literal]
-        place = bisect_right(self.prefixes, name)
-        prefix = self.prefixes[place - 1] if place else None
+        index = bisect_right(self.prefixes, name)
+        prefix = self.prefixes[index - 1] if index else None
         while prefix is not None:
             if name.startswith(prefix):
                 yield PatternType.PREFIXED, prefix, self.prefixed[prefix]
@@ -162,25 +165,27 @@ class _OneKind:
     def rights(self, principal: str, host: str, name: str) -> int | None:
         """Returns the rights of a principal on a resource name; None if no ACL applies to the name.
         Like `on`, but faster, as every uncached check calls it."""
-        standing = []
-        if (on_it := self.literal.get(name)) is not None:
-            standing.append(on_it)
+        entries = []
+        if (literal_entry := self.literal.get(name)) is not None:
+            entries.append(literal_entry)
         if self.on_all is not None:
-            standing.append(self.on_all)
-        place = bisect_right(self.prefixes, name)
-        prefix = self.prefixes[place - 1] if place else None
+            entries.append(self.on_all)
+        index = bisect_right(self.prefixes, name)
+        prefix = self.prefixes[index - 1] if index else None
         while prefix is not None:
             if name.startswith(prefix):
-                standing.append(self.prefixed[prefix])
+                entries.append(self.prefixed[prefix])
             prefix = self.shorter.get(prefix)
-        if not standing:
+        if not entries:
             return None
         principals, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
         rights = 0
-        for entry in standing:
+        for entry in entries:
             few = entry.few
-            for who, where, gives in entry.rules_for(principals) if few is None else few:
-                if who in principals and where in hosts:
+            for principal_name, acl_host, gives in (
+                entry.rules_for(principals) if few is None else few
+            ):
+                if principal_name in principals and acl_host in hosts:
                     rights |= gives
         return rights
 
@@ -201,14 +206,14 @@ class Permissions:
         self._if_no_acl = _EVERYTHING if allow_if_no_acl else 0
         self._kinds = {kind: _OneKind() for kind in ResourceType}
         self._allowed: set[tuple[str, str]] = set()
-        shared: dict[_Rules, _Rules] = {}
+        shared_rules: dict[_Rules, _Rules] = {}
         for pattern, standing in acls.items():
             if not standing:
                 continue
             kind, name, type_ = pattern.resource_type, pattern.name, pattern.pattern_type
             known = None if before is None else before._kinds[kind].of_type(type_).get(name)
             if known is None or known.acls is not standing:
-                known = _Standing(standing, shared)
+                known = _Standing(standing, shared_rules)
             self._kinds[kind].of_type(type_)[name] = known
             self._allowed |= known.allowed
         for of_kind in self._kinds.values():
@@ -267,11 +272,11 @@ class Permissions:
         """Returns the decision of `allows` with the ACL behind it; slower than `allows`."""
         if principal in self._super_users:
             return Explanation(True, f"{principal} is a super user")
-        stands = False
-        allowing: tuple[ResourcePattern, Acl] | None = None
+        is_allowed = False
+        allowing_acl: tuple[ResourcePattern, Acl] | None = None
         for type_, stands_on, standing in self._kinds[kind].on(name):
             pattern = ResourcePattern(kind, stands_on, type_)
-            stands = True
+            is_allowed = True
             for acl in standing.acls:
                 if acl.principal not in {USER + principal, EVERYBODY}:
                     continue
@@ -280,11 +285,11 @@ class Permissions:
                 if acl.permission is Permission.DENY:
                     if _denied_by(acl.operation) >> operation & 1:
                         return Explanation(False, "an ACL denies it", pattern, acl)
-                elif allowing is None and _allowed_by(acl.operation) >> operation & 1:
-                    allowing = pattern, acl
-        if allowing is not None:
-            return Explanation(True, "an ACL allows it", *allowing)
-        if stands:
+                elif allowing_acl is None and _allowed_by(acl.operation) >> operation & 1:
+                    allowing_acl = pattern, acl
+        if allowing_acl is not None:
+            return Explanation(True, "an ACL allows it", *allowing_acl)
+        if is_allowed:
             return Explanation(False, "no ACL allows it")
         if self._if_no_acl:
             return Explanation(
@@ -308,21 +313,21 @@ class Permissions:
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
         """As Kafka's `authorizeByResourceType`: implied operations do not count."""
-        allowed: list[ResourcePattern] = []
-        denied: set[ResourcePattern] = set()
+        allowed_patterns: list[ResourcePattern] = []
+        denied_patterns: set[ResourcePattern] = set()
         for name in (USER + principal, EVERYBODY):
             for pattern, acl in self._by_principal().get((kind, name), ()):
                 if acl.host in {host, ANYTHING} and acl.operation in {operation, Operation.ALL}:
                     if acl.permission is Permission.ALLOW:
-                        allowed.append(pattern)
+                        allowed_patterns.append(pattern)
                     else:
-                        denied.add(pattern)
+                        denied_patterns.add(pattern)
         literal = ResourcePattern(kind, ANYTHING)
-        if literal in denied:
+        if literal in denied_patterns:
             return False
-        if self._if_no_acl or literal in allowed:
+        if self._if_no_acl or literal in allowed_patterns:
             return True
-        return not all(_is_denied(pattern, denied) for pattern in allowed)
+        return not all(_is_denied(pattern, denied_patterns) for pattern in allowed_patterns)
 
     def _by_principal(self) -> dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]:
         if not self._for_whom and self.acls:

@@ -100,8 +100,8 @@ class Rights:
 def denial(operation: Operation, kind: ResourceType, name: str) -> ApiError:
     """Returns the error for a missing right. It names the operation, and does not reveal whether
     the resource exists."""
-    which = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
-    return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {which}")
+    resource = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
+    return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {resource}")
 
 
 class Authorization:
@@ -132,14 +132,14 @@ class Authorization:
         return {} if self._permissions is None else self._permissions.acls
 
     def follow(self, acls: Acls) -> None:
-        before = self._permissions
-        if self._config is None or (before is not None and before.acls is acls):
+        old_permissions = self._permissions
+        if self._config is None or (old_permissions is not None and old_permissions.acls is acls):
             return
         self._permissions = Permissions(
             acls,
             self._super_users,
             allow_if_no_acl=self._config.allow_if_no_acl,
-            before=before,
+            before=old_permissions,
         )
 
     def of(self, caller: Caller) -> Rights:

@@ -41,8 +41,8 @@ class ProducerIds:
         self.belongs = lru_cache(_REMEMBERED)(self._belongs)
 
     def new(self, principal: str) -> int:
-        drawn = secrets.randbits(_RANDOM_BITS)
-        return drawn << _MARK_BITS | self._mark(drawn, principal)
+        random_bits = secrets.randbits(_RANDOM_BITS)
+        return random_bits << _MARK_BITS | self._mark(random_bits, principal)
 
     def _belongs(self, producer_id: int, principal: str) -> bool:
         """Whether the principal may use the id. Checked for every batch: answers are cached."""

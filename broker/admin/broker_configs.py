@@ -34,8 +34,8 @@ class BrokerConfigAdmin:
     async def set_configs(
         self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        after = {key: dynamic_key(key).canonical(text) for key, text in overrides.items()}
-        await self._alter(name, lambda _: after, validate_only)
+        new_configs = {key: dynamic_key(key).canonical(text) for key, text in overrides.items()}
+        await self._alter(name, lambda _: new_configs, validate_only)
 
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
@@ -58,11 +58,11 @@ class BrokerConfigAdmin:
         validate_only: bool,
     ) -> None:
         broker_id = checked_name(name)
-        before = self._view.snapshot
-        if broker_id is not None and broker_id not in {*before.brokers, *before.broker_configs}:
+        snapshot = self._view.snapshot
+        if broker_id is not None and broker_id not in {*snapshot.brokers, *snapshot.broker_configs}:
             raise ApiError(ErrorCode.invalid_request, f"there is no broker {broker_id}")
         if validate_only:
-            change(overrides_of(before, broker_id))
+            change(overrides_of(snapshot, broker_id))
             return
         resource = BrokerResource(broker_id)
         after = await in_thread(configs.alter, self._session, resource, change)

@@ -62,14 +62,14 @@ class Deletions:
         while self._again:
             self._again = False
             await self._partitions.caught_up()
-            applied = self._partitions.applied
+            snapshot = self._partitions.applied
             try:
-                for topic_id in gone(applied, self._broker_id):
+                for topic_id in gone(snapshot, self._broker_id):
                     await asyncio.to_thread(
                         topics.has_deleted, self._session, self._broker_id, topic_id
                     )
-                for topic in sorted(applied.deleting):
-                    await self._finish(topic, frozenset(applied.brokers))
+                for topic in sorted(snapshot.deleting):
+                    await self._finish(topic, frozenset(snapshot.brokers))
             except ClusterError as error:
                 log.warning("deletions not completed, retrying error=%r", str(error))
                 self._again = True
@@ -89,6 +89,7 @@ def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
     names = applied.topic_names
     return [
         topic_id
-        for topic_id, owing in applied.owed_deletions.items()
-        if broker_id in owing and (topic_id not in names or names[topic_id] in applied.deleting)
+        for topic_id, broker_ids in applied.owed_deletions.items()
+        if broker_id in broker_ids
+        and (topic_id not in names or names[topic_id] in applied.deleting)
     ]

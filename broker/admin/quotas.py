@@ -39,8 +39,8 @@ class QuotaAdmin:
 
     def _alter(self, entity: Entity, changes: Changes) -> None:
         def changed(before: Mapping[str, float]) -> Mapping[str, float]:
-            after = {key: limit for key, limit in before.items() if key not in changes}
-            return after | {key: limit for key, limit in changes.items() if limit is not None}
+            new_quotas = {key: limit for key, limit in before.items() if key not in changes}
+            return new_quotas | {key: limit for key, limit in changes.items() if limit is not None}
 
         try:
             quotas.alter(self._session, entity, changed)
@@ -71,11 +71,11 @@ def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
 
 def check_changes(entity: Entity, changes: Changes) -> None:
     """Checks new quotas for an entity. Raises ApiError."""
-    of_address = entity[0][0] == ADDRESS
-    known = {str(quota) for quota in Quota if (quota in OF_ADDRESSES) == of_address}
+    is_address = entity[0][0] == ADDRESS
+    quota_names = {str(quota) for quota in Quota if (quota in OF_ADDRESSES) == is_address}
     for key, value in changes.items():
-        if key not in known:
-            raise _invalid(f"{key:.50} is not one of {', '.join(sorted(known))}")
+        if key not in quota_names:
+            raise _invalid(f"{key:.50} is not one of {', '.join(sorted(quota_names))}")
         if value is not None and not (math.isfinite(value) and value > 0):
             raise _invalid(f"{key} must be positive")
 

@@ -54,27 +54,28 @@ class ReassignmentAdmin:
         snapshot = self._view.snapshot
         topic = snapshot.topics.get(name)
         outcomes: Outcomes = {}
-        changed: dict[int, PartitionInfo] = {}
+        new_states: dict[int, PartitionInfo] = {}
         for index, target in targets.items():
             outcomes[index] = None
             try:
                 if topic is None or name in snapshot.deleting:
                     raise _unknown(name, index)
-                changed[index] = self._after(snapshot, topic, index, target)
+                new_states[index] = self._after(snapshot, topic, index, target)
             except ApiError as error:
                 outcomes[index] = error
-        if topic is None or not changed:
+        if topic is None or not new_states:
             return outcomes, False
         try:
-            await in_thread(change_replicas, self._session, epoch, topic, changed)
+            await in_thread(change_replicas, self._session, epoch, topic, new_states)
         except ApiError as error:
             is_overtaken = error.code is ErrorCode.operation_not_attempted
-            return {**outcomes, **dict.fromkeys(changed, error)}, is_overtaken
+            return {**outcomes, **dict.fromkeys(new_states, error)}, is_overtaken
 
         def is_seen(now: ClusterSnapshot) -> bool:
             info = now.topics.get(name)
             return info is None or all(
-                info.partitions[index].version > after.version for index, after in changed.items()
+                info.partitions[index].version > state.version
+                for index, state in new_states.items()
             )
 
         await within(timeout_ms, self._topics.seen(is_seen))
@@ -97,10 +98,12 @@ class ReassignmentAdmin:
                 )
             after = cancelled(partition, brokers)
         else:
-            wanted = check_target(target, snapshot)
-            more = tuple(replica for replica in wanted if replica not in partition.replicas)
-            check_room((more,), snapshot, (), self._most_partitions)
-            after = begun(partition, wanted, brokers)
+            replicas = check_target(target, snapshot)
+            new_replicas = tuple(
+                replica for replica in replicas if replica not in partition.replicas
+            )
+            check_room((new_replicas,), snapshot, (), self._most_partitions)
+            after = begun(partition, replicas, brokers)
         if after is None:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,

@@ -124,8 +124,8 @@ class TopicAdmin:
             await in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
         _tell_unused(topic.name, config)
         indexes = range(len(assignment))
-        settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
-        await within(timeout_ms, settled)
+        is_settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
+        await within(timeout_ms, is_settled)
         return CreatedTopic(info.topic_id, len(assignment), len(assignment[0]), config)
 
     async def auto_create(self, name: str, mutations: Mutations = UNLIMITED) -> bool:
@@ -187,16 +187,18 @@ class TopicAdmin:
         epoch = await self.controllership(timeout_ms)
         info = self._existing(name)
         snapshot = self._view.snapshot
-        first = len(info.partitions)
+        first_index = len(info.partitions)
         assignment = extension(info, count, assignments, snapshot)
         self._check_room(name, assignment)
         if validate_only:
             return
         mutations.use(len(assignment))
-        added = _beginnings(assignment, snapshot, epoch)
-        with self._making(name, first, assignment):
-            await in_thread(topics.add_partitions, self._session, epoch, name, first, added)
-        indexes = range(first, count)
+        new_partitions = _beginnings(assignment, snapshot, epoch)
+        with self._making(name, first_index, assignment):
+            await in_thread(
+                topics.add_partitions, self._session, epoch, name, first_index, new_partitions
+            )
+        indexes = range(first_index, count)
         await within(timeout_ms, self._partitions.wait_settled(name, info.topic_id, indexes))
 
     @contextmanager
@@ -210,12 +212,14 @@ class TopicAdmin:
             raise
 
     def _check_room(self, name: str, assignment: Assignment) -> None:
-        known, making = self._view.snapshot.topics, self._being_made
-        for other, (count, _) in tuple(making.items()):
-            if other in known and len(known[other].partitions) >= count:
-                del making[other]
-        being_made = [where for topic, (_, where) in making.items() if topic != name]
-        check_room(assignment, self._view.snapshot, being_made, self._most_partitions)
+        known, pending_topics = self._view.snapshot.topics, self._being_made
+        for topic_name, (count, _) in tuple(pending_topics.items()):
+            if topic_name in known and len(known[topic_name].partitions) >= count:
+                del pending_topics[topic_name]
+        pending_assignments = [
+            where for topic, (_, where) in pending_topics.items() if topic != name
+        ]
+        check_room(assignment, self._view.snapshot, pending_assignments, self._most_partitions)
 
     # Configs
 
@@ -235,15 +239,23 @@ class TopicAdmin:
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
-            after = changed(before, steps, defaults)
+            new_overrides = changed(before, steps, defaults)
             # Overrides of another release are not checked, but stay.
-            foreign = {key: text for key, text in after.items() if not is_known(key)}
-            ours = {key: text for key, text in after.items() if key not in foreign}
-            return {**foreign, **TopicConfig.parse(ours, defaults).overrides}
+            foreign_configs = {
+                key: text for key, text in new_overrides.items() if not is_known(key)
+            }
+            own_configs = {
+                key: text for key, text in new_overrides.items() if key not in foreign_configs
+            }
+            return {**foreign_configs, **TopicConfig.parse(own_configs, defaults).overrides}
 
-        after = await self._alter(name, change, [step.name for step in steps], validate_only)
-        altered = {step.name: after[step.name] for step in steps if step.name in after}
-        _tell_unused(name, TopicConfig.salvage(altered)[0])
+        new_overrides = await self._alter(
+            name, change, [step.name for step in steps], validate_only
+        )
+        new_values = {
+            step.name: new_overrides[step.name] for step in steps if step.name in new_overrides
+        }
+        _tell_unused(name, TopicConfig.salvage(new_values)[0])
 
     async def _alter(
         self,
@@ -330,13 +342,13 @@ def _beginnings(
     """New partitions are empty, so all live replicas are in sync, and the first leads."""
     infos = []
     for replicas in assignment:
-        in_sync = tuple(replica for replica in replicas if replica in snapshot.brokers)
+        isr = tuple(replica for replica in replicas if replica in snapshot.brokers)
         infos.append(
             PartitionInfo(
                 replicas=replicas,
-                leader=in_sync[0] if in_sync else NO_LEADER,
+                leader=isr[0] if isr else NO_LEADER,
                 leader_epoch=0,
-                isr=in_sync,
+                isr=isr,
                 controller_epoch=epoch.epoch,
             )
         )

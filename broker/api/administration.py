@@ -41,21 +41,21 @@ class Administration:
 
     def created_by_asking(self, caller: Caller, topic: str) -> None:
         info = self._known.cluster.snapshot.topics.get(topic)
-        created = {} if info is None else {"partitions": str(len(info.partitions))}
+        details = {} if info is None else {"partitions": str(len(info.partitions))}
         self._note(
             caller,
             Change(
                 action="create",
                 kind=Kind.TOPIC,
                 name=topic,
-                after=created,
+                after=details,
                 message="on first use (auto_create_topics)",
             ),
         )
 
     def _note(self, caller: Caller, change: Change) -> None:
-        who = Who(caller.principal, caller.host, caller.listener, caller.client_id or "")
-        self._log.note(who, change)
+        requester = Who(caller.principal, caller.host, caller.listener, caller.client_id or "")
+        self._log.note(requester, change)
 
 
 def _failed(action: str, kind: Kind) -> Change:

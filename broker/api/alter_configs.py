@@ -39,16 +39,16 @@ async def handle(
     needs: Needs, request: AlterConfigsRequest, caller: Caller
 ) -> AlterConfigsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter(
+    name_counts = Counter(
         (resource.resource_type, resource.resource_name) for resource in request.resources
     )
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
             check_rights(rights, resource.resource_type, resource.resource_name)
-            check_resource(resource.resource_type, resource.resource_name, times)
-            of_topic = resource.resource_type == ResourceType.TOPIC
-            admin = needs.topics if of_topic else needs.broker_configs
+            check_resource(resource.resource_type, resource.resource_name, name_counts)
+            is_topic = resource.resource_type == ResourceType.TOPIC
+            admin = needs.topics if is_topic else needs.broker_configs
             await admin.set_configs(
                 resource.resource_name, _overrides(resource), validate_only=request.validate_only
             )

@@ -50,16 +50,16 @@ async def handle(
         why = f"{len(names)} users in one request, at most {MOST_USERS} are allowed"
         outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, why))
     else:
-        refused = _refused(request)
+        error = _refused(request)
         changes: dict[str, dict[ScramMechanism, ScramCredential | None]] = {}
         for deletion in request.deletions:
-            if deletion.name not in refused:
+            if deletion.name not in error:
                 changes.setdefault(deletion.name, {})[_mechanism(deletion.mechanism)] = None
         for upsertion in request.upsertions:
-            if upsertion.name not in refused:
+            if upsertion.name not in error:
                 credential = _credential(upsertion)
                 changes.setdefault(upsertion.name, {})[credential.mechanism] = credential
-        outcome = {**refused, **await needs.users.alter(changes)}
+        outcome = {**error, **await needs.users.alter(changes)}
     return AlterUserScramCredentialsResponse(
         results=tuple(_result(name, outcome[name]) for name in names)
     )
@@ -76,15 +76,17 @@ def _denial(rights: Rights) -> ApiError | None:
 def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
     """The users whose changes are rejected, with the reason."""
     refused: dict[str, ApiError] = {}
-    altered = _altered(request)
-    times = Counter((alteration.name, alteration.mechanism) for alteration in altered)
-    for alteration in altered:
+    alterations = _altered(request)
+    alteration_counts = Counter(
+        (alteration.name, alteration.mechanism) for alteration in alterations
+    )
+    for alteration in alterations:
         try:
             check_name(alteration.name)
             _mechanism(alteration.mechanism)
             if isinstance(alteration, ScramCredentialUpsertion):
                 _check(alteration)
-            if times[alteration.name, alteration.mechanism] > 1:
+            if alteration_counts[alteration.name, alteration.mechanism] > 1:
                 raise ApiError(
                     ErrorCode.duplicate_resource,
                     "A user credential cannot be altered twice in the same request",

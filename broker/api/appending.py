@@ -91,11 +91,11 @@ class Appending:
         """Whether this client may not write to the topic. A denial is logged once a request."""
         if self._rights is None:
             return False
-        denied = self._denied.get(topic)
-        if denied is None:
-            denied = self._rights.refuses(Operation.WRITE, ResourceType.TOPIC, topic)
-            self._denied[topic] = denied
-        return denied
+        is_denied = self._denied.get(topic)
+        if is_denied is None:
+            is_denied = self._rights.refuses(Operation.WRITE, ResourceType.TOPIC, topic)
+            self._denied[topic] = is_denied
+        return is_denied
 
     def refuse_all(self, code: ErrorCode, why: str) -> None:
         self.results = [
@@ -162,9 +162,9 @@ class Appending:
             answer.wait(self._uncommitted, self._timeout_ms)
             return
         if self._acks == 0:
-            if failed := next((result for result in results if result.code), None):
-                why = f"acks=0 and {failed.message}"
-                connection.close(f"error={why:.200}", like="acks=0")
+            if failure := next((result for result in results if result.code), None):
+                reason = f"acks=0 and {failure.message}"
+                connection.close(f"error={reason:.200}", like="acks=0")
             elif reply is not None:
                 reply.send([])
         else:

@@ -117,8 +117,8 @@ def _topics_deleted(
     known: Known, request: delete_topics.DeleteTopicsRequest
 ) -> Callable[[delete_topics.DeleteTopicsResponse], Iterator[Change]]:
     snapshot = known.cluster.snapshot
-    named = (delete_topics.DeleteTopicState(name=name) for name in request.topic_names)
-    asked = (*request.topics, *named)
+    named_topics = (delete_topics.DeleteTopicState(name=name) for name in request.topic_names)
+    asked = (*request.topics, *named_topics)
 
     def changes(response: delete_topics.DeleteTopicsResponse) -> Iterator[Change]:
         for topic, result in zip(asked, response.responses, strict=True):
@@ -141,13 +141,13 @@ def _topics_deleted(
 def _partitions_added(
     known: Known, request: create_partitions.CreatePartitionsRequest
 ) -> Callable[[create_partitions.CreatePartitionsResponse], Iterator[Change]]:
-    there = known.cluster.snapshot.topics
+    topics = known.cluster.snapshot.topics
 
     def changes(response: create_partitions.CreatePartitionsResponse) -> Iterator[Change]:
         for asked, result in zip(request.topics, response.results, strict=True):
             if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            info = there.get(asked.name)
+            info = topics.get(asked.name)
             yield _change(
                 "extend",
                 Kind.TOPIC,
@@ -174,26 +174,30 @@ def _records_deleted(
     def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
         """Yields one entry for each topic and outcome, with its partitions' new start offsets."""
         for asked, topic in zip(request.topics, response.topics, strict=True):
-            wanted = {partition.partition_index: partition.offset for partition in asked.partitions}
+            requested_offsets = {
+                partition.partition_index: partition.offset for partition in asked.partitions
+            }
             for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
-                concerned = [
+                affected_partitions = [
                     partition for partition in topic.partitions if partition.error_code == code
                 ]
-                done = code == ErrorCode.none
+                is_done = code == ErrorCode.none
                 yield _change(
                     "delete",
                     Kind.RECORDS,
                     topic.name,
                     before={
                         f"start of {partition.partition_index}": start
-                        for partition in concerned
+                        for partition in affected_partitions
                         if (start := starts[topic.name, partition.partition_index])
                     },
                     after={
                         f"start of {partition.partition_index}": str(
-                            partition.low_watermark if done else wanted[partition.partition_index]
+                            partition.low_watermark
+                            if is_done
+                            else requested_offsets[partition.partition_index]
                         )
-                        for partition in concerned
+                        for partition in affected_partitions
                     },
                     came_of=(code, None),
                 )
@@ -249,13 +253,13 @@ def _replicas_moved(
             info = there.get(topic.name)
             for partition in topic.partitions:
                 index = partition.partition_index
-                is_there = info is not None and 0 <= index < len(info.partitions)
-                before = info.partitions[index].replicas if info and is_there else ()
+                exists = info is not None and 0 <= index < len(info.partitions)
+                before = info.partitions[index].replicas if info and exists else ()
                 yield _change(
                     "move",
                     Kind.TOPIC,
                     topic.name,
-                    before={f"replicas of {index}": _listed(before)} if is_there else NOTHING,
+                    before={f"replicas of {index}": _listed(before)} if exists else NOTHING,
                     after={f"replicas of {index}": _listed(partition.replicas)},
                     came_of=results.get(
                         (topic.name, index), (response.error_code, response.error_message)
@@ -342,10 +346,10 @@ def _configured(
         now = _overrides(known.cluster.snapshot, kind, name)
         after = {key: text for key, text in now.items() if before.get(key) != text}
         before = {key: text for key, text in before.items() if now.get(key) != text}
-    of_topic = kind == ConfigOf.TOPIC
+    is_topic = kind == ConfigOf.TOPIC
     return _change(
         "alter",
-        Kind.TOPIC_CONFIG if of_topic else Kind.BROKER_CONFIG,
+        Kind.TOPIC_CONFIG if is_topic else Kind.BROKER_CONFIG,
         name,
         before=before,
         after=after,
@@ -407,13 +411,13 @@ def _acls_removed(
                     came_of=(rule.error_code, rule.error_message),
                 )
             if not result.matching_acls:
-                nothing = "there was no such rule"
+                no_rule = "there was no such rule"
                 done = result.error_code == ErrorCode.none
                 yield _change(
                     "delete",
                     Kind.ACL,
                     _resource(asked.resource_type_filter, asked.resource_name_filter or "*"),
-                    came_of=(result.error_code, nothing if done else result.error_message),
+                    came_of=(result.error_code, no_rule if done else result.error_message),
                 )
 
     return changes
@@ -447,13 +451,13 @@ def _users_altered(
     known: Known, request: alter_user_scram_credentials.AlterUserScramCredentialsRequest
 ) -> Callable[[alter_user_scram_credentials.AlterUserScramCredentialsResponse], Iterator[Change]]:
     users = known.users.users
-    deleted: dict[str, set[str]] = {}
-    new: dict[str, dict[str, str]] = {}
+    deleted_mechanisms: dict[str, set[str]] = {}
+    new_passwords: dict[str, dict[str, str]] = {}
     for deletion in request.deletions:
-        deleted.setdefault(deletion.name, set()).add(_mechanism(deletion.mechanism))
+        deleted_mechanisms.setdefault(deletion.name, set()).add(_mechanism(deletion.mechanism))
     for upsertion in request.upsertions:
         password = f"another password, {upsertion.iterations} iterations"
-        new.setdefault(upsertion.name, {})[_mechanism(upsertion.mechanism)] = password
+        new_passwords.setdefault(upsertion.name, {})[_mechanism(upsertion.mechanism)] = password
 
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
@@ -461,16 +465,24 @@ def _users_altered(
         """Yields the changed users, with the iterations of their passwords, but no passwords."""
         for result in response.results:
             before = {
-                str(kind): f"{kept.iterations} iterations"
-                for kind, kept in users.get(result.user, {}).items()
+                str(kind): f"{credential.iterations} iterations"
+                for kind, credential in users.get(result.user, {}).items()
             }
-            passwords = new.get(result.user, {})
-            stays = before.keys() - deleted.get(result.user, set()) - passwords.keys()
+            passwords = new_passwords.get(result.user, {})
+            remaining_mechanisms = (
+                before.keys() - deleted_mechanisms.get(result.user, set()) - passwords.keys()
+            )
             yield _change(
-                "alter" if before and (passwords or stays) else "create" if passwords else "delete",
+                "alter"
+                if before and (passwords or remaining_mechanisms)
+                else "create"
+                if passwords
+                else "delete",
                 Kind.USER,
                 result.user,
-                before={key: text for key, text in before.items() if key not in stays},
+                before={
+                    key: text for key, text in before.items() if key not in remaining_mechanisms
+                },
                 after=passwords,
                 came_of=(result.error_code, result.error_message),
             )
@@ -494,15 +506,13 @@ def _quotas_altered(
                 continue
             parts = [(part.entity_type, part.entity_name) for part in asked.entity]
             parts.sort(key=lambda part: part[0])
-            known_before = snapshot.get(tuple(parts), {})
+            old_quotas = snapshot.get(tuple(parts), {})
             yield _change(
                 "alter",
                 Kind.QUOTA,
                 ",".join(f"{kind}={'*' if name is None else name}" for kind, name in parts),
                 before={
-                    op.key: f"{known_before[op.key]:.12g}"
-                    for op in asked.ops
-                    if op.key in known_before
+                    op.key: f"{old_quotas[op.key]:.12g}" for op in asked.ops if op.key in old_quotas
                 },
                 after={op.key: f"{op.value:.12g}" for op in asked.ops if not op.remove},
                 came_of=(result.error_code, result.error_message),
@@ -535,12 +545,12 @@ def _offsets_deleted(
             yield _change("delete offsets", Kind.GROUP, group, came_of=(response.error_code, None))
         for topic in response.topics:
             for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
-                which = [e.partition_index for e in topic.partitions if e.error_code == code]
+                indexes = [e.partition_index for e in topic.partitions if e.error_code == code]
                 yield _change(
                     "delete offsets",
                     Kind.GROUP,
                     group,
-                    before={f"partitions of {topic.name}": _listed(tuple(which))},
+                    before={f"partitions of {topic.name}": _listed(tuple(indexes))},
                     came_of=(code, None),
                 )
 

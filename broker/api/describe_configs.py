@@ -47,14 +47,16 @@ def handle(
     needs: Needs, request: DescribeConfigsRequest, caller: Caller
 ) -> DescribeConfigsResponse:
     rights = needs.authorization.of(caller)
-    described: set[tuple[int, str]] = set()
+    described_resources: set[tuple[int, str]] = set()
 
     def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
-        which = (resource.resource_type, resource.resource_name)
+        resource_key = (resource.resource_type, resource.resource_name)
         try:
-            if which in described:  # answers are long: each resource is answered once
+            if (
+                resource_key in described_resources
+            ):  # answers are long: each resource is answered once
                 raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")
-            described.add(which)
+            described_resources.add(resource_key)
             entries = _entries(needs, rights, resource)
         except ApiError as error:
             return DescribeConfigsResult(
@@ -63,7 +65,7 @@ def handle(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
-        wanted = frozenset(resource.configuration_keys or ())
+        requested_keys = frozenset(resource.configuration_keys or ())
         return DescribeConfigsResult(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
@@ -74,7 +76,7 @@ def handle(
                     documentation=request.include_documentation,
                 )
                 for entry in entries
-                if not wanted or entry.name in wanted
+                if not requested_keys or entry.name in requested_keys
             ),
         )
 

@@ -199,14 +199,14 @@ class _Fetch(ABC):
 
     def _count(self, connection: Connection) -> None:
         if self._is_followers:
-            copied = self._needs.metrics.replicas
-            copied.fetches += 1
-            copied.bytes_out += sum(piece.length for _, piece in self._read)
-            moved = sum(
+            traffic = self._needs.metrics.replicas
+            traffic.fetches += 1
+            traffic.bytes_out += sum(piece.length for _, piece in self._read)
+            moved_bytes = sum(
                 piece.length for partition, piece in self._read if self._is_throttled(partition)
             )
-            if moved:
-                self._needs.throttle.used(moved, self._needs.loop.time())
+            if moved_bytes:
+                self._needs.throttle.used(moved_bytes, self._needs.loop.time())
         else:
             total = 0
             for partition, piece in self._read:
@@ -240,18 +240,18 @@ class _Fetch(ABC):
         if not self._is_followers:
             return authorization.denied_topics(self._caller, Operation.READ, topics)
         rights = authorization.of(self._caller)
-        refused = rights.refuses(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, THE_CLUSTER)
-        return topics if refused else frozenset()
+        is_refused = rights.refuses(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, THE_CLUSTER)
+        return topics if is_refused else frozenset()
 
     def _note_progress(self) -> None:
         """A follower has flushed everything before the offset that it fetches. Errors are reported
         when the request is looked at."""
         topics = self.request.topics
-        denied = self._denied_among({topic.topic for topic in topics})
+        denied_topics = self._denied_among({topic.topic for topic in topics})
         for topic in topics:
-            if topic.topic not in denied:
-                for wanted in topic.partitions:
-                    self._note(topic.topic, wanted)
+            if topic.topic not in denied_topics:
+                for fetch_partition in topic.partitions:
+                    self._note(topic.topic, fetch_partition)
 
     def _note(self, topic: str, wanted: FetchPartition) -> None:
         with suppress(ApiError, StorageError):
@@ -293,13 +293,13 @@ class _Fetch(ABC):
     def _found(self, partition: Partition, wanted: FetchPartition) -> _Look:
         """A client that must truncate, or fetch elsewhere, is told only that."""
         log, piece = partition.log, None
-        diverging = _history_of(partition, wanted) if wanted.last_fetched_epoch >= 0 else None
-        nearest = -1 if diverging is not None else self._nearest(partition, wanted)
-        is_served_here = diverging is None and nearest < 0
-        held_back = is_served_here and self._is_held_back(partition)
+        diverging_epoch = _history_of(partition, wanted) if wanted.last_fetched_epoch >= 0 else None
+        nearest_replica = -1 if diverging_epoch is not None else self._nearest(partition, wanted)
+        is_served_here = diverging_epoch is None and nearest_replica < 0
+        is_held_back = is_served_here and self._is_held_back(partition)
         if not is_served_here:
             self._decided = True
-        elif not held_back:
+        elif not is_held_back:
             piece = self._slice(partition, wanted)
         end = log.end_offset if self._is_followers else log.exposed_offset
         has_more = piece is None and wanted.fetch_offset < end
@@ -308,12 +308,12 @@ class _Fetch(ABC):
             high_watermark=log.exposed_offset,
             last_stable_offset=log.exposed_offset,
             log_start_offset=log.start_offset,
-            diverging_epoch=_SAME_HISTORY if diverging is None else diverging,
-            preferred_read_replica=nearest,
+            diverging_epoch=_SAME_HISTORY if diverging_epoch is None else diverging_epoch,
+            preferred_read_replica=nearest_replica,
             records=b"" if piece is None else piece,
         )
-        rests = is_served_here and piece is None and not has_more
-        return _Look(partition, data, rests, is_served_here and has_more and not held_back)
+        is_resting = is_served_here and piece is None and not has_more
+        return _Look(partition, data, is_resting, is_served_here and has_more and not is_held_back)
 
     def _is_throttled(self, partition: Partition) -> bool:
         return self._is_followers and partition.sends_throttled_to(self.request.replica_id)
@@ -331,9 +331,9 @@ class _Fetch(ABC):
             limit = self._needs.throttle.portion(limit)
         if self._read and (not limit or self._is_full or self._is_too_small(wanted)):
             return None
-        read = partition.read_for_follower if self._is_followers else partition.read
+        read_batches = partition.read_for_follower if self._is_followers else partition.read
         try:
-            piece = read(wanted.fetch_offset, limit, self._client)
+            piece = read_batches(wanted.fetch_offset, limit, self._client)
         except NoRoom:  # for its files: the client will ask again
             return None
         if piece is None or (piece.length > limit and self._read):
@@ -357,20 +357,20 @@ class _Fetch(ABC):
         if not rack or followers is None or self._is_followers:
             return -1
         brokers = self._needs.cluster.snapshot.brokers
-        if (here := brokers.get(partition.broker_id)) is None or here.rack == rack:
+        if (own_broker := brokers.get(partition.broker_id)) is None or own_broker.rack == rack:
             return -1
-        best, furthest = -1, wanted.fetch_offset - 1
+        nearest_replica, highest_offset = -1, wanted.fetch_offset - 1
         for replica in partition.info.isr:
             broker = brokers.get(replica)
             if (
                 broker is not None
                 and broker.rack == rack
                 and followers.knows(replica)
-                and followers.offset_of(replica) > furthest
+                and followers.offset_of(replica) > highest_offset
                 and broker.reached_by(self._caller.listener) is not None
             ):
-                best, furthest = replica, followers.offset_of(replica)
-        return best
+                nearest_replica, highest_offset = replica, followers.offset_of(replica)
+        return nearest_replica
 
     def _failed(
         self,
@@ -395,10 +395,10 @@ class _Fetch(ABC):
         with suppress(ApiError):
             info = self._needs.partitions.find(topic, index).info
             return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
-        known = self._needs.cluster.snapshot.topics.get(topic)
-        if known is None or not 0 <= index < len(known.partitions):
+        topic_info = self._needs.cluster.snapshot.topics.get(topic)
+        if topic_info is None or not 0 <= index < len(topic_info.partitions):
             return _NO_LEADER
-        info = known.partitions[index]
+        info = topic_info.partitions[index]
         return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
 
 
@@ -479,9 +479,9 @@ class _WholeFetch(_Fetch):
         )
 
     def _responses(self, looks: list[list[_Look]]) -> Iterator[FetchableTopicResponse]:
-        for topic, of in zip(self.request.topics, looks, strict=True):
+        for topic, topic_looks in zip(self.request.topics, looks, strict=True):
             yield FetchableTopicResponse(
-                topic=topic.topic, partitions=tuple(look.data for look in of)
+                topic=topic.topic, partitions=tuple(look.data for look in topic_looks)
             )
 
     def _open(self, looks: Iterable[list[_Look]]) -> int:
@@ -564,10 +564,10 @@ class _SessionFetch(_Fetch):
     def _answer(self) -> FetchResponse:
         session = self._session
         looks, self._looks = self._looks, []
-        answered: dict[str, list[PartitionData]] = {}
+        data_by_topic: dict[str, list[PartitionData]] = {}
         for entry, look in looks:
             if entry.has_news(look.data):
-                answered.setdefault(entry.topic, []).append(look.data)
+                data_by_topic.setdefault(entry.topic, []).append(look.data)
             _tell(session, entry, look)
         if session.id == NO_SESSION:
             session.close()
@@ -575,7 +575,7 @@ class _SessionFetch(_Fetch):
             session_id=session.id,
             responses=tuple(
                 FetchableTopicResponse(topic=topic, partitions=tuple(data))
-                for topic, data in answered.items()
+                for topic, data in data_by_topic.items()
             ),
         )
 
@@ -609,8 +609,8 @@ class _Parked:
         self._loop = needs.loop
         self._soon = False
         reply.dropped = self._leave
-        wait = min(fetch.request.max_wait, _LONGEST_WAIT_MS) / 1000
-        self._due = self._loop.time() + wait
+        wait_seconds = min(fetch.request.max_wait, _LONGEST_WAIT_MS) / 1000
+        self._due = self._loop.time() + wait_seconds
         self._timer = self._loop.call_at(self._due, self._finish)
         fetch.wait(self)
 
@@ -622,11 +622,11 @@ class _Parked:
             self._loop.call_soon(self._look)
 
     def wake_later(self) -> None:
-        due = self._loop.time() + _NEWS_WAITS_SECONDS
-        if due < self._due:
-            self._due = due
+        due_time = self._loop.time() + _NEWS_WAITS_SECONDS
+        if due_time < self._due:
+            self._due = due_time
             self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._finish)
+            self._timer = self._loop.call_at(due_time, self._finish)
 
     def end(self, code: ErrorCode) -> None:
         self._leave()

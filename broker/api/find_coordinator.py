@@ -49,13 +49,13 @@ def handle(
         return _coordinator(needs, rights, caller.listener, request.key_type, key)
 
     coordinators = [coordinator(key) for key in request.coordinator_keys]
-    only = coordinators[0] if coordinators else coordinator(request.key)
+    first_coordinator = coordinators[0] if coordinators else coordinator(request.key)
     return FindCoordinatorResponse(
-        error_code=only.error_code,
-        error_message=only.error_message,
-        node_id=only.node_id,
-        host=only.host,
-        port=only.port,
+        error_code=first_coordinator.error_code,
+        error_message=first_coordinator.error_message,
+        node_id=first_coordinator.node_id,
+        host=first_coordinator.host,
+        port=first_coordinator.port,
         coordinators=tuple(coordinators),
     )
 
@@ -74,8 +74,8 @@ def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key
         rights.check(Operation.DESCRIBE, ResourceType.GROUP, key)
     except ApiError as error:
         return _unavailable(key, error.code, error.message)
-    which = needs.groups.coordinator_of(key)
-    broker = None if which is None else needs.cluster.snapshot.brokers.get(which)
+    broker_id = needs.groups.coordinator_of(key)
+    broker = None if broker_id is None else needs.cluster.snapshot.brokers.get(broker_id)
     address = broker and broker.reached_by(listener)
     if not broker or not address:
         return _unavailable(

@@ -150,20 +150,22 @@ class _Work(Appending):
         self._accept(batch, partition, first_offset(batch.records), end_offset)
 
     def _take(self, partition: Partition, run: SourceRun) -> None:
-        headers, begin = run.headers, 0
-        known = 0
+        headers, batch_start = run.headers, 0
+        known_count = 0
         if headers[0].base_offset < partition.log.end_offset:
-            read = partial(partition.read_for_follower, client=self._connection.peer)
-            known = count_known(partition.log, read, headers, compacts=partition.compacts)
-        for number, header in enumerate(headers):
-            end = begin + header.size
-            if number >= known:
+            read_batches = partial(partition.read_for_follower, client=self._connection.peer)
+            known_count = count_known(
+                partition.log, read_batches, headers, compacts=partition.compacts
+            )
+        for index, header in enumerate(headers):
+            end = batch_start + header.size
+            if index >= known_count:
                 _check_follows(partition, header.base_offset)
-                view = run.data[begin:end]
+                view = run.data[batch_start:end]
                 partition.append(
                     view, header, self._now_ms, self._connection.peer, keeps_offset=True
                 )
-            begin = end
+            batch_start = end
 
 
 def _check(partition: Partition) -> None:

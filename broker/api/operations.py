@@ -33,8 +33,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def rights(self) -> tuple[Right, ...]:
-        own = self.operation, self.kind
-        return (own,) if self.instead is None else (own, self.instead)
+        own_right = self.operation, self.kind
+        return (own_right,) if self.instead is None else (own_right, self.instead)
 
 
 _READ_TOPIC: Final = Operation.READ, _TOPIC

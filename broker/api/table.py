@@ -240,8 +240,8 @@ def _of_groups(parts: BrokerParts) -> group_requests.Needs:
 
 
 def _to_commit(parts: BrokerParts) -> offset_commit.Needs:
-    most = parts.config.groups.offset_metadata_bytes
-    return offset_commit.Needs(parts.groups, parts.cluster, parts.authorization, most)
+    max_metadata_bytes = parts.config.groups.offset_metadata_bytes
+    return offset_commit.Needs(parts.groups, parts.cluster, parts.authorization, max_metadata_bytes)
 
 
 def _to_elect(parts: BrokerParts) -> elect_leaders.Needs:

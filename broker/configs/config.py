@@ -301,8 +301,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 "with `listeners`, set `host`, `port` and the advertised address for each listener"
             )
         check_listeners(self.every_listener, self.between_brokers, insecure=self.insecure)
-        by_token = any(Mechanism.OAUTHBEARER in listener.logins for listener in self.every_listener)
-        if by_token and self.tokens is None:
+        needs_tokens = any(
+            Mechanism.OAUTHBEARER in listener.logins for listener in self.every_listener
+        )
+        if needs_tokens and self.tokens is None:
             raise ValueError("`tokens` is missing: `logins: [OAUTHBEARER]` needs it")
         if self.keeps_ledger and self.between_brokers is None and self._open_listener is None:
             raise ValueError(
@@ -337,8 +339,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def reaching(self) -> BetweenBrokers:
         """How this broker connects to other brokers: as its own processes connect to it."""
-        can = self.between_brokers is not None or self._open_listener is not None
-        return self.between if can else BetweenBrokers(listener="")
+        is_reachable = self.between_brokers is not None or self._open_listener is not None
+        return self.between if is_reachable else BetweenBrokers(listener="")
 
     @property
     def between(self) -> BetweenBrokers:

@@ -135,28 +135,28 @@ def _own_entry(key: OwnConfig, value: str | None) -> DescribeConfigsResourceResu
 def _topic_synonyms(
     key: ConfigKey, config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
-    inherited = _broker_synonyms(key, defaults, replicas) if key.broker_name else ()
+    default_synonyms = _broker_synonyms(key, defaults, replicas) if key.broker_name else ()
     if key.name not in config.overrides:
-        return inherited
-    own = DescribeConfigsSynonym(
+        return default_synonyms
+    own_synonym = DescribeConfigsSynonym(
         name=key.name, value=config.overrides[key.name], source=ConfigSource.TOPIC_CONFIG
     )
-    return (own, *inherited)
+    return (own_synonym, *default_synonyms)
 
 
 def _broker_synonyms(
     key: ConfigKey, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
-    nobodys = DescribeConfigsSynonym(
+    unset_synonym = DescribeConfigsSynonym(
         name=key.broker_name,
         value=built_in(key, replicas),
         source=ConfigSource.DEFAULT_CONFIG,
     )
     if key.name not in defaults.configs:
-        return (nobodys,)
-    static = DescribeConfigsSynonym(
+        return (unset_synonym,)
+    static_synonym = DescribeConfigsSynonym(
         name=key.broker_name,
         value=key.canonical(defaults.configs[key.name]),
         source=ConfigSource.STATIC_BROKER_CONFIG,
     )
-    return (static, nobodys)
+    return (static_synonym, unset_synonym)

@@ -158,7 +158,7 @@ def gaps() -> ValueType:
         if len(words) > _MOST_GAPS:
             raise ValueError(f"has {len(words)} gaps, at most {_MOST_GAPS} are allowed")
         for word in words:
-            if (parsed := gap(word)) is None or parsed[1] >= parsed[2]:
+            if (parsed_gap := gap(word)) is None or parsed_gap[1] >= parsed_gap[2]:
                 raise ValueError(
                     f"{word[:80]!r} is not [partitionId]:[from]-[to], the log's end and the "
                     "higher offset at which it continues"

@@ -65,18 +65,18 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
         if Mechanism.GSSAPI in self.logins:
             raise ValueError("`logins: [GSSAPI]`: Penstock's brokers do not support Kerberos")
-        readable = _READABLE.intersection(self.logins)
-        if readable and not self.tls and not self.without_tls:
+        readable_mechanisms = _READABLE.intersection(self.logins)
+        if readable_mechanisms and not self.tls and not self.without_tls:
             raise ValueError(
-                f"`logins: [{min(readable)}]` sends secrets unencrypted: add `tls`, or "
+                f"`logins: [{min(readable_mechanisms)}]` sends secrets unencrypted: add `tls`, or "
                 "`without_tls: true` on a trusted network"
             )
 
     @property
     def protocol(self) -> str:
         """Kafka's name for the security protocol."""
-        secured = "SSL" if self.tls else PLAINTEXT
-        return f"SASL_{secured}" if self.logins else secured
+        transport = "SSL" if self.tls else PLAINTEXT
+        return f"SASL_{transport}" if self.logins else transport
 
     @property
     def knows_everybody(self) -> bool:
@@ -106,8 +106,8 @@ def check_listeners(
 ) -> None:
     """Raises ValueError if listeners contradict each other, or one is unintentionally open."""
     names = [listener.name for listener in listeners]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"`listeners`: two listeners have the name {twice}")
+    if repeated_name := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"`listeners`: two listeners have the name {repeated_name}")
     ports = [(listener.host, listener.port) for listener in listeners if listener.port]
     if len(set(ports)) < len(ports):
         raise ValueError("`listeners`: two listeners have the same address")
@@ -169,7 +169,7 @@ class Listener(msgspec.Struct, frozen=True):
 
     def certificate_name(self, connection: ssl.SSLSocket) -> str:
         """Returns the principal of the client's certificate; "" if the client has shown none."""
-        shown = connection.getpeercert()
-        if not shown:
+        certificate = connection.getpeercert()
+        if not certificate:
             return ""
-        return certificate_name(shown, self.config.certificate_names)
+        return certificate_name(certificate, self.config.certificate_names)

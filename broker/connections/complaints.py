@@ -89,8 +89,10 @@ class Complaints:
         """Complains that a producer's batch was rejected: one line for each address, topic and
         error."""
         text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
-        like = (topic, code)
-        self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
+        similarity_key = (topic, code)
+        self.say(
+            ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=similarity_key
+        )
 
     def group_failed(self, group: str, text: str) -> None:
         """Complains that a group could not be loaded or saved: one line for each group."""
@@ -107,24 +109,24 @@ class Complaints:
             f"client={caller.host} principal={caller.principal!r} operation={operation.words} "
             f"on={kind.words} name={name[:250]!r}"
         )
-        like = (caller.principal, operation, kind)
-        self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=like)
+        similarity_key = (caller.principal, operation, kind)
+        self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=similarity_key)
 
     def request_failed(self, address: str, text: str, bug: Exception) -> None:
         """Reports a bug of ours with its traceback, once for each place that raises it."""
-        like = (type(bug), _place(bug))
-        self._say(ComplaintKind.REQUEST_FAILED, (address, like), text, bug)
+        similarity_key = (type(bug), _place(bug))
+        self._say(ComplaintKind.REQUEST_FAILED, (address, similarity_key), text, bug)
 
     def _say(
         self, kind: ComplaintKind, about: Hashable, text: str, bug: Exception | None = None
     ) -> None:
         self._counted(kind.value)
         text = _line(text)
-        known = self._about[kind]
-        repeated = known.get(about)
+        complaints_by_key = self._about[kind]
+        repeated = complaints_by_key.get(about)
         if repeated is None:
-            if len(known) < MOST:
-                known[about] = _Repeated(self._clock())
+            if len(complaints_by_key) < MOST:
+                complaints_by_key[about] = _Repeated(self._clock())
                 log.log(_level(kind), "%s %s", kind.value, text, exc_info=bug)
                 return
             repeated = self._others.get(kind)
@@ -136,13 +138,13 @@ class Complaints:
     def tick(self) -> None:
         """Logs the repetitions that are due. Called regularly."""
         now = self._clock()
-        for kind, known in self._about.items():
-            for about, repeated in tuple(known.items()):
+        for kind, complaints_by_key in self._about.items():
+            for key, repeated in tuple(complaints_by_key.items()):
                 if now - repeated.said_at >= PERIOD:
                     if repeated.count:
                         _say_again(kind, repeated, now)
                     else:
-                        del known[about]
+                        del complaints_by_key[key]
         for kind, repeated in tuple(self._others.items()):
             if now - repeated.said_at >= PERIOD:
                 _say_again(kind, self._others.pop(kind), now, " of others")
@@ -150,11 +152,11 @@ class Complaints:
     def close(self) -> None:
         """Logs everything that is pending."""
         now = self._clock()
-        for kind, known in self._about.items():
-            for repeated in known.values():
+        for kind, complaints_by_key in self._about.items():
+            for repeated in complaints_by_key.values():
                 if repeated.count:
                     _say_again(kind, repeated, now)
-            known.clear()
+            complaints_by_key.clear()
         for kind, repeated in self._others.items():
             _say_again(kind, repeated, now, " of others")
         self._others.clear()

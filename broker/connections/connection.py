@@ -85,8 +85,10 @@ class SendQueue:
         parts, turn = self._parts, _BYTES_A_TURN
         try:
             while parts and turn > 0:
-                first = parts[0]
-                turn -= self._slice(first) if isinstance(first, FileSlice) else self._bytes()
+                first_part = parts[0]
+                turn -= (
+                    self._slice(first_part) if isinstance(first_part, FileSlice) else self._bytes()
+                )
         except (BlockingIOError, InterruptedError):
             pass
 
@@ -108,13 +110,13 @@ class SendQueue:
             size += len(part)
         # Many small responses: one buffer costs the kernel a quarter of what a list of them does.
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        sent = self._transport.send(data, more=more)
-        self.in_memory -= sent
+        sent_bytes = self._transport.send(data, more=more)
+        self.in_memory -= sent_bytes
         for _ in buffers:
             parts.popleft()
-        if sent < size:
-            parts.appendleft(memoryview(data)[sent:])
-        return sent
+        if sent_bytes < size:
+            parts.appendleft(memoryview(data)[sent_bytes:])
+        return sent_bytes
 
     def _slice(self, piece: FileSlice) -> int:
         sent = self._transport.send_slice(piece)
@@ -279,11 +281,11 @@ class Connection:
 
     def wait(self, seconds: float) -> None:
         """Stops reading from a client that has exceeded a quota, for this long."""
-        until = self._loop.time() + seconds
-        if seconds > 0 and until > self._muted_until:
+        end_time = self._loop.time() + seconds
+        if seconds > 0 and end_time > self._muted_until:
             if self._unmute is not None:
                 self._unmute.cancel()
-            self._muted_until = until
+            self._muted_until = end_time
             self._unmute = self._loop.call_later(seconds, self._speak_again)
             self._read_no_more()
 
@@ -515,8 +517,8 @@ class Connection:
             self.close("error='no login within the time limit'")
             return
         if self._request_began:
-            allowed = self._frames.held / _SLOWEST_BYTES_PER_SECOND
-            if now - self._request_began > self._limits.stalled_request_seconds + allowed:
+            allowed_seconds = self._frames.held / _SLOWEST_BYTES_PER_SECOND
+            if now - self._request_began > self._limits.stalled_request_seconds + allowed_seconds:
                 self.close("error='incomplete request: no progress within the time limit'")
                 return
             if self._keeps_others_waiting(now):
@@ -539,12 +541,12 @@ class Connection:
     def _keeps_others_waiting(self, now: float) -> bool:
         """Whether a request begun seconds ago holds memory that others wait for, and almost nothing
         of it has arrived since the last look."""
-        held, before = self._frames.held, self._held_before
-        self._held_before = held
+        held_bytes, old_held_bytes = self._frames.held, self._held_before
+        self._held_before = held_bytes
         return (
             self._memory.contended
             and now - self._request_began > _PATIENCE_OF_OTHERS
-            and 0 <= held - before < _LEAST_BYTES_PER_LOOK
+            and 0 <= held_bytes - old_held_bytes < _LEAST_BYTES_PER_LOOK
         )
 
     def close(self, why: str = "", *, like: str = "") -> None:

@@ -100,8 +100,8 @@ class Handshakes:
             self._give_up(handshake, f"error={reason!r}", like=reason)
         except (OSError, BadTls) as error:
             # A client that disconnects does not mean anything by it.
-            gone = isinstance(error, ConnectionError)
-            self._give_up(handshake, "" if gone else f"error={str(error)!r}")
+            is_gone = isinstance(error, ConnectionError)
+            self._give_up(handshake, "" if is_gone else f"error={str(error)!r}")
         else:
             self._end(handshake)
             self._done(handshake.listener, sock, handshake.address)

@@ -50,8 +50,8 @@ class Cut(msgspec.Struct, frozen=True):
             yield piece
 
     def joined(self, first: T, second: T) -> T:
-        joined: T = _joined(first, second, self.response.split("."))
-        return joined
+        answer: T = _joined(first, second, self.response.split("."))
+        return answer
 
 
 class Turns:
@@ -80,14 +80,14 @@ class InTurns:
         elements."""
         pieces = 0
         while True:
-            began = await self._turn()
+            start_time = await self._turn()
             try:
                 next(work)
             except StopIteration as ended:
                 result: T = ended.value
                 return result
             finally:
-                self.seconds += time.perf_counter() - began
+                self.seconds += time.perf_counter() - start_time
             pieces += 1
             if most is not None and pieces * ELEMENTS_OF_A_PIECE > most:
                 raise TooMuch(f"the request has more than {most} elements")
@@ -97,15 +97,15 @@ class InTurns:
         answer = None
         pieces = cut.pieces(request)
         while True:
-            began = await self._turn()
+            start_time = await self._turn()
             piece = next(pieces, None)
             if piece is None:
                 return answer
-            more = handle(piece)
-            self.seconds += time.perf_counter() - began
-            if inspect.isawaitable(more):
-                more = await more
-            answer = more if answer is None else cut.joined(answer, more)
+            piece_answer = handle(piece)
+            self.seconds += time.perf_counter() - start_time
+            if inspect.isawaitable(piece_answer):
+                piece_answer = await piece_answer
+            answer = piece_answer if answer is None else cut.joined(answer, piece_answer)
 
     async def _turn(self) -> float:
         await self._turns.next()
@@ -116,36 +116,39 @@ class InTurns:
 
 def _pieces(value: Any, path: list[str], most: int) -> Iterator[tuple[Any, int]]:
     """What is cut, and the number of elements in each piece; an empty one counts as one."""
-    name, *rest = path
+    name, *inner_path = path
     elements = getattr(value, name)
-    if not elements or (not rest and len(elements) <= most):
+    if not elements or (not inner_path and len(elements) <= most):
         yield value, len(elements or ()) or 1
         return
-    if not rest:
+    if not inner_path:
         for start in range(0, len(elements), most):
             piece = elements[start : start + most]
             yield replace(value, **{name: piece}), len(piece)
         return
-    held: list[Any] = []
+    group: list[Any] = []
     count = 0
     for element in elements:
-        for part, size in _pieces(element, rest, most):
-            if held and count + size > most:
-                yield replace(value, **{name: tuple(held)}), count
-                held, count = [], 0
-            held.append(part)
+        for part, size in _pieces(element, inner_path, most):
+            if group and count + size > most:
+                yield replace(value, **{name: tuple(group)}), count
+                group, count = [], 0
+            group.append(part)
             count += size
-    yield replace(value, **{name: tuple(held)}), count
+    yield replace(value, **{name: tuple(group)}), count
 
 
 def _joined(first: Any, second: Any, path: list[str]) -> Any:
     name, *rest = path
-    before, after = getattr(first, name), getattr(second, name)
-    if not before or not after:
-        return replace(first, **{name: before or after})
-    if rest and _is_one(before[-1], after[0], rest[0]):
-        before, after = (*before[:-1], _joined(before[-1], after[0], rest)), after[1:]
-    return replace(first, **{name: (*before, *after)})
+    first_elements, second_elements = getattr(first, name), getattr(second, name)
+    if not first_elements or not second_elements:
+        return replace(first, **{name: first_elements or second_elements})
+    if rest and _is_one(first_elements[-1], second_elements[0], rest[0]):
+        first_elements, second_elements = (
+            (*first_elements[:-1], _joined(first_elements[-1], second_elements[0], rest)),
+            second_elements[1:],
+        )
+    return replace(first, **{name: (*first_elements, *second_elements)})
 
 
 def _is_one(first: Any, second: Any, cut_at: str) -> bool:

@@ -91,9 +91,9 @@ class LoginGate:
             answer = await login.step(data)
         except LoginRefused as refusal:
             self._login = None
-            why = f"{refusal.why}{f', user {refusal.user:.100}' if refusal.user else ''}"
+            reason = f"{refusal.why}{f', user {refusal.user:.100}' if refusal.user else ''}"
             raise self._cut_off(
-                ErrorCode.sasl_authentication_failed, refusal.message, why
+                ErrorCode.sasl_authentication_failed, refusal.message, reason
             ) from None
         if not login.done:
             return answer, 0

@@ -75,14 +75,14 @@ class Mutations:
         if self._meter is None:
             return
         now = self._now()
-        if self._strict and (wait := self._meter.use(0, now)) > 0:
-            self.wait_s = max(self.wait_s, wait)
+        if self._strict and (wait_seconds := self._meter.use(0, now)) > 0:
+            self.wait_s = max(self.wait_s, wait_seconds)
             raise ApiError(
                 ErrorCode.throttling_quota_exceeded, "The throttling quota has been exceeded."
             )
-        wait = self._meter.use(partitions, now)
+        wait_seconds = self._meter.use(partitions, now)
         if not self._strict:
-            self.wait_s = max(self.wait_s, wait)
+            self.wait_s = max(self.wait_s, wait_seconds)
 
 
 UNLIMITED: Final = Mutations(None, lambda: 0.0, strict=False)
@@ -107,12 +107,12 @@ class Quotas:
         self.active = bool(snapshot)
         self.generation += 1
         self._shares.clear()
-        for (quota, whose), meter in tuple(self._meters.items()):
-            rate = self._rate(quota, whose)
+        for (quota, entity), meter in tuple(self._meters.items()):
+            rate = self._rate(quota, entity)
             if rate is None:
-                del self._meters[quota, whose]
+                del self._meters[quota, entity]
             elif rate != meter.rate:
-                self._meters[quota, whose] = _new_meter(quota, rate, now)
+                self._meters[quota, entity] = _new_meter(quota, rate, now)
 
     def share_of(
         self, user: str, client: str | None, now: float, *, may_nothing: bool = False
@@ -155,13 +155,15 @@ class Quotas:
         return meter
 
     def _rate(self, quota: Quota, whose: Entity) -> float | None:
-        parts = dict(whose)
-        if ADDRESS in parts:
+        names_by_kind = dict(whose)
+        if ADDRESS in names_by_kind:
             for entity in (whose, ((ADDRESS, None),)):
                 if (rate := self._snapshot.get(entity, {}).get(quota)) is not None:
                     return rate
             return None
-        match = find(self._snapshot, quota, parts.get(USER) or "", parts.get(CLIENT))
+        match = find(
+            self._snapshot, quota, names_by_kind.get(USER) or "", names_by_kind.get(CLIENT)
+        )
         return match[1] if match is not None and match[0] == whose else None
 
     def _forget_idle(self, now: float) -> None:
@@ -184,21 +186,21 @@ def find(
 ) -> tuple[Entity, float] | None:
     """Returns the key under which the client's usage is counted, and its limit a second."""
     name = client or ""
-    both: Entity = ((CLIENT, name), (USER, user))
+    user_and_client: Entity = ((CLIENT, name), (USER, user))
     one_user: Entity = ((USER, user),)
     one_client: Entity = ((CLIENT, name),)
     order: tuple[tuple[Entity, Entity], ...] = (
-        (both, both),
-        (((CLIENT, None), (USER, user)), both),
+        (user_and_client, user_and_client),
+        (((CLIENT, None), (USER, user)), user_and_client),
         (one_user, one_user),
-        (((CLIENT, name), (USER, None)), both),
-        (((CLIENT, None), (USER, None)), both),
+        (((CLIENT, name), (USER, None)), user_and_client),
+        (((CLIENT, None), (USER, None)), user_and_client),
         (((USER, None),), one_user),
         (one_client, one_client),
         (((CLIENT, None),), one_client),
     )
-    for entity, whose in order:
+    for entity, counting_key in order:
         rate = snapshot.get(entity, {}).get(quota)
         if rate is not None:
-            return whose, rate
+            return counting_key, rate
     return None

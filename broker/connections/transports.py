@@ -96,13 +96,13 @@ class Encrypted:
         count = 0
         try:
             for target in targets:
-                filled = 0
-                while filled < len(target):
-                    got = self._sock.recv_into(target[filled:])
-                    if not got:
+                filled_bytes = 0
+                while filled_bytes < len(target):
+                    received_bytes = self._sock.recv_into(target[filled_bytes:])
+                    if not received_bytes:
                         return count
-                    filled += got
-                    count += got
+                    filled_bytes += received_bytes
+                    count += received_bytes
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not count:
                 raise BlockingIOError from None
@@ -118,12 +118,12 @@ class Encrypted:
         return self._send(data)
 
     def send_slice(self, piece: FileSlice) -> int:
-        held = len(self._held)
-        part = _SHARED[held:][: piece.length]
+        held_bytes = len(self._held)
+        part = _SHARED[held_bytes:][: piece.length]
         count = os.preadv(piece.file.fileno(), [part], piece.position)
         if count:
-            _SHARED[:held] = self._held
-            self._send(_SHARED[: held + count])
+            _SHARED[:held_bytes] = self._held
+            self._send(_SHARED[: held_bytes + count])
             self._held = b""
         return count
 

@@ -33,10 +33,10 @@ async def hand_over(
     `patience_seconds`. Never raises: a broker must be able to stop without ZooKeeper."""
     if not to_hand_over(view.snapshot, broker_id):
         return
-    announced = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))
+    announcement = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))
     try:
         async with asyncio.timeout(patience_seconds):
-            await asyncio.shield(announced)
+            await asyncio.shield(announcement)
             while to_hand_over(view.snapshot, broker_id):  # noqa: ASYNC110
                 await asyncio.sleep(_GLANCE_SECONDS)
     except (TimeoutError, ClusterError) as error:
@@ -46,7 +46,7 @@ async def hand_over(
             *(broker_id, to_hand_over(view.snapshot, broker_id)),
             str(error) or f"timed out after {patience_seconds:g} s",
         )
-        announced.add_done_callback(_note_failure)
+        announcement.add_done_callback(_note_failure)
     else:
         log.info("leadership handed over id=%d", broker_id)
 

@@ -49,10 +49,11 @@ def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False
     if candidates:
         leader = _leader(partition, candidates, brokers)
         return _with(partition, leader, _in_sync(partition, brokers))
-    live = _first_those_that_stay(partition.replicas, brokers)
-    if live and (unclean or not partition.isr):  # nothing was ever in sync, so nothing can be lost
-        after = _with(partition, live[0], (live[0],))
-        return _unclean(after) if partition.isr else after
+    live_replicas = _first_those_that_stay(partition.replicas, brokers)
+    # Without an ISR nothing was ever in sync, so nothing can be lost.
+    if live_replicas and (unclean or not partition.isr):
+        new_state = _with(partition, live_replicas[0], (live_replicas[0],))
+        return _unclean(new_state) if partition.isr else new_state
     return _with(partition, NO_LEADER, partition.isr)
 
 
@@ -60,10 +61,10 @@ def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
     """Returns the partition led by the first of its replicas, if that replica can lead."""
     if not partition.replicas or partition.leader == NO_LEADER:
         return partition
-    first = partition.replicas[0]
-    if first in brokers.draining or first not in _candidates(partition, brokers):
+    first_replica = partition.replicas[0]
+    if first_replica in brokers.draining or first_replica not in _candidates(partition, brokers):
         return partition
-    return _with(partition, first, _in_sync(partition, brokers))
+    return _with(partition, first_replica, _in_sync(partition, brokers))
 
 
 def due(topic: TopicInfo, brokers: Brokers, *, unclean: bool) -> list[StateChange]:
@@ -82,8 +83,8 @@ def change_of(topic: TopicInfo, index: int, after: PartitionInfo) -> StateChange
 
 def _candidates(partition: PartitionInfo, brokers: Brokers) -> list[int]:
     """Replicas that can lead without losing data, the best first."""
-    in_sync = [replica for replica in partition.replicas if replica in partition.isr]
-    return _first_those_that_stay(in_sync, brokers)
+    isr = [replica for replica in partition.replicas if replica in partition.isr]
+    return _first_those_that_stay(isr, brokers)
 
 
 def _first_those_that_stay(replicas: Iterable[int], brokers: Brokers) -> list[int]:

@@ -68,22 +68,22 @@ def runs(directory: Path, place: CountPosition, exposed: int) -> Iterator[BatchR
 
     Raises OSError, and NoBatch if a segment ends in the middle of a batch.
     """
-    going_on = _hinted_segment(directory, place)
-    if going_on is not None:
-        behind = yield from _segment(going_on, place, place.byte, exposed)
-        if behind is None:
+    hinted_file = _hinted_segment(directory, place)
+    if hinted_file is not None:
+        next_place = yield from _segment(hinted_file, place, place.byte, exposed)
+        if next_place is None:
             return
-        place = behind
+        place = next_place
     bases = _bases(directory)
-    at = max(bisect_right(bases, place.next_offset) - 1, 0)
-    for number, base in enumerate(bases[at:], at):
+    base_index = max(bisect_right(bases, place.next_offset) - 1, 0)
+    for index, base in enumerate(bases[base_index:], base_index):
         file = OpenFile(layout.numbered(directory, base, layout.LOG))
-        following = bases[number + 1] if number + 1 < len(bases) else None
-        position = _start_position(file, place, base, following)
-        behind = yield from _segment(file, place._replace(segment=base), position, exposed)
-        if behind is None:
+        next_base = bases[index + 1] if index + 1 < len(bases) else None
+        position = _start_position(file, place, base, next_base)
+        next_place = yield from _segment(file, place._replace(segment=base), position, exposed)
+        if next_place is None:
             return
-        place = behind
+        place = next_place
 
 
 def _segment(
@@ -94,7 +94,7 @@ def _segment(
     size = os.fstat(file.fd).st_size
     while offset < exposed:
         headers, next_position, is_end = _headers(file.fd, position, size, exposed)
-        is_broken = not (headers or is_end)
+        is_damaged = not (headers or is_end)
         while headers and _next_offset(headers[0]) <= offset:
             position += headers.pop(0)[1] + LENGTH_PREFIX
         if headers:
@@ -105,7 +105,7 @@ def _segment(
             return None
         if position >= size:
             return CountPosition(offset, segment, position)
-        if is_broken:
+        if is_damaged:
             raise NoBatch(
                 f"{file.path}: no batch at byte {position}, where offset {offset} should be",
                 segment,
@@ -116,7 +116,7 @@ def _segment(
 
 def wrong_crcs(run: BatchRun) -> list[int]:
     """Returns the indexes of the batches whose CRC does not match. Reads all of them."""
-    wrong: list[int] = []
+    wrong_indexes: list[int] = []
     headers, position, at = run.headers, run.byte, 0
     while at < len(headers):
         end, size = at, 0
@@ -126,15 +126,15 @@ def wrong_crcs(run: BatchRun) -> list[int]:
         piece = memoryview(run.read(position, size))
         if len(piece) < size:
             raise NoBatch(f"{run.file.path}: the file was truncated", run.segment, position)
-        begin = 0
-        for number in range(at, end):
-            header = headers[number]
-            behind = begin + header[1] + LENGTH_PREFIX
-            if crc32c(piece[begin + CRC_START : behind]) != header[4]:
-                wrong.append(number)
-            begin = behind
+        batch_start = 0
+        for index in range(at, end):
+            header = headers[index]
+            behind = batch_start + header[1] + LENGTH_PREFIX
+            if crc32c(piece[batch_start + CRC_START : behind]) != header[4]:
+                wrong_indexes.append(index)
+            batch_start = behind
         position, at = position + size, end
-    return wrong
+    return wrong_indexes
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> CountPosition:
@@ -158,13 +158,15 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
     exposed end."""
     headers: list[RawHeader] = []
     unpack, pread, append = HEADER.unpack_from, os.pread, headers.append
-    last = position - 1  # the last byte at which a complete header can begin in what was read
+    last_position = (
+        position - 1
+    )  # the last byte at which a complete header can begin in what was read
     chunk, chunk_at, ahead = b"", position, HEADER_SIZE
     for _ in range(_MOST):
-        if position > last:
+        if position > last_position:
             chunk, chunk_at = pread(fd, ahead, position), position
-            last = position + len(chunk) - HEADER_SIZE
-            if position > last:
+            last_position = position + len(chunk) - HEADER_SIZE
+            if position > last_position:
                 break
         header: RawHeader = unpack(chunk, position - chunk_at)
         base, length, _, magic, _, _, delta, _, _, _, _, _, _ = header

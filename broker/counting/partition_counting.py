@@ -69,14 +69,14 @@ class PartitionCounting:
                 key_of(led): led.mirror_of for led in report.led if led.mirror_of is not None
             }
             counter.settle()
-            forgotten = self._removed_partitions(report)
+            removed_keys = self._removed_partitions(report)
             self._terms.follow(report.led)
             for led in report.led:
                 try:
                     self._count(led)
                 except FileNotFoundError:
                     continue  # compacted or expired meanwhile: the next report has the new state
-            counter.commit(forgotten)
+            counter.commit(removed_keys)
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
             self._damaged = []  # what was not journalled is found again
@@ -91,21 +91,21 @@ class PartitionCounting:
     def _count(self, led: Led) -> None:
         key = key_of(led)
         now = self._clock()
-        before = self._looked.get(key)
+        looked_at = self._looked.get(key)
         self._looked[key] = now
         term = self._terms[key]
         place = max(self._counter.place(key) or term.place, term.place)
         if place.next_offset < led.start:
             place = CountPosition(led.start)
-        is_live = before is not None and now - before < self._live_seconds
-        seen = time.time_ns() // 1_000_000 if is_live else None
+        is_live = looked_at is not None and now - looked_at < self._live_seconds
+        seen_millis = time.time_ns() // 1_000_000 if is_live else None
         while place.next_offset < led.exposed:
             passing = _Passing(
                 self._counter,
                 key,
                 led,
                 place,
-                seen,
+                seen_millis,
                 singly_before=term.singly_before,
                 checks=self._checks,
             )
@@ -123,20 +123,20 @@ class PartitionCounting:
         led = {
             (partition.topic, partition.partition): partition.topic_id for partition in report.led
         }
-        not_served = set(report.not_served)
-        removed = []
+        unserved_keys = set(report.not_served)
+        removed_keys = []
         for key in self._counter.known:
             name = (key.topic, key.partition)
             if name in led:
                 is_gone = led[name] != key.topic_id
             else:
                 directory = self._data_dir / f"{key.topic}-{key.partition}"
-                is_gone = name not in not_served and not directory.exists()
+                is_gone = name not in unserved_keys and not directory.exists()
             if is_gone:
-                removed.append(key)
+                removed_keys.append(key)
                 self._looked.pop(key, None)
                 self._terms.forget(key)
-        return removed
+        return removed_keys
 
 
 class _Passing:
@@ -170,20 +170,20 @@ class _Passing:
         """Counts a run in parts of one epoch; reports damaged batches instead of counting them."""
         for epoch, part in _by_epoch(run):
             self._begin(self._plausible_epoch(epoch))
-            begin = 0
-            for number in wrong_crcs(part) if self._checks else ():
-                self._count_run(part.part(begin, number))
-                header = part.headers[number]
+            first_index = 0
+            for index in wrong_crcs(part) if self._checks else ():
+                self._count_run(part.part(first_index, index))
+                header = part.headers[index]
                 self.spoilt(header[0], header[6] + 1, WRONG_CRC)
-                begin = number + 1
-            self._count_run(part.part(begin, len(part.headers)) if begin else part)
+                first_index = index + 1
+            self._count_run(part.part(first_index, len(part.headers)) if first_index else part)
 
     def _plausible_epoch(self, epoch: int) -> int:
         """The batch's epoch, if it is possible: the CRC does not cover it."""
-        before, newest = self._epoch, self.led.leader_epoch
-        if (0 if before is None else before) <= epoch <= newest:
+        before, newest_epoch = self._epoch, self.led.leader_epoch
+        if (0 if before is None else before) <= epoch <= newest_epoch:
             return epoch
-        return newest if before is None else before
+        return newest_epoch if before is None else before
 
     def _begin(self, epoch: int) -> None:
         if epoch != self._epoch:
@@ -224,10 +224,10 @@ class _Passing:
 
 def _report_gap(passing: _Passing, broken: NoBatch) -> CountPosition:
     """Report the offsets without a readable batch; returns the place of the next batch."""
-    first, led = passing.next_offset, passing.led
-    place = behind_damage(Path(led.directory), broken, first, led.exposed)
-    if place.next_offset > first:
-        passing.spoilt(first, place.next_offset - first, str(broken))
+    first_offset, led = passing.next_offset, passing.led
+    place = behind_damage(Path(led.directory), broken, first_offset, led.exposed)
+    if place.next_offset > first_offset:
+        passing.spoilt(first_offset, place.next_offset - first_offset, str(broken))
     return place
 
 
@@ -237,11 +237,11 @@ def _by_epoch(run: BatchRun) -> Iterator[tuple[int, BatchRun]]:
     if len(set(epochs)) == 1:
         yield epochs[0], run
         return
-    at = 0
-    for epoch, same in groupby(epochs):
-        end = at + len(list(same))
-        yield epoch, run.part(at, end)
-        at = end
+    first_index = 0
+    for epoch, same_epochs in groupby(epochs):
+        end_index = first_index + len(list(same_epochs))
+        yield epoch, run.part(first_index, end_index)
+        first_index = end_index
 
 
 def _withdrawn(lost: LostOffsets) -> Withdrawn:

@@ -51,22 +51,22 @@ def main() -> None:
     except (CounterFileDamaged, OSError) as error:
         _answer_only(str(error), reports, outward)
         return
-    following = PartitionCounting(task, counter, _tail(task))
+    counting = PartitionCounting(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
     health = HealthReports()
     while True:
         report = _next(reports, scrubbing)
-        looked = following.look(report)
-        if not looked.trouble:
+        result = counting.look(report)
+        if not result.trouble:
             _report_health(report, health, counter)
         scrubbing.follow(report)
-        damaged, scrubbed, finished, checked = scrubbing.taken()
+        damages, scrubbed_bytes, finished_millis, checked_logs = scrubbing.taken()
         answer = msgspec.structs.replace(
-            looked,
-            damaged=[*looked.damaged, *damaged],
-            scrubbed_bytes=scrubbed,
-            scrubbed_millis=finished,
-            checked=checked,
+            result,
+            damaged=[*result.damaged, *damages],
+            scrubbed_bytes=scrubbed_bytes,
+            scrubbed_millis=finished_millis,
+            checked=checked_logs,
         )
         _answer(answer, outward)
 

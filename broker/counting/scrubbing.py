@@ -117,24 +117,24 @@ class Scrubbing:
             self._readings.append(_Reading(self._rounds(), checks.scrub_bytes_per_second))
 
     def follow(self, report: CountingReport) -> None:
-        before = self._led.keys()
+        old_keys = self._led.keys()
         self._led = {key_of(led): led for led in report.led}
-        self._changed |= self._led.keys() - before
+        self._changed |= self._led.keys() - old_keys
         self._changed &= self._led.keys()
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
         """Returns the findings since the last call: damage, bytes read, the end of the last round,
         and logs read."""
-        damaged, self._damaged = self._damaged, []
+        damages, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
-        changed, self._changed = self._changed, set()
-        checked = [
+        changed_keys, self._changed = self._changed, set()
+        checked_logs = [
             CheckedLog(key.topic, key.partition, *self._times[key])
-            for key in changed
+            for key in changed_keys
             if key in self._times
         ]
-        return damaged, count, self._progress.finished_millis, checked
+        return damages, count, self._progress.finished_millis, checked_logs
 
     def step(self) -> float | None:
         """Reads a piece; returns the seconds until the next one; None: wait for a report."""
@@ -155,16 +155,16 @@ class Scrubbing:
 
     def _young_passes(self) -> Iterator[int | None]:
         while True:
-            began = self._now_millis()
-            done: set[PartitionKey] = set()
-            while unread := self._led.keys() - done:
+            start_millis = self._now_millis()
+            read_keys: set[PartitionKey] = set()
+            while unread := self._led.keys() - read_keys:
                 for key in sorted(unread, key=self._times_of):
-                    done.add(key)
+                    read_keys.add(key)
                     yield from self._read_young(key)
                     yield 0
             self._save()
             self._report()
-            yield from self._seconds_left(began, self._checks.young_seconds)
+            yield from self._seconds_left(start_millis, self._checks.young_seconds)
 
     def _read_young(self, key: PartitionKey) -> Iterator[int]:
         began = self._now_millis()
@@ -197,11 +197,13 @@ class Scrubbing:
 
     def _next_of_round(self) -> PartitionKey | None:
         progress = self._progress
-        place = progress.topic, progress.partition
+        last_key = progress.topic, progress.partition
 
         def comes(key: PartitionKey) -> bool:
-            at = key.topic, key.partition
-            return at > place or (at == place and not progress.is_through)
+            topic_partition = key.topic, key.partition
+            return topic_partition > last_key or (
+                topic_partition == last_key and not progress.is_through
+            )
 
         return min(
             filter(comes, self._led), key=lambda key: (key.topic, key.partition), default=None
@@ -224,8 +226,8 @@ class Scrubbing:
 
     def _seconds_left(self, began_millis: int, seconds: float) -> Iterator[None]:
         """Seconds until then; 0 if the clock was set back before its beginning."""
-        due = began_millis + int(seconds * 1000)
-        while 0 <= began_millis <= self._now_millis() < due:
+        due_millis = began_millis + int(seconds * 1000)
+        while 0 <= began_millis <= self._now_millis() < due_millis:
             yield None
 
     def _segments(self, key: PartitionKey, offset: int) -> "Iterator[_Segment]":
@@ -266,20 +268,20 @@ class Scrubbing:
 
     def _report_damage(self, key: PartitionKey, damage: Damage, *, again: bool) -> None:
         led = self._led[key]
-        first = max(damage.first, led.start)
-        offsets = min(damage.first + damage.offsets, led.exposed) - first
+        first_offset = max(damage.first, led.start)
+        offsets = min(damage.first + damage.offsets, led.exposed) - first_offset
         if offsets <= 0:
             return  # deleted with only its segment left, or cut off
-        reported = key, first, offsets
-        if reported in self._known and not again:
+        damage_key = key, first_offset, offsets
+        if damage_key in self._known and not again:
             return
-        self._counter.damage([(key, Spoilt(first, offsets, damage.reason))])
+        self._counter.damage([(key, Spoilt(first_offset, offsets, damage.reason))])
         self._damaged.append(
-            DamagedOffsets(led.topic, led.partition, first, offsets, damage.reason)
+            DamagedOffsets(led.topic, led.partition, first_offset, offsets, damage.reason)
         )
         if len(self._known) >= _MOST_DAMAGES:
             self._known.clear()
-        self._known.add(reported)
+        self._known.add(damage_key)
 
     def _times_of(self, key: PartitionKey) -> CheckTimes:
         return self._times.get(key, _NEVER)
@@ -310,11 +312,11 @@ class Scrubbing:
         if now - self._saved < seconds:
             return
         self._saved = now
-        kept = self._now_millis() - _KEPT_MILLIS
+        oldest_millis = self._now_millis() - _KEPT_MILLIS
         self._times = {
-            key: times
-            for key, times in self._times.items()
-            if key in self._led or max(times) >= kept
+            key: check_times
+            for key, check_times in self._times.items()
+            if key in self._led or max(check_times) >= oldest_millis
         }
         self._progress.logs = list(self._times.items())
         try:
@@ -343,8 +345,8 @@ def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:
         return
-    for base, following in zip(bases, [*bases, led.exposed][1:], strict=True):
-        end = min(following, led.exposed)
+    for base, next_base in zip(bases, [*bases, led.exposed][1:], strict=True):
+        end = min(next_base, led.exposed)
         if end > max(base, offset):
             path = layout.numbered(directory, base, layout.LOG)
             try:

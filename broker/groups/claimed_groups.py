@@ -43,15 +43,17 @@ def describe(session: Session, name: str) -> GroupDescription:
     claims = group_claims.read_claims(session, name)
     if claims is None:
         return GroupDescription(state=State.DEAD, protocol_type="", protocol="", members=())
-    claimed: dict[str, list[TopicPartition]] = {member: [] for member in claims.members}
+    partitions_by_member: dict[str, list[TopicPartition]] = {
+        member: [] for member in claims.members
+    }
     for partition, member in claims.owners.items():
-        claimed.setdefault(member, []).append(partition)
+        partitions_by_member.setdefault(member, []).append(partition)
     return GroupDescription(
         state=State.STABLE if claims.members else State.EMPTY,
         protocol_type=PROTOCOL_TYPE,
         protocol=WITHOUT_COORDINATOR,
         members=tuple(
-            _member(member, topics, claimed[member])
+            _member(member, topics, partitions_by_member[member])
             for member, topics in sorted(claims.members.items())
         ),
     )
@@ -68,10 +70,10 @@ def commit(
     if is_member:
         return ErrorCode.unknown_member_id
     try:
-        is_there = group_claims.commit_for(session, name, offsets)
+        exists = group_claims.commit_for(session, name, offsets)
     except GroupHasMembers:
         return ErrorCode.unknown_member_id  # as in coordinated groups
-    return ErrorCode.none if is_there else ErrorCode.group_id_not_found
+    return ErrorCode.none if exists else ErrorCode.group_id_not_found
 
 
 def delete(session: Session, name: str) -> ErrorCode:
@@ -88,10 +90,10 @@ def delete_offsets(
     claims = group_claims.read_claims(session, name)
     if claims is None:
         return ErrorCode.group_id_not_found, {}
-    read = {topic for topics in claims.members.values() for topic in topics}
+    subscribed_topics = {topic for topics in claims.members.values() for topic in topics}
     codes = {
         partition: ErrorCode.group_subscribed_to_topic
-        if partition.topic in read
+        if partition.topic in subscribed_topics
         else ErrorCode.none
         for partition in partitions
     }
@@ -105,24 +107,24 @@ def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, bef
     """Deletes offsets that are too old or whose topics are gone, by the rules for coordinated
     groups (`retention.py`); returns the number of expired offsets. The departure of the last member
     is not recorded: the first check that finds no members counts instead."""
-    expired = 0
+    expired_count = 0
     for info in infos:
         try:
-            expired += _look_after(session, info, now_ms, before_ms)
+            expired_count += _look_after(session, info, now_ms, before_ms)
         except Conflict as conflict:
             if conflict.cause is not Cause.CHANGED:  # otherwise it is in use
                 log.warning("offsets not expired group=%r error=%r", info.name, str(conflict))
         except ClusterError as error:
             log.warning("offsets not expired group=%r error=%r", info.name, str(error))
-    return expired
+    return expired_count
 
 
 def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) -> int:
     name = info.name
-    stored = group_offsets.read_stored(session, name)
+    offsets = group_offsets.read_stored(session, name)
     left_over = {
         key: stored_offset.version
-        for key, stored_offset in stored.items()
+        for key, stored_offset in offsets.items()
         if stored_offset.is_left_over
     }
     group_claims.remove(session, name, left_over)
@@ -134,16 +136,16 @@ def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) 
         return 0
     if since > before_ms:
         return 0
-    old = {
+    old_offsets = {
         key: stored_offset.version
-        for key, stored_offset in stored.items()
+        for key, stored_offset in offsets.items()
         if key not in left_over and stored_offset.offset.committed_ms <= before_ms
     }
-    if old and not group_claims.expire(session, name, since, old):
+    if old_offsets and not group_claims.expire(session, name, since, old_offsets):
         return 0
-    if len(old) + len(left_over) == len(stored):
+    if len(old_offsets) + len(left_over) == len(offsets):
         group_claims.forget(session, name, since)
-    return len(old)
+    return len(old_offsets)
 
 
 def _member(

@@ -77,8 +77,8 @@ class Shares:
 
     def has_room(self, client: Client, more: int) -> bool:
         """Returns whether the client may take this much more."""
-        held = 0 if client is None else self._by_client[client]
-        return held + more <= self._most - self.taken
+        held_amount = 0 if client is None else self._by_client[client]
+        return held_amount + more <= self._most - self.taken
 
     def take(self, client: Client, amount: int) -> None:
         """Takes an amount, even if there is no room; a negative amount is given back."""

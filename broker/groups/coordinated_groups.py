@@ -141,8 +141,8 @@ class CoordinatedGroups:
         elif state is SessionState.LOST:
             self._give_up_all(ErrorCode.not_coordinator)
         elif not self._stopped:
-            wait = self._session.timeout_s
-            self._without_zookeeper = self._loop.call_later(wait, self._is_cut_off)
+            wait_seconds = self._session.timeout_s
+            self._without_zookeeper = self._loop.call_later(wait_seconds, self._is_cut_off)
 
     def _is_cut_off(self) -> None:
         self._cut_off = True
@@ -179,8 +179,8 @@ class CoordinatedGroups:
             self._check_name(name)
             busy = self._busy.get(name)
             if busy is not None:
-                done, _ = await asyncio.wait({busy}, timeout=_PATIENCE)
-                if not done:
+                finished_tasks, _ = await asyncio.wait({busy}, timeout=_PATIENCE)
+                if not finished_tasks:
                     raise ApiError(
                         ErrorCode.coordinator_load_in_progress, f"group {name!r} is being loaded"
                     )
@@ -194,12 +194,12 @@ class CoordinatedGroups:
                     f"{self._rules.most_groups} groups, and the rest is reserved for other "
                     "clients (limits.groups)",
                 )
-            loading = self._busy[name] = asyncio.ensure_future(
+            load_task = self._busy[name] = asyncio.ensure_future(
                 self._load(name, make=make, client=client)
             )
-            loading.add_done_callback(_look_at)
+            load_task.add_done_callback(_look_at)
             try:
-                return await asyncio.shield(loading)
+                return await asyncio.shield(load_task)
             except ClusterError as error:
                 raise told(error) from None
 
@@ -238,7 +238,7 @@ class CoordinatedGroups:
         self, name: str, maker: Client, *, make: bool, client: Client
     ) -> LiveGroup | None:
         try:
-            loaded = await self.in_thread(
+            loaded_group = await self.in_thread(
                 lambda: self.store.take(name, make=make, now_ms=now_ms()), client
             )
         except OtherGroupKind:
@@ -246,11 +246,11 @@ class CoordinatedGroups:
         except ClusterError as error:
             self._failed(name, f"not loaded: {error}")
             raise
-        if loaded is None:
+        if loaded_group is None:
             return None
         self._check_name(name)  # the map may have changed meanwhile
-        group = Group.from_record(loaded.record, self._rules.group, self._loop.time())
-        return LiveGroup(name, group, loaded.fence, loaded.empty_since_ms, maker)
+        group = Group.from_record(loaded_group.record, self._rules.group, self._loop.time())
+        return LiveGroup(name, group, loaded_group.fence, loaded_group.empty_since_ms, maker)
 
     async def written(self, live: LiveGroup, writing: Coroutine[Any, Any, ErrorCode]) -> ErrorCode:
         live.under_way += 1

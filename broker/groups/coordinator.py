@@ -109,16 +109,16 @@ class Coordinator:
         if not self._groups.members_bytes.has_room(live.maker, details_of(joining).size):
             code = ErrorCode.group_max_size_reached
             return JoinOutcome(code=code, member_id=joining.member_id)
-        done: asyncio.Future[JoinOutcome] = self._loop.create_future()
+        result: asyncio.Future[JoinOutcome] = self._loop.create_future()
 
         def answer(outcome: JoinOutcome) -> None:
-            _tell(done, outcome)
+            _tell(result, outcome)
 
         live.touched += 1
         live.group.join(joining, answer, self._loop.time())
         self._groups.after(live, look=True)
         try:
-            return await done
+            return await result
         except asyncio.CancelledError:
             live.group.gone(answer, self._loop.time())
             self._groups.after(live)
@@ -131,15 +131,15 @@ class Coordinator:
         live = await self._groups.find(name)
         if live is None:
             return SyncOutcome(code=ErrorCode.unknown_member_id)
-        done: asyncio.Future[SyncOutcome] = self._loop.create_future()
+        result: asyncio.Future[SyncOutcome] = self._loop.create_future()
 
         def answer(outcome: SyncOutcome) -> None:
-            _tell(done, outcome)
+            _tell(result, outcome)
 
         live.group.sync(syncing, answer, self._loop.time())
         self._groups.after(live)
         try:
-            return await done
+            return await result
         except asyncio.CancelledError:
             live.group.gone(answer, self._loop.time())
             self._groups.after(live)
@@ -237,11 +237,11 @@ class Coordinator:
         """Returns name, protocol type and state of each group that this broker coordinates."""
         self._groups.check_serves()
         try:
-            stored, states = await self._groups.in_thread(self._listed, client)
+            stored_groups, states = await self._groups.in_thread(self._listed, client)
         except ClusterError as error:
             raise told(error) from None
         groups = []
-        for info in stored:
+        for info in stored_groups:
             live = self._groups.live.get(info.name)
             if live is not None:
                 groups.append((live.name, live.group.protocol_type or "", live.group.state))
@@ -257,8 +257,8 @@ class Coordinator:
         """Runs on a thread: all groups, and the states of those without a coordinator."""
         stored = self._groups.store.listed()
         names = [group.name for group in stored if group.kind is GroupKind.PENSTOCK]
-        ours = [name for name in names if self._groups.is_ours(name)]
-        return stored, claimed_groups.states(self._session, ours)
+        own_names = [name for name in names if self._groups.is_ours(name)]
+        return stored, claimed_groups.states(self._session, own_names)
 
     async def delete(self, name: str, client: Client = None) -> ErrorCode:
         try:
@@ -291,21 +291,23 @@ class Coordinator:
             return ErrorCode.group_id_not_found, {}
         topics: frozenset[str] = frozenset()
         if not live.is_empty:
-            known = subscribed(live.group)
-            if known is None:
+            subscribed_topics = subscribed(live.group)
+            if subscribed_topics is None:
                 return ErrorCode.non_empty_group, {}
-            topics = known
+            topics = subscribed_topics
         codes = dict.fromkeys(partitions, ErrorCode.none)
         codes |= {
             partition: ErrorCode.group_subscribed_to_topic
             for partition in partitions
             if partition.topic in topics
         }
-        going = [partition for partition, code in codes.items() if code is ErrorCode.none]
-        if not going:
+        deletable_partitions = [
+            partition for partition, code in codes.items() if code is ErrorCode.none
+        ]
+        if not deletable_partitions:
             return ErrorCode.none, codes
         return await self._groups.written(
-            live, self._groups.commits.delete(live.fence, going, client)
+            live, self._groups.commits.delete(live.fence, deletable_partitions, client)
         ), codes
 
     def families(self) -> Iterator[Metric]:

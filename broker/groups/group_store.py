@@ -47,9 +47,9 @@ class GroupStore:
         for attempt in range(_ATTEMPTS):
             group = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
             if group is not None:
-                fence, stored = group
-                record = _record(stored.info, stored.members)
-                return Loaded(fence, record, stored.info.empty_since_ms)
+                fence, content = group
+                record = _record(content.info, content.members)
+                return Loaded(fence, record, content.info.empty_since_ms)
             if not make:
                 return None
             info = GroupInfo(

@@ -39,13 +39,13 @@ def too_old(
     if group.state is State.EMPTY:
         if empty_since_ms is None or empty_since_ms > before_ms:
             return []
-        kept: frozenset[str] | None = frozenset()
+        kept_topics: frozenset[str] | None = frozenset()
     else:
-        kept = subscribed(group)
-    if kept is None:
+        kept_topics = subscribed(group)
+    if kept_topics is None:
         return []
     return [
         partition
         for partition, offset in offsets.items()
-        if offset.committed_ms <= before_ms and partition.topic not in kept
+        if offset.committed_ms <= before_ms and partition.topic not in kept_topics
     ]

@@ -13,8 +13,8 @@ from cluster.values import ClusterSnapshot
 
 def candidates(snapshot: ClusterSnapshot) -> frozenset[int]:
     """Returns the possible coordinators: the live brokers, without those that are about to stop."""
-    live = frozenset(snapshot.brokers)
-    return live - snapshot.draining or live
+    live_brokers = frozenset(snapshot.brokers)
+    return live_brokers - snapshot.draining or live_brokers
 
 
 def first_of(group: str, brokers: Iterable[int]) -> int | None:

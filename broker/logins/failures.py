@@ -43,8 +43,8 @@ class Scores:
             self._scores.popitem(last=False)
 
     def of(self, who: str) -> float:
-        score, then = self._scores.get(who, (0.0, 0.0))
-        return score * math.exp2((then - self._clock()) / _HALF_LIFE) if score else 0.0
+        score, score_time = self._scores.get(who, (0.0, 0.0))
+        return score * math.exp2((score_time - self._clock()) / _HALF_LIFE) if score else 0.0
 
 
 def delay(score: float) -> float:

@@ -77,14 +77,14 @@ class KnownUsers:
 
 
 def _most_common(users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
-    times = Counter(
+    parameter_counts = Counter(
         (credential.iterations, len(credential.salt))
         for credentials in users.values()
         if (credential := credentials.get(mechanism)) is not None
     )
     # Of two equally frequent ones, every broker chooses the same.
     return max(
-        times,
-        key=lambda parameters: (times[parameters], parameters),
+        parameter_counts,
+        key=lambda parameters: (parameter_counts[parameters], parameters),
         default=(MOST_ITERATIONS, _SALT_BYTES),
     )

@@ -50,8 +50,8 @@ class Login:
                 )
             )
         if self._failures.is_swamped(self._host):
-            why = "rejected unseen: too many failed logins from this address"
-            raise self._over(refused(self._mechanism, why, is_ours=True))
+            reason = "rejected unseen: too many failed logins from this address"
+            raise self._over(refused(self._mechanism, reason, is_ours=True))
         self._is_busy = True
         try:
             answer = await self._exchange.step(data)

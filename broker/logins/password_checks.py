@@ -83,8 +83,12 @@ class PasswordChecks:
 
     def _queue(self, host: str, job: _Job) -> asyncio.Future[bool]:
         address = self._addresses.get(host)
-        waiting = 0 if address is None else len(address.jobs)
-        if self._closed or waiting >= _MOST_OF_ADDRESS or len(self._under_way) >= _MOST_WAITING:
+        waiting_count = 0 if address is None else len(address.jobs)
+        if (
+            self._closed
+            or waiting_count >= _MOST_OF_ADDRESS
+            or len(self._under_way) >= _MOST_WAITING
+        ):
             raise refused("PLAIN", "too many passwords are waiting to be checked", is_ours=True)
         self._under_way[host, job.key] = job.answer
         if address is None:

@@ -92,8 +92,8 @@ class ScramExchange:
             raise refused(
                 self._mechanism, "the two SCRAM messages contradict each other", user=user
             )
-        signed = f"{self._said},{message['unproven']}".encode()
-        is_right = checked.credential.proves(proof, signed)
+        auth_message = f"{self._said},{message['unproven']}".encode()
+        is_right = checked.credential.proves(proof, auth_message)
         if not checked.exists:
             raise refused(
                 self._mechanism,
@@ -102,7 +102,7 @@ class ScramExchange:
             )
         if not is_right:
             raise refused(self._mechanism, "wrong password", user=user)
-        signature = b64encode(checked.credential.signature(signed)).decode()
+        signature = b64encode(checked.credential.signature(auth_message)).decode()
         return StepResult(f"v={signature}".encode(), user)
 
 

@@ -105,7 +105,7 @@ class SigningKeys:
 
     def _matching(self, algorithm: str, kid: str | None) -> Any:
         kind, curve = ALGORITHMS[algorithm]
-        fitting = [
+        matching_keys = [
             key.key
             for key in self._keys
             if key.kind == kind
@@ -114,7 +114,7 @@ class SigningKeys:
             and kid in {None, key.kid}
         ]
         # If several keys match, none is chosen.
-        return fitting[0] if len(fitting) == 1 else None
+        return matching_keys[0] if len(matching_keys) == 1 else None
 
     async def _renew(self, age: float) -> None:
         async with self._lock:
@@ -179,10 +179,10 @@ def _read_set(data: bytes) -> tuple[_SigningKey, ...]:
     try:
         if len(data) > _MOST_BYTES:
             raise ValueError
-        listed = msgspec.json.decode(data, type=known_type(_Set)).keys
+        jwks = msgspec.json.decode(data, type=known_type(_Set)).keys
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
         raise NoKeys("not a JWK Set") from None
-    keys = [key for entry in listed[:_MOST_KEYS] if (key := _read_key(entry)) is not None]
+    keys = [key for entry in jwks[:_MOST_KEYS] if (key := _read_key(entry)) is not None]
     if not keys:
         raise NoKeys("the JWK Set has no key that can verify a token")
     return tuple(keys)

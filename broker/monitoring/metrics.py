@@ -186,12 +186,12 @@ class BrokerMetrics:
         flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "Duration of a flush.")
         self._flushes.add_to(flushes, [])
         yield flushes
-        rejected = CounterMetricFamily(
+        rejections = CounterMetricFamily(
             _PREFIX + "rejected_batches", "Batches rejected, by Kafka's error.", labels=["error"]
         )
         for error, count in tuple(self._rejected.items()):
-            rejected.add_metric([error.name.upper()], count)
-        yield rejected
+            rejections.add_metric([error.name.upper()], count)
+        yield rejections
         complaints = CounterMetricFamily(
             _PREFIX + "complaints",
             "Problems with clients, by the kinds in the log.",
@@ -204,10 +204,10 @@ class BrokerMetrics:
             _PREFIX + "connections", "Connections of clients.", value=self.connections
         )
         yield GaugeMetricFamily(_PREFIX + "log_files", "Open files of logs.", value=len(OPEN))
-        allowed = GaugeMetricFamily(_PREFIX + "allowed", "The limit of each kind.", labels=["of"])
-        for name, most in self._allowed.items():
-            allowed.add_metric([name], most)
-        yield allowed
+        limits = GaugeMetricFamily(_PREFIX + "allowed", "The limit of each kind.", labels=["of"])
+        for name, limit in self._allowed.items():
+            limits.add_metric([name], limit)
+        yield limits
         yield from self._more()
 
     def _topic_families(self) -> Iterator[Metric]:
@@ -234,8 +234,8 @@ class BrokerMetrics:
         visited a dozen times, while the event loop waits for this thread."""
         lines: dict[str, list[str]] = {name: [] for name in _OF_PARTITIONS}
         sums = dict.fromkeys(_SUMS, 0)
-        for number, gauge in enumerate(self._partitions()):
-            if number % _AT_ONCE == 0:
+        for index, gauge in enumerate(self._partitions()):
+            if index % _AT_ONCE == 0:
                 time.sleep(0)
             topic = gauge.topic.translate(_ESCAPED)
             labels = f'{{topic="{topic}",partition="{gauge.partition}"}}'
@@ -278,38 +278,38 @@ class BrokerMetrics:
 
     def _loss_families(self) -> Iterator[Metric]:
         labels = ["topic", "partition"]
-        times: Counter[tuple[str, str]] = Counter()
+        damage_counts: Counter[tuple[str, str]] = Counter()
         offsets: Counter[tuple[str, str]] = Counter()
         for loss in self._losses():
             values = loss.topic, str(loss.partition)
-            times[values] += 1
+            damage_counts[values] += 1
             offsets[values] += max(0, loss.offsets)
-        for name, documentation, counted in (
-            ("withdrawals", "Losses of acknowledged messages found.", times),
+        for name, documentation, traffic_count in (
+            ("withdrawals", "Losses of acknowledged messages found.", damage_counts),
             ("withdrawn_offsets", "Acknowledged offsets lost, at least.", offsets),
         ):
             family = GaugeMetricFamily(_PREFIX + name, documentation, labels=labels)
-            for values, value in counted.items():
+            for values, value in traffic_count.items():
                 family.add_metric(list(values), value)
             yield family
 
     def _checked_families(self) -> Iterator[Metric]:
-        checked = self._checked()
-        damaged = CounterMetricFamily(
+        gauge = self._checked()
+        damaged_batches = CounterMetricFamily(
             _PREFIX + "damaged_batches",
             "Stored batches that are damaged.",
             labels=["topic", "partition"],
         )
-        for (topic, partition), count in checked.damaged.items():
-            damaged.add_metric([topic, str(partition)], count)
-        yield damaged
+        for (topic, partition), count in gauge.damaged.items():
+            damaged_batches.add_metric([topic, str(partition)], count)
+        yield damaged_batches
         yield CounterMetricFamily(
-            _PREFIX + "scrubbed_bytes", "Stored bytes re-read.", value=checked.scrubbed_bytes
+            _PREFIX + "scrubbed_bytes", "Stored bytes re-read.", value=gauge.scrubbed_bytes
         )
         yield GaugeMetricFamily(
             _PREFIX + "scrubbed_time_seconds",
             "When the last complete re-reading of stored data ended, since 1970; below 0 if never.",
-            value=checked.scrubbed_time,
+            value=gauge.scrubbed_time,
         )
         logs = GaugeMetricFamily(
             _PREFIX + "log_checked_time_seconds",
@@ -317,7 +317,7 @@ class BrokerMetrics:
             "since 1970; below 0 if never.",
             labels=["topic", "partition", "segments"],
         )
-        for (topic, partition), times in checked.logs.items():
+        for (topic, partition), times in gauge.logs.items():
             for segments, seconds in zip(("young", "all"), times, strict=True):
                 logs.add_metric([topic, str(partition), segments], seconds)
         yield logs

@@ -107,7 +107,13 @@ class DataDirectory:
         Blocks."""
         with self._writing:
             if key in self._checkpoints:
-                self._write({k: v for k, v in self._checkpoints.items() if k != key})
+                self._write(
+                    {
+                        partition_key: checkpoint
+                        for partition_key, checkpoint in self._checkpoints.items()
+                        if partition_key != key
+                    }
+                )
             if self._cleaned.pop(key, None) is not None:
                 write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
 
@@ -134,13 +140,13 @@ class DataDirectory:
 
     def _read_checkpoints(self) -> dict[Key, Checkpoint]:
         try:
-            read = [read_offsets(self.path / name) for name in _CHECKPOINTS]
+            offsets_by_file = [read_offsets(self.path / name) for name in _CHECKPOINTS]
         except BadCheckpoint as error:
             log.warning("checkpoints ignored, recovery reads more error=%r", str(error))
             return {}
         return {
-            key: Checkpoint(*(offsets.get(key, 0) for offsets in read))
-            for key in set().union(*read)
+            key: Checkpoint(*(offsets.get(key, 0) for offsets in offsets_by_file))
+            for key in set().union(*offsets_by_file)
         }
 
     def _read_cleaned(self) -> dict[Key, int]:
@@ -162,11 +168,11 @@ class DataDirectory:
     def _note_start(self) -> int | None:
         """Record the time; returns the newest one before that, None in a new directory."""
         lock = os.fstat(self._lock.fileno())
-        known = [lock.st_mtime_ns] if lock.st_size else []
+        known_millis = [lock.st_mtime_ns] if lock.st_size else []
         if (checkpoint := self.path / RECOVERY_POINTS).exists():
-            known.append(checkpoint.stat().st_mtime_ns)
+            known_millis.append(checkpoint.stat().st_mtime_ns)
         self.note_alive()
-        return max(known) // 1_000_000 if known else None
+        return max(known_millis) // 1_000_000 if known_millis else None
 
     def _read_id(self) -> UUID:
         fd = self._lock.fileno()

@@ -118,8 +118,8 @@ class _Threads(Generic[T]):
         self._turn = threading.Lock()  # of `_waiting`
         self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each waiting ticket
         self._threads = [
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
-            for number in range(threads)
+            threading.Thread(target=self._work, name=f"{name}-{index}", daemon=True)
+            for index in range(threads)
         ]
         for thread in self._threads:
             thread.start()
@@ -138,13 +138,13 @@ class _Threads(Generic[T]):
     def _work(self) -> None:
         while self._count.get():
             works = self._next()
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             try:
                 self._run([ticket for ticket, _ in works])
             except Exception:
                 log.exception("flush failed")
-            callbacks = [done for _, done in works]
-            self._loop.call_soon_threadsafe(self._tell, callbacks, time.perf_counter() - began)
+            callbacks = [callback for _, callback in works]
+            self._loop.call_soon_threadsafe(self._tell, callbacks, time.perf_counter() - start_time)
 
     def _tell(self, callbacks: Sequence[Done], seconds: float) -> None:
         for done in callbacks:
@@ -152,11 +152,11 @@ class _Threads(Generic[T]):
 
     def _next(self) -> list[tuple[T, Done]]:
         """The ticket whose turn it is; if it is plain, with a thread's share of plain ones."""
-        most = min(1 + self._count.qsize() // len(self._threads), self._together)
+        max_tickets = min(1 + self._count.qsize() // len(self._threads), self._together)
         with self._turn:
             tickets = [self._take()]
             if tickets[0][0].is_plain:
-                while len(tickets) < most and self._may_take_another():
+                while len(tickets) < max_tickets and self._may_take_another():
                     tickets.append(self._take())
         return tickets
 
@@ -170,13 +170,13 @@ class _Threads(Generic[T]):
 
     def _may_take_another(self) -> bool:
         """Whether the next ticket is plain, and not needed by a thread that was already woken."""
-        following = next(iter(self._waiting.values()), None)
-        if following is None or not following[0][0].is_plain:
+        next_queue = next(iter(self._waiting.values()), None)
+        if next_queue is None or not next_queue[0][0].is_plain:
             return False
         try:
-            is_one = self._count.get_nowait()
+            has_ticket = self._count.get_nowait()
         except queue.Empty:
             return False
-        if not is_one:
+        if not has_ticket:
             self._count.put(False)  # for another thread, or for this one later
-        return is_one
+        return has_ticket

@@ -90,8 +90,8 @@ class Housekeeping:
             if partition.unavailable is None:
                 key, log_ = (partition.topic, partition.index), partition.log
                 is_turn = hash(key) % _TURNS == self._turn
-                known = log_.checkpoint(now_ms, is_turn=is_turn)
-                checkpoints[key] = Checkpoint(*known, log_.exposed_offset)
+                checkpoint = log_.checkpoint(now_ms, is_turn=is_turn)
+                checkpoints[key] = Checkpoint(*checkpoint, log_.exposed_offset)
                 partition.flush()  # moves the recovery point that the next checkpoint writes
                 await asyncio.sleep(0)
         for key in self._partitions.offline:
@@ -100,14 +100,14 @@ class Housekeeping:
         await self._loop.run_in_executor(self._thread, self._acknowledged.sync)
 
     async def _retain(self) -> None:
-        held = self._clock.hold(_wall_ms(), _monotonic_ms())
-        now_ms = 0 if held else _wall_ms()  # at time 0 nothing is old, and size still counts
+        hold_reason = self._clock.hold(_wall_ms(), _monotonic_ms())
+        now_ms = 0 if hold_reason else _wall_ms()  # at time 0 nothing is old, and size still counts
         for partition in self._partitions:
             if partition.unavailable is not None:
                 continue
             try:
                 with partition.noticing_failure() as log_:
-                    removed = log_.expire(now_ms)
+                    removed_bases = log_.expire(now_ms)
             except StorageError as error:
                 log.warning(
                     "retention failed topic=%s partition=%d error=%r",
@@ -116,12 +116,12 @@ class Housekeeping:
                     str(error),
                 )
                 continue
-            if removed:
+            if removed_bases:
                 log.info(
                     "segments expired topic=%s partition=%d count=%d start_offset=%d",
                     partition.topic,
                     partition.index,
-                    len(removed),
+                    len(removed_bases),
                     partition.log.start_offset,
                 )
                 partition.flush()  # unlinks them

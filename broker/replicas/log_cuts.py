@@ -43,10 +43,10 @@ RaiseEpoch = Callable[..., PartitionInfo]
 
 def is_due(partition_log: Log, cut: MirrorCut) -> bool:
     """Returns whether the log has offsets that the cut removes."""
-    first = max(cut.first, partition_log.start_offset)
-    if partition_log.end_offset <= first:
+    first_offset = max(cut.first, partition_log.start_offset)
+    if partition_log.end_offset <= first_offset:
         return False
-    return 0 <= partition_log.epochs.epoch_for(first) <= cut.leader_epoch
+    return 0 <= partition_log.epochs.epoch_for(first_offset) <= cut.leader_epoch
 
 
 class LogCuts:
@@ -75,10 +75,10 @@ class LogCuts:
         partition_log = partition.log
         key, log_id = (partition.topic, partition.index), (partition_log.topic_id, partition.index)
         if log_id in self._unsettled and not partition.unavailable:
-            raised = self._unsettled[log_id]
-            await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
+            raised_info = self._unsettled[log_id]
+            await asyncio.to_thread(self._settle, partition_log, key, raised_info.leader_epoch)
             del self._unsettled[log_id]
-            return max(raised, info, key=lambda state: state.version)
+            return max(raised_info, info, key=lambda state: state.version)
         cut = partition.config.cut_of(topic_id_text(partition_log.topic_id), partition.index)
         if cut is None or partition.unavailable or not is_due(partition_log, cut):
             return info
@@ -97,23 +97,23 @@ class LogCuts:
                 *(partition.topic, partition.index, partition_log.end_offset, cut.end),
             )
             return info
-        above = max(cut.leader_epoch, partition_log.epochs.latest)
+        highest_epoch = max(cut.leader_epoch, partition_log.epochs.latest)
         try:
-            raised = await asyncio.to_thread(
-                self._raise_epoch, key[0], partition_log.topic_id, key[1], above=above
+            raised_info = await asyncio.to_thread(
+                self._raise_epoch, key[0], partition_log.topic_id, key[1], above=highest_epoch
             )
         except (Conflict, UnknownTopic) as error:  # the map will show the current state
             log.info("not cut topic=%s partition=%d reason=%r", *key, str(error))
             return info
         if not is_due(partition_log, cut) or partition_log.end_offset > cut.end:
-            return raised
+            return raised_info
         end = partition_log.end_offset
         withdrawal = Withdrawal(
             number=0,
             topic=partition.topic,
             topic_id=cut.topic_id,
             partition=partition.index,
-            leader_epoch=raised.leader_epoch,
+            leader_epoch=raised_info.leader_epoch,
             first=cut.first,
             count=end - cut.first,
             resumes=cut.first,
@@ -122,15 +122,15 @@ class LogCuts:
         )
         await asyncio.to_thread(self._withdrawals.add, withdrawal)
         await partition.truncate(cut.first)
-        partition_log.begin_epoch(raised.leader_epoch)
-        self._unsettled[log_id] = raised
-        await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
+        partition_log.begin_epoch(raised_info.leader_epoch)
+        self._unsettled[log_id] = raised_info
+        await asyncio.to_thread(self._settle, partition_log, key, raised_info.leader_epoch)
         del self._unsettled[log_id]
         log.warning(
             "cut topic=%s partition=%d from=%d to=%d leader_epoch=%d",
-            *(*key, end, partition_log.end_offset, raised.leader_epoch),
+            *(*key, end, partition_log.end_offset, raised_info.leader_epoch),
         )
-        return raised
+        return raised_info
 
     def _settle(self, partition_log: Log, key: tuple[str, int], leader_epoch: int) -> None:
         partition_log.epochs.save()

@@ -51,14 +51,14 @@ class Descriptors(msgspec.Struct, frozen=True):
     @classmethod
     def claim(cls, connections: int) -> Self:
         """Raises the limit as far as the system allows; warns if that is not enough."""
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        shares = cls.of(most, connections)
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+        shares = cls.of(limit, connections)
         if shares.connections < connections:
             log.warning(
                 "low limit of open files: %d (ulimit -Hn, LimitNOFILE): connections=%d wanted=%d "
                 "log_files=%d",
-                most,
+                limit,
                 shares.connections,
                 connections,
                 shares.log_files,
@@ -72,9 +72,9 @@ class Descriptors(msgspec.Struct, frozen=True):
                 f"the limit of open files is {most}, a broker needs at least {_LEAST}: raise it "
                 "(ulimit -Hn, or LimitNOFILE in its unit)"
             )
-        shared = most - _KEPT
-        allowed = min(connections, shared * 3 // 4)
-        return cls(most, allowed, shared - allowed)
+        shared_files = most - _KEPT
+        allowed_connections = min(connections, shared_files * 3 // 4)
+        return cls(most, allowed_connections, shared_files - allowed_connections)
 
 
 class NoRoom(ApiError):

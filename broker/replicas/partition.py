@@ -130,9 +130,9 @@ class Partition:
         self.stamps_append_time = config.stamps_append_time
         self.timestamp_before_max_ms = config.timestamp_before_max_ms
         self.timestamp_after_max_ms = config.timestamp_after_max_ms
-        here = self.index, self.broker_id
-        self._copies_throttled = config.throttles(FOLLOWER_REPLICAS, *here)
-        self._sends_throttled = config.throttles(LEADER_REPLICAS, *here)
+        own_key = self.index, self.broker_id
+        self._copies_throttled = config.throttles(FOLLOWER_REPLICAS, *own_key)
+        self._sends_throttled = config.throttles(LEADER_REPLICAS, *own_key)
         self._timing.configure(config.number("flush.messages"), config.number("flush.ms"))
         self.log.reconfigure(config.log_config())
 
@@ -159,15 +159,19 @@ class Partition:
 
     def _not_leader(self) -> ApiError:
         leader = self.info.leader
-        led = "it has no leader" if leader == NO_LEADER else f"it is led by broker {leader}"
-        return ApiError(ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {led}")
+        leadership = "it has no leader" if leader == NO_LEADER else f"it is led by broker {leader}"
+        return ApiError(
+            ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {leadership}"
+        )
 
     def check_isolation(self, isolation_level: int) -> None:
         """Raises ApiError if the log holds transactions and the client asks for committed messages
         only."""
         if isolation_level and self.log.holds_transactions:
-            why = f"{self.topic}-{self.index} holds transactions: isolation.level=read_uncommitted"
-            raise ApiError(ErrorCode.unsupported_version, why)
+            reason = (
+                f"{self.topic}-{self.index} holds transactions: isolation.level=read_uncommitted"
+            )
+            raise ApiError(ErrorCode.unsupported_version, reason)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Raises ApiError if the client states a leader epoch other than the one known here."""
@@ -218,11 +222,11 @@ class Partition:
     def _turn_away(self, code: ErrorCode) -> None:
         """Answer waiting requests, or have them look again."""
         self._copies_flushed()
-        waiting, self._awaiting_commit = self._awaiting_commit, deque()
-        for _, callback in waiting:
+        waiters, self._awaiting_commit = self._awaiting_commit, deque()
+        for _, callback in waiters:
             callback(code)
-        for moved in (*self._awaiting_exposure, *self._awaiting_append):
-            moved()
+        for waiter in (*self._awaiting_exposure, *self._awaiting_append):
+            waiter()
 
     # Roles
 
@@ -256,9 +260,9 @@ class Partition:
         self._commit()
 
     def _count_in_sync(self, info: PartitionInfo) -> None:
-        before, now = set(self.info.isr), set(info.isr)
-        self._metrics.replicas.left += len(before - now)
-        self._metrics.replicas.joined += len(now - before)
+        old_isr, now = set(self.info.isr), set(info.isr)
+        self._metrics.replicas.left += len(old_isr - now)
+        self._metrics.replicas.joined += len(now - old_isr)
 
     def follow_leader(self, info: PartitionInfo) -> None:
         """Follows the leader in the cluster's map: another broker, or none."""
@@ -307,9 +311,9 @@ class Partition:
         """Proposes to remove in-sync replicas that have not caught up for this long."""
         if self.followers is not None and self.unavailable is None:
             now = self._loop.time()
-            lagging = self.followers.lagging(self.log.end_offset, now, patience)
-            if lagging:
-                self._in_sync_changes.propose(self, self.followers.in_sync - lagging)
+            lagging_replicas = self.followers.lagging(self.log.end_offset, now, patience)
+            if lagging_replicas:
+                self._in_sync_changes.propose(self, self.followers.in_sync - lagging_replicas)
 
     def _commit(self) -> None:
         """Advance the committed offset to where the other replicas are."""
@@ -320,9 +324,9 @@ class Partition:
 
     def _committed(self) -> None:
         """More is exposed than before."""
-        exposed, waiting = self.log.exposed_offset, self._awaiting_commit
-        while waiting and waiting[0][0] <= exposed:
-            waiting.popleft()[1](self._after_append)
+        exposed_offset, waiters = self.log.exposed_offset, self._awaiting_commit
+        while waiters and waiters[0][0] <= exposed_offset:
+            waiters.popleft()[1](self._after_append)
         self._wake_watchers()
 
     @property
@@ -350,13 +354,13 @@ class Partition:
             self._wake(_REPLICATION)
         self._written_for = _REPLICATION
         self._copied += len(batches)
-        begin = 0
+        batch_start = 0
         try:
             for header in headers:
-                end = begin + header.size
-                self.log.append_copy(batches[begin:end], header, now_ms)
+                end = batch_start + header.size
+                self.log.append_copy(batches[batch_start:end], header, now_ms)
                 self._timing.records += header.record_count
-                begin = end
+                batch_start = end
         except DiskFull:
             self._is_full()
             raise
@@ -377,20 +381,20 @@ class Partition:
 
     def _copies_flushed(self) -> None:
         """Copies are flushed, or never will be: wake those that wait."""
-        copied, self._awaiting_flush = self._awaiting_flush, []
-        for done in copied:
-            if not done.done():
-                done.set_result(None)
+        futures, self._awaiting_flush = self._awaiting_flush, []
+        for future in futures:
+            if not future.done():
+                future.set_result(None)
 
     async def flushed_copy(self) -> None:
         """Returns when all copied batches are on disk. Raises `ApiError` if they cannot be
         flushed."""
         end_offset = self.log.end_offset
         while self.unavailable is None and self.log.flushed_offset < end_offset:
-            done = self._loop.create_future()
-            self._awaiting_flush.append(done)
+            future = self._loop.create_future()
+            self._awaiting_flush.append(future)
             self._flush_now()
-            await done
+            await future
         self.check_available()
 
     async def truncate(self, offset: int) -> None:
@@ -445,9 +449,9 @@ class Partition:
             self._wake(client)
         try:
             if keeps_offset:
-                appended = append_kept(self.log, batch, header, self.leader_epoch, now_ms)
+                appended_batch = append_kept(self.log, batch, header, self.leader_epoch, now_ms)
             else:
-                appended = self.log.append(batch, header, self.leader_epoch, now_ms)
+                appended_batch = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
             self._is_full()
             raise
@@ -456,14 +460,14 @@ class Partition:
                 self.take_offline(self.log.offline)
         if self.read_only:
             self._has_room()
-        if not appended.duplicate:
+        if not appended_batch.duplicate:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
             self._written_for = client
             self._timing.appended(header.record_count)
             for waiting in tuple(self._awaiting_append):
                 waiting()
-        return appended
+        return appended_batch
 
     @property
     def acknowledged_end(self) -> int:

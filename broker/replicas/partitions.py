@@ -193,13 +193,13 @@ class Partitions:
         )
 
     async def wait_settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> None:
-        wanted = tuple(indexes)
-        while not self.settled(topic, topic_id, wanted):
-            changed = self._loop.create_future()
-            watcher = _resolve(changed)
+        partition_indexes = tuple(indexes)
+        while not self.settled(topic, topic_id, partition_indexes):
+            change = self._loop.create_future()
+            watcher = _resolve(change)
             self._watchers.append(watcher)
             try:
-                await changed
+                await change
             finally:
                 self._watchers.remove(watcher)
 
@@ -243,38 +243,38 @@ class Partitions:
             wanted.update(self._followed[topic].wanted)
         await self._drop(topics, wanted, snapshot)
         await self._look_for_strays(snapshot)
-        opening = []
-        for key, want in wanted.items():
+        openers = []
+        for key, wanted_state in wanted.items():
             partition = self._partitions.get(key)
             if partition is not None:
-                if partition.config is not want.config:
-                    partition.configure(want.config)
-                await self._take_role(partition, want.info)
+                if partition.config is not wanted_state.config:
+                    partition.configure(wanted_state.config)
+                await self._take_role(partition, wanted_state.info)
             elif key not in self._offline:
-                opening.append((key, want))
-        await self._open_all(opening)
+                openers.append((key, wanted_state))
+        await self._open_all(openers)
         self._unsettled -= topics
 
     async def _open_all(self, wanted: Sequence[tuple[Key, _Wanted]]) -> None:
         """A few at a time: clients are served in between, even with thousands of partitions."""
-        remaining = iter(wanted)
+        remaining_keys = iter(wanted)
 
         async def open_some() -> None:
-            for key, want in remaining:
+            for key, want in remaining_keys:
                 await self._open(key, want)
 
         openers = (open_some() for _ in range(2 * _OPENING_THREADS))
         # If the map did not answer, or no file could be opened, everything is applied again.
-        for failed in await asyncio.gather(*openers, return_exceptions=True):
-            if failed is not None:
-                raise failed
+        for failure in await asyncio.gather(*openers, return_exceptions=True):
+            if failure is not None:
+                raise failure
 
     async def look_for_removed(self) -> None:
         """Reopens partitions whose files were removed while they were open, to report their loss.
         Ignores a log that truncates itself, as it removes its own files."""
-        active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
-        removed = await self._loop.run_in_executor(self._threads, _missing_of, active)
-        for key in removed:
+        active = {key: served.log.active_path for key, served in tuple(self._partitions.items())}
+        removed_keys = await self._loop.run_in_executor(self._threads, _missing_of, active)
+        for key in removed_keys:
             partition = self._partitions.get(key)
             # It may have been removed by retention meanwhile.
             if partition is None or partition.goes_back:
@@ -306,18 +306,22 @@ class Partitions:
         followed, configs = self._followed, snapshot.topic_configs
         for name, info in snapshot.topics.items():
             overrides = configs.get(name)
-            known = followed.get(name)
-            if known is not None and known.info is info and known.overrides is overrides:
+            old_state = followed.get(name)
+            if (
+                old_state is not None
+                and old_state.info is info
+                and old_state.overrides is overrides
+            ):
                 continue
             if name not in snapshot.deleting:
                 changed.add(name)
                 self._forget(name)
-                known = followed[name] = self._follow_topic(info, overrides)
-                self._elsewhere |= known.elsewhere
-        deleted = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
-        for name in deleted:
+                old_state = followed[name] = self._follow_topic(info, overrides)
+                self._elsewhere |= old_state.elsewhere
+        deleted_topics = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
+        for name in deleted_topics:
             self._forget(name)
-        return changed | deleted
+        return changed | deleted_topics
 
     def _forget(self, topic: str) -> None:
         known = self._followed.pop(topic, None)
@@ -329,13 +333,13 @@ class Partitions:
         config, problems = TopicConfig.salvage(overrides or {}, defaults)
         for problem in problems:
             log.warning("config ignored topic=%s problem=%r", info.name, problem)
-        ours = {
+        own_states = {
             (info.name, index): _Wanted(info.topic_id, partition, config)
             for index, partition in enumerate(info.partitions)
             if self._broker_id in partition.replicas
         }
-        all_ = {(info.name, index) for index in range(len(info.partitions))}
-        return _Followed(info, overrides, ours, frozenset(all_ - ours.keys()))
+        all_keys = {(info.name, index) for index in range(len(info.partitions))}
+        return _Followed(info, overrides, own_states, frozenset(all_keys - own_states.keys()))
 
     async def _drop(
         self, topics: Set[str], wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot
@@ -415,8 +419,8 @@ class Partitions:
         """Topics that are no longer in the map, and whose partitions this broker must delete."""
         return {
             topic_id
-            for topic_id, owing in snapshot.owed_deletions.items()
-            if self._broker_id in owing and topic_id not in snapshot.topic_names
+            for topic_id, broker_ids in snapshot.owed_deletions.items()
+            if self._broker_id in broker_ids and topic_id not in snapshot.topic_names
         }
 
     async def _open(self, key: Key, want: _Wanted) -> None:
@@ -424,7 +428,7 @@ class Partitions:
         config = want.config.log_config()
         act = self._opening.open
         try:
-            opened = await self._loop.run_in_executor(
+            opened_log = await self._loop.run_in_executor(
                 self._threads, act, key, want.topic_id, want.info, config
             )
         except ClusterError:
@@ -446,9 +450,9 @@ class Partitions:
         partition = self._partitions[key] = Partition(
             topic,
             index,
-            opened.log,
+            opened_log.log,
             want.config,
-            opened.info,
+            opened_log.info,
             broker_id=self._broker_id,
             loop=self._loop,
             flusher=self._flusher,
@@ -457,7 +461,7 @@ class Partitions:
             in_sync_changes=self._replication.in_sync_changes,
             ended=partial(self._ended, key),
         )
-        await self._take_role(partition, opened.info)
+        await self._take_role(partition, opened_log.info)
         self._note_change(topic)
 
     async def _take_role(self, partition: Partition, info: PartitionInfo) -> None:
@@ -504,13 +508,13 @@ class Partitions:
         if self._applying is not None:
             await asyncio.gather(self._applying, return_exceptions=True)
         online = [partition for partition in self if not partition.offline_reason]
-        closed = await asyncio.gather(
+        results = await asyncio.gather(
             *(self._close(partition) for partition in online), return_exceptions=True
         )
         self._threads.shutdown()
         self._remover.shutdown()
         checkpoints = {key: self._data.checkpoint(key) for key in self.offline}
-        for partition, result in zip(online, closed, strict=True):
+        for partition, result in zip(online, results, strict=True):
             if isinstance(result, BaseException):
                 log.error("log not closed directory=%s error=%r", partition.log.directory, result)
             else:
@@ -519,11 +523,11 @@ class Partitions:
 
     async def _close(self, partition: Partition) -> Checkpoint:
         await partition.flushed()
-        exposed = partition.log.exposed_offset
+        exposed_offset = partition.log.exposed_offset
         partition.close()
         await self._loop.run_in_executor(self._threads, partition.log.close)
         log_ = partition.log
-        return Checkpoint(log_.recovery_point, log_.start_offset, exposed)
+        return Checkpoint(log_.recovery_point, log_.start_offset, exposed_offset)
 
 
 def _missing_of(active: Mapping[Key, Path]) -> list[Key]:

@@ -182,9 +182,9 @@ class CopiedPartition:
             self._note_success()
             return False
         self.bytes_at_work = len(records)
-        appended = asyncio.Event()
-        self._begin(self._append_and_flush(records, asked, appended))
-        await appended.wait()
+        append_event = asyncio.Event()
+        self._begin(self._append_and_flush(records, asked, append_event))
+        await append_event.wait()
         return True
 
     async def _append_and_flush(
@@ -221,8 +221,8 @@ class CopiedPartition:
     async def _truncate_to_common(self, theirs: EpochEndOffset) -> None:
         """The histories differ: truncate to the end of the last epoch that both have."""
         partition_log = self.partition.log
-        _, ours = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
-        offset = theirs.end_offset if ours < 0 else min(theirs.end_offset, ours)
+        _, own_end = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
+        offset = theirs.end_offset if own_end < 0 else min(theirs.end_offset, own_end)
         await self._go_back(
             offset, f"epoch {theirs.epoch} ends at {theirs.end_offset} at the leader"
         )
@@ -259,7 +259,7 @@ class CopiedPartition:
 
     async def _go_back(self, offset: int, why: str) -> None:
         partition_log = self.partition.log
-        end, exposed = partition_log.end_offset, partition_log.exposed_offset
+        end, exposed_offset = partition_log.end_offset, partition_log.exposed_offset
         self._check_epoch()
         if offset >= end:
             raise NotCopied(f"{why}, but this broker's log ends at {end}")
@@ -270,15 +270,15 @@ class CopiedPartition:
             await self.partition.truncate(offset)
         log.warning(
             "log truncated topic=%s partition=%d from=%d to=%d exposed=%d reason=%r",
-            *self.key, end, partition_log.end_offset, exposed, why,
+            *self.key, end, partition_log.end_offset, exposed_offset, why,
         )  # fmt: skip
 
     def _check_epoch(self) -> None:
         """Truncate nothing for a leader that has been succeeded: that one is behind."""
-        ours = self.partition.log.epochs.latest
-        if ours > self.leader_epoch:
+        own_epoch = self.partition.log.epochs.latest
+        if own_epoch > self.leader_epoch:
             raise NotCopied(
-                f"the log has batches of epoch {ours}, which is later than the leader's"
+                f"the log has batches of epoch {own_epoch}, which is later than the leader's"
             )
 
     # One thing at a time

@@ -58,22 +58,22 @@ class Copying:
         in-sync set."""
         key = partition.topic, partition.index
         by = _By(leader_id, not partition.is_in_sync)
-        followed = self._followed.get(key)
-        if followed is not None and followed.copied.partition is not partition:
-            self.remove(followed.copied.partition)
-            followed = None
-        if followed is None:
-            copied = self._removed.get(key)
-            if copied is None or copied.partition is not partition:
-                copied = CopiedPartition(partition)
-            followed = self._followed[key] = _Followed(copied, by, leader_epoch)
-        elif (followed.by, followed.leader_epoch) == (by, leader_epoch):
+        followed_link = self._followed.get(key)
+        if followed_link is not None and followed_link.copied.partition is not partition:
+            self.remove(followed_link.copied.partition)
+            followed_link = None
+        if followed_link is None:
+            copied_partition = self._removed.get(key)
+            if copied_partition is None or copied_partition.partition is not partition:
+                copied_partition = CopiedPartition(partition)
+            followed_link = self._followed[key] = _Followed(copied_partition, by, leader_epoch)
+        elif (followed_link.by, followed_link.leader_epoch) == (by, leader_epoch):
             return
         else:
-            if followed.by != by:
-                self._leave(followed)
-            followed.by, followed.leader_epoch = by, leader_epoch
-        self._follow(followed)
+            if followed_link.by != by:
+                self._leave(followed_link)
+            followed_link.by, followed_link.leader_epoch = by, leader_epoch
+        self._follow(followed_link)
 
     def remove(self, partition: FollowedPartition) -> None:
         key = partition.topic, partition.index
@@ -104,14 +104,14 @@ class Copying:
             if self._addresses.get(leader_id) == address:
                 continue
             self._addresses[leader_id] = address
-            led = [
+            led_keys = [
                 followed
                 for followed in self._followed.values()
                 if followed.by.leader_id == leader_id
             ]
-            for followed in led:
+            for followed in led_keys:
                 self._leave(followed)
-            for followed in led:
+            for followed in led_keys:
                 self._follow(followed)
 
     async def close(self) -> None:
@@ -165,9 +165,9 @@ class Copying:
     def _link(self, by: _By, address: Address) -> LeaderLink:
         if by.catches_up:
             return LeaderLink(by.leader_id, address, self._fetching, catches_up=True)
-        others = _By(by.leader_id, catches_up=True)
+        other_key = _By(by.leader_id, catches_up=True)
         return LeaderLink(
-            by.leader_id, address, self._fetching, others_join=lambda: others in self._links
+            by.leader_id, address, self._fetching, others_join=lambda: other_key in self._links
         )
 
     def _leave(self, followed: _Followed) -> None:

@@ -59,8 +59,8 @@ class Followers:
         for replica in info.replicas:
             if replica != self._leader:
                 self._followers.setdefault(replica, _Follower())
-        for gone in self._followers.keys() - set(info.replicas):
-            del self._followers[gone]
+        for broker_id in self._followers.keys() - set(info.replicas):
+            del self._followers[broker_id]
         self.in_sync = frozenset(info.isr)
         self._count()
 
@@ -124,5 +124,5 @@ class Followers:
         )
 
     def ordered(self, in_sync: Iterable[int]) -> tuple[int, ...]:
-        wanted = set(in_sync)
-        return tuple(replica for replica in self._order if replica in wanted)
+        new_isr = set(in_sync)
+        return tuple(replica for replica in self._order if replica in new_isr)

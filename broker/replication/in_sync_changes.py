@@ -68,8 +68,8 @@ class InSyncChanges:
         followers = partition.followers
         if followers is None or followers.proposed is not None:
             return
-        joining = in_sync - followers.in_sync
-        if joining and not joining <= self._live():
+        joining_replicas = in_sync - followers.in_sync
+        if joining_replicas and not joining_replicas <= self._live():
             return
         followers.propose(in_sync)
         self._waiting[partition] = StateChange(
@@ -91,17 +91,17 @@ class InSyncChanges:
     async def _write_all(self) -> None:
         await asyncio.sleep(0)  # together with the other proposals of this turn
         while self._waiting:
-            proposed, self._waiting = self._waiting, {}
+            proposals, self._waiting = self._waiting, {}
             try:
-                stand = await asyncio.to_thread(self._write, tuple(proposed.values()))
+                states = await asyncio.to_thread(self._write, tuple(proposals.values()))
             except ClusterError as error:
                 log.warning("cannot change in-sync replicas, retrying error=%r", str(error))
-                self._try_again(proposed)
+                self._try_again(proposals)
                 await asyncio.sleep(self._retry_seconds)
                 continue
-            for partition, after in zip(proposed, stand, strict=True):
-                if after is not None:
-                    _settle(partition, after)
+            for partition, state in zip(proposals, states, strict=True):
+                if state is not None:
+                    _settle(partition, state)
 
     def _try_again(self, proposed: Mapping[LedPartition, StateChange]) -> None:
         """Unless the map has changed meanwhile."""
@@ -114,8 +114,8 @@ def _settle(partition: LedPartition, after: PartitionInfo) -> None:
     """The change is written; the map may have shown that already, or something newer."""
     if partition.info.version >= after.version:
         return
-    before, now = set(partition.info.isr), set(after.isr)
-    for word, brokers in (("left", before - now), ("joined", now - before)):
+    old_isr, now = set(partition.info.isr), set(after.isr)
+    for word, brokers in (("left", old_isr - now), ("joined", now - old_isr)):
         for broker in sorted(brokers):
             log.info(
                 "in-sync replica %s topic=%s partition=%d broker=%d in_sync=%s",

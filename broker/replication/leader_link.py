@@ -165,12 +165,12 @@ class LeaderLink:
     async def _exchange(self, connection: LeaderConnection) -> None:
         """One request, and the processing of its answer."""
         await self._something_to_ask()
-        wait = self._fetching.wait_seconds
+        wait_seconds = self._fetching.wait_seconds
         hurries = self._is_at_work or self._others_join()
-        seconds = _GLANCE if hurries else wait
+        seconds = _GLANCE if hurries else wait_seconds
         request = self._asking.request(int(seconds * 1000))
-        within = seconds + self._fetching.answer_seconds
-        answer = await connection.ask(fetch.API, request, within)
+        timeout = seconds + self._fetching.answer_seconds
+        answer = await connection.ask(fetch.API, request, timeout)
         code = self._asking.answered(answer)
         if code is ErrorCode.none:
             self._succeeded()
@@ -202,7 +202,7 @@ class LeaderLink:
     @property
     def _is_at_work(self) -> bool:
         """Whether an operation on a partition is under way that will be over soon."""
-        return any(copied.is_at_work for copied in self._aside.values())
+        return any(copied_partition.is_at_work for copied_partition in self._aside.values())
 
     @property
     def _has_room(self) -> bool:
@@ -213,21 +213,23 @@ class LeaderLink:
         return at_work <= (_PORTIONS - 1) * self._bytes
 
     async def _take(self, answer: FetchResponse) -> None:
-        of_all = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
-        for number, (topic, data) in enumerate(of_all, 1):
+        partition_data = (
+            (topic.topic, data) for topic in answer.responses for data in topic.partitions
+        )
+        for index, (topic, data) in enumerate(partition_data, 1):
             key = topic, data.partition_index
-            copied, asked = self._copied.get(key), self._asking.requested(key)
-            if copied is None or asked is None or copied.is_at_work:
+            copied_partition, fetch_position = self._copied.get(key), self._asking.requested(key)
+            if copied_partition is None or fetch_position is None or copied_partition.is_at_work:
                 continue  # it has left, and may have returned
-            if asked.leader_epoch != copied.leader_epoch:
+            if fetch_position.leader_epoch != copied_partition.leader_epoch:
                 continue
-            if copied.partition.copies_throttled and data.records:
+            if copied_partition.partition.copies_throttled and data.records:
                 assert not isinstance(data.records, FileSlice)  # those only end the copying
                 self._fetching.throttle.used(len(data.records), self._loop.time())
-            self._put_aside(copied)
-            if not await copied.take(data, asked):
-                self._resume(copied)
-            if number % _AT_ONCE == 0:
+            self._put_aside(copied_partition)
+            if not await copied_partition.take(data, fetch_position):
+                self._resume(copied_partition)
+            if index % _AT_ONCE == 0:
                 await asyncio.sleep(0)
 
     # Partitions

@@ -191,22 +191,22 @@ class FetchSession:
         partitions, row = self.partitions, self._row
         for topic in topics:
             name = topic.topic
-            for wanted in topic.partitions:
-                known = partitions.get((name, wanted.partition))
-                if known is None:
-                    known = SessionPartition(self, name, wanted)
-                    partitions[name, wanted.partition] = known
+            for fetch_partition in topic.partitions:
+                session_partition = partitions.get((name, fetch_partition.partition))
+                if session_partition is None:
+                    session_partition = SessionPartition(self, name, fetch_partition)
+                    partitions[name, fetch_partition.partition] = session_partition
                 else:
-                    known.wanted = wanted
-                row.setdefault(known)
+                    session_partition.wanted = fetch_partition
+                row.setdefault(session_partition)
 
     def forget(self, topics: Iterable[ForgottenTopic]) -> None:
         for topic in topics:
             for index in topic.partitions:
-                known = self.partitions.pop((topic.topic, index), None)
-                if known is not None:
-                    known.unwatch()
-                    self._row.pop(known, None)
+                session_partition = self.partitions.pop((topic.topic, index), None)
+                if session_partition is not None:
+                    session_partition.unwatch()
+                    self._row.pop(session_partition, None)
 
     def answered(self, partition: SessionPartition, data: PartitionData) -> None:
         """Notes that the partition was read, and that the client gets this result if it is news."""
@@ -241,9 +241,9 @@ class FetchSession:
         self._row.clear()
 
     def end_waiting(self, code: ErrorCode) -> None:
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            waiting.end(code)
+        waiting_fetch, self.waiting = self.waiting, None
+        if waiting_fetch is not None:
+            waiting_fetch.end(code)
 
 
 class _Client:
@@ -314,18 +314,18 @@ class FetchSessions:
             )
         session.end_waiting(ErrorCode.invalid_fetch_session_epoch)
         session.epoch = epoch + 1 if epoch < _LAST else FIRST_EPOCH + 1
-        before = len(session.partitions)
+        old_count = len(session.partitions)
         session.want(request.topics)
         session.forget(request.forgotten_topics_data)
-        added = len(session.partitions) - before
+        added_count = len(session.partitions) - old_count
         client = self._client(session)
-        for kept in (self._sessions, client.sessions):
-            kept[session_id] = kept.pop(session_id)
+        for sessions in (self._sessions, client.sessions):
+            sessions[session_id] = sessions.pop(session_id)
         session.used(self._now())
-        if session.partitions and (added <= 0 or self._make_room(session, 0, added)):
-            self._grow(client, added)
+        if session.partitions and (added_count <= 0 or self._make_room(session, 0, added_count)):
+            self._grow(client, added_count)
         else:
-            self._remove(session, before)
+            self._remove(session, old_count)
         return session
 
     def close(self, session_id: int, owner: Owner) -> None:
@@ -376,9 +376,13 @@ class FetchSessions:
 
     def _victim(self, new: FetchSession, sessions: int, partitions: int) -> FetchSession | None:
         now = self._now()
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is not None and oldest is not new and now - oldest.used_at > _IDLE_SECONDS:
-            return oldest
+        oldest_session = next(iter(self._sessions.values()), None)
+        if (
+            oldest_session is not None
+            and oldest_session is not new
+            and now - oldest_session.used_at > _IDLE_SECONDS
+        ):
+            return oldest_session
         client = self._followers if new.is_followers else self._clients.get(new.owner, _Client())
         heaviest = max(self._clients.values(), key=self._share, default=client)
         if heaviest is not client:

@@ -56,13 +56,13 @@ class Throttle:
 
     def wait_s(self, now: float) -> float:
         """Returns the seconds to wait before the next request; 0: none."""
-        wait = 0.0 if self._meter is None else self._meter.use(0, now)
-        if wait < _MOMENT_SECONDS:
+        wait_seconds = 0.0 if self._meter is None else self._meter.use(0, now)
+        if wait_seconds < _MOMENT_SECONDS:
             return 0.0
-        wait = min(_LOOKS_SECONDS, wait)
-        self.seconds_waited += max(0.0, now + wait - max(now, self._waited_until))
-        self._waited_until = max(self._waited_until, now + wait)
-        return wait
+        wait_seconds = min(_LOOKS_SECONDS, wait_seconds)
+        self.seconds_waited += max(0.0, now + wait_seconds - max(now, self._waited_until))
+        self._waited_until = max(self._waited_until, now + wait_seconds)
+        return wait_seconds
 
     def portion(self, most: int) -> int:
         """The number of bytes to request at once."""

@@ -114,13 +114,13 @@ class Dispatcher:
         return _LARGEST_PLAIN_REQUEST
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         header = read_header(frame)
         key, version, _ = header
         gate = connection.gate
         if gate is not None and not gate.lets(key):
-            late = "after the end of its login" if gate.principal else "without a login"
-            connection.close(f"error='request of API {key} {late}'", like="no login")
+            login_state = "after the end of its login" if gate.principal else "without a login"
+            connection.close(f"error='request of API {key} {login_state}'", like="no login")
             return
         api = APIS.get(key)
         if api is None or version not in api.versions:
@@ -136,47 +136,49 @@ class Dispatcher:
             if connection.may_nothing and len(request.batches) > _MOST_WITHOUT_RIGHTS:
                 _refuse_too_much(connection, api, f"request with {len(request.batches)} batches")
                 return
-            produce.serve(self._to_produce, connection, header, request, began)
+            produce.serve(self._to_produce, connection, header, request, start_time)
             if connection.share is not None:
-                connection.charge(connection.share.request, _percent(began))
+                connection.charge(connection.share.request, _percent(start_time))
             return
         if len(frame) > _AT_ONCE.get(key, _LARGEST_AT_ONCE):
-            self._serve_in_turns(connection, api, header, frame, began)
+            self._serve_in_turns(connection, api, header, frame, start_time)
             return
         client_id, body = read_client_id(frame, flexible=flexible)
         request = api.decode_request(version, body)
 
         def encode(response: Any) -> list[Part]:
-            encoded = api.encode_response(version, self._throttled(connection, key, response))
-            return self._frame(api, header, encoded, began)
+            encoded_response = api.encode_response(
+                version, self._throttled(connection, key, response)
+            )
+            return self._frame(api, header, encoded_response, start_time)
 
         if key == FETCH_KEY:
             fetch.serve(self._to_fetch, connection, request, encode)
             if connection.share is not None:
-                connection.charge(connection.share.request, _percent(began))
+                connection.charge(connection.share.request, _percent(start_time))
             return
         caller = self._caller_of(connection, key, version, client_id)
         if key == API_VERSIONS_KEY:
             software = f"{request.client_software_name} {request.client_software_version}"
             caller = connection.caller = replace(caller, software=software[:_LONGEST_SOFTWARE])
-        ended = self._administration.begins(key, request, caller)
+        record_end = self._administration.begins(key, request, caller)
         try:
             response = self._handlers[key](request, caller)
         except Exception:
-            if ended is not None:
-                ended(None)
+            if record_end is not None:
+                record_end(None)
             raise
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)
-            finished = self._finish(
-                api, response, reply, encode, mutations=caller.mutations, ended=ended
+            finish_task = self._finish(
+                api, response, reply, encode, mutations=caller.mutations, ended=record_end
             )
-            self._begin(finished, key, reply, partial(_close, response))
+            self._begin(finish_task, key, reply, partial(_close, response))
         else:
-            if ended is not None:
-                ended(response)
+            if record_end is not None:
+                record_end(response)
             if connection.share is not None and key not in WITHOUT_LOGIN:
-                connection.charge(connection.share.request, _percent(began))
+                connection.charge(connection.share.request, _percent(start_time))
             connection.send(encode(response))
 
     # The client, and its quotas
@@ -306,13 +308,13 @@ class Dispatcher:
         api, (key, version, _), body, caller, reply, began = call
         connection = reply.connection
         work = InTurns(self._turns, lambda: connection.open)
-        most = _MOST_WITHOUT_RIGHTS if connection.may_nothing else self._most.get(key)
+        max_elements = _MOST_WITHOUT_RIGHTS if connection.may_nothing else self._most.get(key)
 
         def encode(response: Any) -> list[Part]:
             return self._frame(api, call.header, api.encode_response(version, response), began)
 
         try:
-            request = await work.do(api.decode_request_in_pieces(version, body), most)
+            request = await work.do(api.decode_request_in_pieces(version, body), max_elements)
             if key == FETCH_KEY:
                 response = await fetch.look_in_turns(self._to_fetch, reply, request, encode, work)
                 if response is None:
@@ -372,8 +374,8 @@ class Dispatcher:
             body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
             connection.send(response_frame(correlation_id, body, tagged_header=False))
             return
-        refused = refusal(key, version, frame)
-        if refused is None:
+        refusal_response = refusal(key, version, frame)
+        if refusal_response is None:
             raise ProtocolError(f"API {key} version {version} is not supported")
         api_and_version = f"api={key} version={version}"
         self._complaints.say(
@@ -382,7 +384,7 @@ class Dispatcher:
             f"client={connection.peer} {api_and_version}",
             like=api_and_version,
         )
-        body, tagged_header = refused
+        body, tagged_header = refusal_response
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
 
 

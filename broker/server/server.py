@@ -123,8 +123,12 @@ class Server:
     def let_go_of_files(self) -> None:
         """Closes the connection whose client has not read for longest, to free files that logs
         need."""
-        waiting = [connection for connection in self._connections if connection.holds_files]
-        slowest = min(waiting, key=lambda connection: connection.last_active, default=None)
+        waiting_connections = [
+            connection for connection in self._connections if connection.holds_files
+        ]
+        slowest = min(
+            waiting_connections, key=lambda connection: connection.last_active, default=None
+        )
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
             slowest.close("error='client does not read its responses, and their files are needed'")
 
@@ -144,8 +148,8 @@ class Server:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                why = f"error={error.strerror!r}"
-                self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", why, like=why)
+                reason = f"error={error.strerror!r}"
+                self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", reason, like=reason)
                 self._note_trouble(f"connections cannot be accepted: {error.strerror}")
                 self._pause(listener, listens)
                 return
@@ -173,11 +177,11 @@ class Server:
             sock.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.limits.send_buffer_bytes
             )
-            came_from = str(address[0]), int(address[1])
+            client_address = str(address[0]), int(address[1])
             if listener.tls is None:
-                self._serve(listener, Clear(sock), came_from)
+                self._serve(listener, Clear(sock), client_address)
             else:
-                self._handshakes.begin(listener, sock, came_from)
+                self._handshakes.begin(listener, sock, client_address)
             self._count()
 
     def _handshake_done(

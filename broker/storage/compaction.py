@@ -43,8 +43,8 @@ def due_segments(
     if dirty_since is None or not dirty_bytes:
         return ()
     ratio = dirty_bytes / sum(segment.size for segment in cleanable)
-    waited = now_ms - dirty_since
-    if ratio > config.min_cleanable_dirty_ratio or waited > config.max_compaction_lag_ms:
+    waited_ms = now_ms - dirty_since
+    if ratio > config.min_cleanable_dirty_ratio or waited_ms > config.max_compaction_lag_ms:
         return tuple(cleanable)
     return ()
 
@@ -88,10 +88,10 @@ async def compact(
 
 def _swap_in(log: Log, cleaning: Cleaning) -> bool:
     """In order: a tombstone may be removed only after the records that it covers."""
-    for number, segment in enumerate(cleaning.segments):
+    for index, segment in enumerate(cleaning.segments):
         if log.offline or not log.replace_segments(segment):
             _log.info("compaction abandoned, segments were removed directory=%s", log.directory)
-            for unused in cleaning.segments[number:]:
-                discard(log.directory, unused.base_offset)
+            for unused_segment in cleaning.segments[index:]:
+                discard(log.directory, unused_segment.base_offset)
             return False
     return True

@@ -178,12 +178,12 @@ def run_all(tickets: Sequence[FlushTicket]) -> None:
     """Runs tickets together, on any thread. Blocks. Each ticket records whether it is `done`."""
     faults = iter(sync_all([file for ticket in tickets for file in ticket.logs]))
     for ticket in tickets:
-        of_its_own = list(islice(faults, len(ticket.logs)))
-        ticket.failure = next(filter(None, of_its_own), None)
-    sound = [ticket for ticket in tickets if ticket.failure is None and ticket.finish()]
-    pieces = [ticket.noting() for ticket in sound]
+        ticket_faults = list(islice(faults, len(ticket.logs)))
+        ticket.failure = next(filter(None, ticket_faults), None)
+    sound_tickets = [ticket for ticket in tickets if ticket.failure is None and ticket.finish()]
+    pieces = [ticket.noting() for ticket in sound_tickets]
     faults = iter(write_all([piece for piece in pieces if piece is not None]))
-    for ticket, piece in zip(sound, pieces, strict=True):
+    for ticket, piece in zip(sound_tickets, pieces, strict=True):
         ticket.end(None if piece is None else next(faults))
     for ticket in tickets:
         if ticket.failure is not None:
@@ -228,8 +228,8 @@ class PendingFlush:
         """Has the next ticket move the recovery point to the end of the log, if it is this log's
         turn, or much has been written since that point."""
         base, position = self._recovered
-        behind = active.size - (position if base == active.base_offset else 0)
-        if is_turn or behind >= _MUCH_BEHIND:
+        unrecovered_bytes = active.size - (position if base == active.base_offset else 0)
+        if is_turn or unrecovered_bytes >= _MUCH_BEHIND:
             self._checkpoint = True
 
     @property
@@ -269,32 +269,34 @@ class PendingFlush:
         logs = [segment.file for segment in self._sealed]
         if end_offset > max(flushed_offset, active.base_offset):
             logs.append(active.file)
-        whole = self._checkpoint and self._write_indexes(active)
-        if whole:
+        is_whole = self._checkpoint and self._write_indexes(active)
+        if is_whole:
             self._checkpoint = False
             self._snapshots.request(end_offset, producers)
         elif not self._checkpoint:
             self._write_indexes(active, from_bytes=_MUCH_INDEXED)
-        if not (logs or whole or self._names or self._snapshots.is_due or self._doomed):
+        if not (logs or is_whole or self._names or self._snapshots.is_due or self._doomed):
             return None
-        written, gone = self._snapshots.take(segment.base_offset for segment in segments)
-        covered = [*self._sealed, active] if whole else self._sealed
-        named = tuple(segment for segment in (*self._sealed, active) if not segment.lasts)
+        snapshots, superfluous_paths = self._snapshots.take(
+            segment.base_offset for segment in segments
+        )
+        covered_segments = [*self._sealed, active] if is_whole else self._sealed
+        named_segments = tuple(segment for segment in (*self._sealed, active) if not segment.lasts)
         self._ticket = FlushTicket(
             directory=self._directory,
             end_offset=end_offset,
             end_segment=active,
             end_position=active.size,
-            recovery_point=end_offset if whole else active.base_offset,
+            recovery_point=end_offset if is_whole else active.base_offset,
             logs=logs,
-            indexes=[path for segment in covered for path in segment.unsynced_indexes()],
-            tails=[tail for segment in covered for tail in segment.tails()],
+            indexes=[path for segment in covered_segments for path in segment.unsynced_indexes()],
+            tails=[tail for segment in covered_segments for tail in segment.tails()],
             sealed=tuple(self._sealed),
-            named=named,
-            sync_names=self._names or bool(named),
+            named=named_segments,
+            sync_names=self._names or bool(named_segments),
             sync_place=self.is_new,
-            snapshots=written,
-            superfluous=gone,
+            snapshots=snapshots,
+            superfluous=superfluous_paths,
             remove=self._doomed,
             slot=self.slot,
             start_offset=start_offset,

@@ -100,10 +100,10 @@ def _note_numbered(
 def _note_leftover(
     contents: PartitionFiles, directory: Path, name: str, stem: str, suffix: str
 ) -> None:
-    number, of = stem[:_DIGITS], stem[_DIGITS:]
-    if suffix == SWAP and number.isdecimal():
-        if of == LOG:
-            contents.swaps.add(int(number))
-        elif of[1:].isdecimal():
-            contents.swap_ends[int(number)] = int(of[1:])
+    offset_text, kind = stem[:_DIGITS], stem[_DIGITS:]
+    if suffix == SWAP and offset_text.isdecimal():
+        if kind == LOG:
+            contents.swaps.add(int(offset_text))
+        elif kind[1:].isdecimal():
+            contents.swap_ends[int(offset_text)] = int(kind[1:])
     contents.leftovers.append(directory / name)

@@ -124,8 +124,8 @@ class Log:
         """Creates a log. Blocks; any thread. The log becomes durable with its first batch; at once
         if it begins at a later offset than 0, which is not recorded elsewhere."""
         identity.create_partition_directory(directory, topic_id)
-        new = nothing_yet(directory, first, config.index_interval_bytes)
-        log = cls(directory, topic_id, config, new, replicated)
+        recovered_log = nothing_yet(directory, first, config.index_interval_bytes)
+        log = cls(directory, topic_id, config, recovered_log, replicated)
         log._pending.is_new = True
         if first:
             log._pending.name()
@@ -155,14 +155,14 @@ class Log:
         """
         topic_id = identity.read_topic_id(directory)
         try:
-            recovered = recover(
+            recovered_log = recover(
                 directory, config, recovery_point, start_offset, clean=clean, reached=reached
             )
         except OSError as error:
             raise BytesUnreadable(f"{directory}: {error.strerror or error}") from error
-        recovered.producers.expire(now_ms, config.producer_expiration_ms)
-        log = cls(directory, topic_id, config, recovered, replicated)
-        log._pending.is_new = not recovered.end_offset
+        recovered_log.producers.expire(now_ms, config.producer_expiration_ms)
+        log = cls(directory, topic_id, config, recovered_log, replicated)
+        log._pending.is_new = not recovered_log.end_offset
         return log
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -195,10 +195,10 @@ class Log:
         """Closes all files until they are needed; returns False if something is unflushed. The
         kernel reports failed writes only to a process that has the file open: so unflushed files
         stay open. Slices in use keep their files."""
-        owed = (
+        is_unflushed = (
             self._pending.ticket or self._pending.is_owed or self.flushed_offset < self.end_offset
         )
-        return not (owed or self.offline) and self._segments.rest()
+        return not (is_unflushed or self.offline) and self._segments.rest()
 
     # Appending
 
@@ -221,8 +221,8 @@ class Log:
         """Raise `OtherBatch` unless it is the batch at that offset, as far as that still exists."""
         if original < self.start_offset:
             return
-        stored = self.read(original, 1, committed=False)
-        if stored is not None and not is_repeated(batch, original, stored):
+        stored_batch = self.read(original, 1, committed=False)
+        if stored_batch is not None and not is_repeated(batch, original, stored_batch):
             raise OtherBatch(
                 ErrorCode.out_of_order_sequence_number,
                 f"producer {header.producer_id} reused sequence {header.base_sequence} for other "
@@ -325,17 +325,17 @@ class Log:
             self._active_since_ms = now_ms
         self._active_fd = segment.appendable().fd
         segment.roll_at_ms = min(self._active_since_ms, now_ms) + config.segment_ms
-        full = segment.index_entries >= config.max_index_entries
-        segment.roll_size = 0 if full else min(config.segment_bytes, MAX_POSITION)
+        is_full = segment.index_entries >= config.max_index_entries
+        segment.roll_size = 0 if is_full else min(config.segment_bytes, MAX_POSITION)
 
     def _roll(self, end_offset: int) -> None:
         """Seal the active segment and begin the next. Nothing has changed if this raises."""
-        sealed = self._active
-        sealed.finish()
+        sealed_segment = self._active
+        sealed_segment.finish()
         new = Segment.create(self.directory, end_offset, self.config.index_interval_bytes)
         self._active = new
         self._segments.add(new)
-        self._pending.seal(sealed, end_offset, self.producers)
+        self._pending.seal(sealed_segment, end_offset, self.producers)
         self._reader.rolled(end_offset, new)
 
     def _failed(self, what: str, error: OSError) -> LogOffline:
@@ -485,12 +485,12 @@ class Log:
             count -= 1
         if count == 0:
             return []
-        dropped = self._segments.drop_first(count)
+        dropped_segments = self._segments.drop_first(count)
         self._reader.forget()
-        self._pending.remove(dropped)
+        self._pending.remove(dropped_segments)
         self.start_offset = max(self.start_offset, self._segments.first.base_offset)
         self.epochs.drop_before(self.start_offset)
-        return [segment.base_offset for segment in dropped]
+        return [segment.base_offset for segment in dropped_segments]
 
     def _seal_exposed(self) -> bool:
         """Seal the active segment, if it is fully exposed and the next can be begun."""
@@ -507,10 +507,10 @@ class Log:
 
     def sealed_segments(self) -> list[SealedSegment]:
         """The sealed segments that are fully exposed, oldest first."""
-        following = [segment.base_offset for segment in self._segments][1:]
+        next_bases = [segment.base_offset for segment in self._segments][1:]
         return [
             SealedSegment(segment.base_offset, end, segment.size, segment.last_append_ms)
-            for segment, end in zip(self._segments, following, strict=False)
+            for segment, end in zip(self._segments, next_bases, strict=False)
             if end <= self.exposed_offset and not self._pending.covers(segment)
         ]
 
@@ -523,8 +523,10 @@ class Log:
         if self.offline:
             raise LogOffline(self.offline)
         bases = [segment.base_offset for segment in cleaned.replaces]
-        old = [segment for segment in self._segments if segment.base_offset in bases]
-        if [segment.base_offset for segment in old] != bases or self._active in old:
+        old_segments = [segment for segment in self._segments if segment.base_offset in bases]
+        if [
+            segment.base_offset for segment in old_segments
+        ] != bases or self._active in old_segments:
             self._pending.unlink(swap.cleaned_files(self.directory, cleaned.base_offset))
             return False
         try:
@@ -532,7 +534,7 @@ class Log:
         except OSError as error:
             raise self._failed("swapping in a compacted segment", error) from error
         new = Segment(self.directory, cleaned.base_offset, cleaned.size, cleaned.last_append_ms)
-        self._segments.replace(old, [new])
+        self._segments.replace(old_segments, [new])
         self._reader.forget()
         self._reader.compacted = True
         return True
@@ -556,7 +558,7 @@ class Log:
         self._go_back(Truncation(offset, None), now_ms)
 
     def _go_back(self, truncation: Truncation, now_ms: int) -> None:
-        exposed, slot = self.exposed_offset, self._pending.slot
+        exposed_offset, slot = self.exposed_offset, self._pending.slot
         try:
             if slot is not None:  # nothing is claimed until the log is in its new state
                 slot.note(max(self.start_offset, truncation.end), 0)
@@ -576,7 +578,7 @@ class Log:
         self._pending.slot = slot
         if slot is not None:
             slot.note(self.start_offset, self.end_offset)
-        self.exposed_offset = min(self.end_offset, max(exposed, self.start_offset))
+        self.exposed_offset = min(self.end_offset, max(exposed_offset, self.start_offset))
         self._reader.expose_before(self.exposed_offset)
         if self._replicated < inf:  # their offsets in the old log mean nothing here
             self._replicated = min(self._replicated, self.end_offset)

@@ -47,9 +47,9 @@ class LogReader:
 
     def expose(self, offset: int, segment: Segment, position: int) -> None:
         """Exposes everything before `offset`, which is at `position` of a segment."""
-        following = self._segments.after(segment) if position == segment.size else None
-        if following is not None:
-            segment, position = following, 0
+        next_segment = self._segments.after(segment) if position == segment.size else None
+        if next_segment is not None:
+            segment, position = next_segment, 0
         self._offset, self._last, self._end = offset, segment, position
 
     def expose_before(self, offset: int) -> None:
@@ -60,9 +60,11 @@ class LogReader:
         """Done when it is needed: replicas advance more often than consumers ask."""
         if self._end == _NOT_FOUND:
             segment = self._last
-            located = segment.find(self._offset, segment.size, interval)
+            located_batch = segment.find(self._offset, segment.size, interval)
             self.expose(
-                self._offset, segment, segment.size if located is None else located.position
+                self._offset,
+                segment,
+                segment.size if located_batch is None else located_batch.position,
             )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
@@ -92,25 +94,25 @@ class LogReader:
         self, offset: int, end_offset: int, max_bytes: int, interval: int
     ) -> FileSlice | None:
         """Does what `slice` does, up to the log's end instead of the exposed end."""
-        seen = self._offset, self._last, self._end
+        seen_range = self._offset, self._last, self._end
         active = self._segments.active
         self.expose(end_offset, active, active.size)
         try:
             return self._checked(offset, max_bytes, interval, skips=False)
         finally:
-            self._offset, self._last, self._end = seen
+            self._offset, self._last, self._end = seen_range
 
     def _slice(
         self, offset: int, max_bytes: int, interval: int, *, skips: bool
     ) -> FileSlice | None:
         self._find_end(interval)
-        place = self._places.get(offset)
-        if place is None or place[1] >= place[0].size:
-            place = self._find(offset, interval)
-            if place is None:
+        cached_place = self._places.get(offset)
+        if cached_place is None or cached_place[1] >= cached_place[0].size:
+            cached_place = self._find(offset, interval)
+            if cached_place is None:
                 return None
-        with_records = self._with_records(*place) if skips else None
-        segment, position = with_records or place
+        with_records = self._with_records(*cached_place) if skips else None
+        segment, position = with_records or cached_place
         if segment is self._last:
             end = self._end
             if position + max_bytes >= end:
@@ -126,14 +128,16 @@ class LogReader:
 
     def _with_records(self, segment: Segment, position: int) -> tuple[Segment, int] | None:
         """The first batch from this one on that has records; None if no exposed batch has."""
-        behind: Segment | None = segment
-        while behind is not None:
-            end = self._end if behind is self._last else behind.size
-            located = behind.with_records(position, end)
+        next_segment: Segment | None = segment
+        while next_segment is not None:
+            end = self._end if next_segment is self._last else next_segment.size
+            located = next_segment.with_records(position, end)
             if located is not None:
-                return behind, located.position
-            self._segments.keep_warm(behind)
-            behind = None if behind is self._last else self._segments.after(behind)
+                return next_segment, located.position
+            self._segments.keep_warm(next_segment)
+            next_segment = (
+                None if next_segment is self._last else self._segments.after(next_segment)
+            )
             position = 0
         return None
 

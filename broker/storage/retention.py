@@ -81,9 +81,9 @@ def expired(
     """Returns the number of segments to remove from the start: all, if the active one is too
     old."""
     ends = [segment.base_offset for segment in segments[1:]]
-    hidden = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
+    hidden_count = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
     if not config.delete:
-        return hidden
+        return hidden_count
     excess = sum(segment.size for segment in segments) - config.retention_bytes
     count = 0
     for segment, end in zip(segments, [*ends, None], strict=True):
@@ -95,4 +95,4 @@ def expired(
         if not (is_old or is_excess) or (end is not None and end > exposed_offset):
             break
         count += 1
-    return max(count, hidden)
+    return max(count, hidden_count)

@@ -69,9 +69,7 @@ class BodyCheck:
         except RecursionError:
             raise BadMessage("the value is nested too deeply") from None
         if end > size:
-            raise BadMessage(
-                f"the message is truncated: the value does not end within {size} bytes"
-            )
+            raise BadMessage(f"the data is truncated: the value does not end within {size} bytes")
         return end
 
     def _compiled(self, type_: Type) -> Skip:
@@ -223,10 +221,10 @@ def _skip_bytes(message: bytes, position: int) -> int:
     byte = message[position]
     if byte < 0x80 and not byte & 1:
         return position + 1 + (byte >> 1)
-    length, after = read_long(message, position)
+    length, body_start = read_long(message, position)
     if length < 0:
         raise BadMessage(f"byte {position}: {length} is not a length")
-    return after + length
+    return body_start + length
 
 
 def _skip_text(message: bytes, position: int) -> int:

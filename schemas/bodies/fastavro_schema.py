@@ -62,7 +62,7 @@ def fastavro_schema(
     }
     named_types: dict[str, Json] = {}
     try:
-        parsed = fastavro.parse_schema(whole, named_types)
+        parsed_schema = fastavro.parse_schema(whole, named_types)
     except fastavro.schema.SchemaParseException as error:
         raise InvalidSchema(f"fastavro cannot use the schema: {str(error)[:200]}") from error
     except RecursionError:
@@ -70,7 +70,7 @@ def fastavro_schema(
     if for_reading:
         for record in converter.records:
             _set_defaults(record, named_types[written_name(record.name)]["fields"])
-    return parsed
+    return parsed_schema
 
 
 def _set_defaults(record: Record, written: Sequence[Json]) -> None:

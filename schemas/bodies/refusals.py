@@ -22,8 +22,12 @@ class Misfit(ValueError):
 
     def inside(self, name: str) -> "Misfit":
         """Adds the enclosing field to the place."""
-        rest = self._place
-        self._place = f"{name}{rest}" if rest.startswith("[") or not rest else f"{name}.{rest}"
+        inner_place = self._place
+        self._place = (
+            f"{name}{inner_place}"
+            if inner_place.startswith("[") or not inner_place
+            else f"{name}.{inner_place}"
+        )
         return self
 
     @property

@@ -116,9 +116,9 @@ class Compiler:
         type."""
         defaults, self._defaults = self._defaults, []
         exact = self if self._manner.exact else Compiler(EXACT)
-        for fields, place, field in defaults:
-            name, write, null, _ = fields[place]
-            fields[place] = name, write, *self._instead(null, _default(field, exact))
+        for fields, index, field in defaults:
+            name, write, null, _ = fields[index]
+            fields[index] = name, write, *self._instead(null, _default(field, exact))
 
     def compiled(self, type_: Type) -> Write:
         match type_:
@@ -169,8 +169,10 @@ class Compiler:
         names = {field.name for field in of}
 
         def unknown(value: Mapping[str, Any]) -> Misfit | None:
-            others = (key for key in value if exact and key not in names)
-            misfits = (Misfit(f"there is no field {shown(key)}", of=called) for key in others)
+            unknown_names = (key for key in value if exact and key not in names)
+            misfits = (
+                Misfit(f"there is no field {shown(key)}", of=called) for key in unknown_names
+            )
             return next(misfits, None)
 
         def write(out: bytearray, value: Any) -> None:
@@ -181,7 +183,7 @@ class Compiler:
             absent = 0
             name = ""
             try:
-                for name, write_field, null, missing in fields:
+                for name, write_field, null, default_bytes in fields:
                     item = value.get(name)
                     if item is not None:
                         write_field(out, item)
@@ -192,8 +194,8 @@ class Compiler:
                             write_field(out, None)  # raises an error with the type
                         else:
                             raise Misfit("it is null")
-                    elif missing is not None:
-                        out += missing
+                    elif default_bytes is not None:
+                        out += default_bytes
                         absent += 1
                     else:
                         raise Misfit("it is missing")
@@ -231,7 +233,7 @@ class Compiler:
     def _single(self, union: Union, null: Branch | None, other: Branch) -> Write:
         null_prefix = None if null is None else null.prefix
         prefix, write_other = other.prefix, other.write
-        named = self._manner.named(union) if self._manner.exact else ""
+        branch_names = self._manner.named(union) if self._manner.exact else ""
 
         def write(out: bytearray, value: Any) -> None:
             if value is None and null_prefix is not None:
@@ -241,8 +243,8 @@ class Compiler:
             try:
                 write_other(out, value)
             except Misfit as misfit:
-                if named and not misfit.is_inside and not isinstance(misfit, Undecided):
-                    raise no(value, named) from None
+                if branch_names and not misfit.is_inside and not isinstance(misfit, Undecided):
+                    raise no(value, branch_names) from None
                 raise
 
         return write
@@ -254,12 +256,12 @@ class Compiler:
         exact, named = self._manner.exact, self._manner.named(union)
 
         def write(out: bytearray, value: Any) -> None:
-            fitting = by_class.get(value.__class__)
-            if fitting is None:
-                fitting = others(value)
+            candidates = by_class.get(value.__class__)
+            if candidates is None:
+                candidates = others(value)
             start = len(out)
-            nested = None
-            for branch in fitting:
+            nested_misfit = None
+            for branch in candidates:
                 try:
                     out += branch.prefix
                     branch.write(out, value)
@@ -269,10 +271,10 @@ class Compiler:
                     if self.tries > MOST_TRIES:
                         raise Undecided("too many union branches nearly match") from None
                     if exact and misfit.is_inside:
-                        nested = misfit
+                        nested_misfit = misfit
                 else:
                     return
-            raise nested or no(value, named)
+            raise nested_misfit or no(value, named)
 
         return write
 
@@ -376,11 +378,11 @@ def _no_renaming(_fields: Sequence[Field]) -> None:
 def _own_kinds_only(
     branches: Branches,
 ) -> tuple[Mapping[type, Branches], Callable[[Any], Branches]]:
-    by_class = {
-        class_: [branch for rank in ranks for branch in branches if branch.kind in rank]
-        for class_, ranks in OWN_KINDS.items()
+    branches_by_class = {
+        value_class: [branch for rank in ranks for branch in branches if branch.kind in rank]
+        for value_class, ranks in OWN_KINDS.items()
     }
-    return by_class, lambda value: by_class.get(_plain_class(value), ())
+    return branches_by_class, lambda value: branches_by_class.get(_plain_class(value), ())
 
 
 def _plain_class(value: Any) -> type:

@@ -41,17 +41,17 @@ LONG = range(-(2**63), 2**63)
 
 def check_defaults(fields: Iterable[tuple[Record, Field]]) -> None:
     """Raises `InvalidSchema` for the first field with an invalid default."""
-    checking = _Checking()
+    check = _Checking()
     for record, field in fields:
         if field.type.kind in {"float", "double"} and isinstance(field.default, float):
             continue  # NaN and infinity too, since Avro can read them back here only
-        checking.leaves_out = set()
-        if not checking.fits(field.type, field.default):
-            raise InvalidSchema(checking.explained(field), _where(record, field))
-        if checking.leaves_out:
-            checking.left_out[id(field)] = checking.leaves_out
-            checking.where[id(field)] = _where(record, field)
-    checking.refuse_circles()
+        check.leaves_out = set()
+        if not check.fits(field.type, field.default):
+            raise InvalidSchema(check.explained(field), _where(record, field))
+        if check.leaves_out:
+            check.left_out[id(field)] = check.leaves_out
+            check.where[id(field)] = _where(record, field)
+    check.refuse_circles()
 
 
 def _where(record: Record, field: Field) -> str:
@@ -90,13 +90,19 @@ class _Checking:
             case Map(), dict():
                 answer = all(map(self.fits, repeat(type_.values), value.values()))
             case Record(), dict():
-                present = [field for field in type_.fields if field.name in value]
-                missing = [field for field in type_.fields if field.name not in value]
+                present_fields = [field for field in type_.fields if field.name in value]
+                missing_fields = [field for field in type_.fields if field.name not in value]
                 self.steps += len(type_.fields)
                 # Defaults of other kinds contain no record that could omit a field.
-                self.leaves_out.update(id(f) for f in missing if isinstance(f.default, dict | list))
-                answer = all(f.has_default for f in missing) and all(
-                    map(self.fits, [f.type for f in present], [value[f.name] for f in present])
+                self.leaves_out.update(
+                    id(f) for f in missing_fields if isinstance(f.default, dict | list)
+                )
+                answer = all(f.has_default for f in missing_fields) and all(
+                    map(
+                        self.fits,
+                        [f.type for f in present_fields],
+                        [value[f.name] for f in present_fields],
+                    )
                 )
             case _:
                 return False
@@ -120,7 +126,7 @@ class _Checking:
         inner: Iterable[tuple[Type, Json, str]] = ()
         match type_, value:
             case Array(), list():
-                inner = ((type_.items, item, f"[{i}]") for i, item in enumerate(value))
+                inner = ((type_.items, item, f"[{index}]") for index, item in enumerate(value))
             case Map(), dict():
                 inner = ((type_.values, item, f"[{shown(key)}]") for key, item in value.items())
             case Record(), dict():
@@ -131,24 +137,24 @@ class _Checking:
     def refuse_circles(self) -> None:
         """Rejects a default that omits a field whose default, in turn, omits the first field: such
         a default is infinite."""
-        done: set[int] = set()
-        for first in self.left_out:
-            open_: set[int] = set()
-            waiting = [(first, False)]
-            while waiting:
-                field, followed = waiting.pop()
-                if followed:
-                    open_.discard(field)
-                    done.add(field)
-                elif field in open_:
+        done_ids: set[int] = set()
+        for start_id in self.left_out:
+            path_ids: set[int] = set()
+            pending_ids = [(start_id, False)]
+            while pending_ids:
+                field, is_left = pending_ids.pop()
+                if is_left:
+                    path_ids.discard(field)
+                    done_ids.add(field)
+                elif field in path_ids:
                     raise InvalidSchema(
                         "the default is infinite: it contains itself in a field that it omits",
                         self.where[field],
                     )
-                elif field not in done:
-                    open_.add(field)
-                    waiting.append((field, True))
-                    waiting.extend((inner, False) for inner in self.left_out.get(field, ()))
+                elif field not in done_ids:
+                    path_ids.add(field)
+                    pending_ids.append((field, True))
+                    pending_ids.extend((inner, False) for inner in self.left_out.get(field, ()))
 
 
 def _fits_primitive(kind: str, value: Json) -> bool:
@@ -186,6 +192,9 @@ _WANTED = {
 
 def _wanted(type_: Type) -> str:
     if isinstance(type_, Union):
-        branches = [b.name.full if isinstance(b, Named) else b.kind for b in type_.branches[:6]]
+        branches = [
+            branch.name.full if isinstance(branch, Named) else branch.kind
+            for branch in type_.branches[:6]
+        ]
         return f"a value of the union of {', '.join(branches)[:200] or 'nothing'}"
     return _WANTED[type_.kind]

@@ -66,8 +66,8 @@ def _read(text: str) -> tuple[Json, int]:
 
 
 def _decode(text: str) -> tuple[Json, int]:
-    begin = _BLANK.match(text)
-    return _DECODER.raw_decode(text, begin.end() if begin else 0)
+    blank = _BLANK.match(text)
+    return _DECODER.raw_decode(text, blank.end() if blank else 0)
 
 
 def _without_comment(match: re.Match[str]) -> str:

@@ -46,7 +46,9 @@ def written(value: Json) -> str:
         case list():
             return f"[{','.join(map(written, value))}]"
         case _:
-            return f"{{{','.join(f'{quoted(k)}:{written(v)}' for k, v in value.items())}}}"
+            return (
+                f"{{{','.join(f'{quoted(key)}:{written(item)}' for key, item in value.items())}}}"
+            )
 
 
 def quoted(text: str) -> str:
@@ -72,14 +74,14 @@ def _double(value: float) -> str:
 
 def as_float(value: float) -> float:
     """Returns the number as Java prints it after storing it in 32 bits."""
-    kept = _in_32_bits(value)
-    if not math.isfinite(kept) or kept == 0:
-        return kept
+    stored_number = _in_32_bits(value)
+    if not math.isfinite(stored_number) or stored_number == 0:
+        return stored_number
     for digits in range(1, 9):  # two digits at least, as above
-        shortest = float(f"{kept:.{digits}e}")
-        if _in_32_bits(shortest) == kept:
+        shortest = float(f"{stored_number:.{digits}e}")
+        if _in_32_bits(shortest) == stored_number:
             return shortest
-    return kept
+    return stored_number
 
 
 def _in_32_bits(value: float) -> float:

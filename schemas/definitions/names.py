@@ -63,8 +63,8 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
     """Returns the probable spelling, unless there are too many names to compare."""
     if len(name) > 100 or len(known) > 500:
         return None
-    near = get_close_matches(name, [other for other in known if len(other) <= 100], 1, 0.7)
-    return near[0] if near else None
+    similar_names = get_close_matches(name, [other for other in known if len(other) <= 100], 1, 0.7)
+    return similar_names[0] if similar_names else None
 
 
 def shown(value: object) -> str:
@@ -79,5 +79,5 @@ def shown(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    shortened = text if len(text) <= 60 else f"{text[:57]}…"
-    return f'"{one_line(shortened)}"'
+    short_text = text if len(text) <= 60 else f"{text[:57]}…"
+    return f'"{one_line(short_text)}"'

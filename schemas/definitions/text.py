@@ -52,7 +52,8 @@ class _Writer:
             raise InvalidSchema(f"{TOO_DEEP} when every type is written where it is first named")
         match type_:
             case Union():
-                return f"[{','.join(self.type(b, namespace, depth + 1) for b in type_.branches)}]"
+                branches = (self.type(branch, namespace, depth + 1) for branch in type_.branches)
+                return f"[{','.join(branches)}]"
             case Array():
                 inner = self.type(type_.items, namespace, depth + 1)
                 return f'{{"type":"array","items":{inner}{_properties(_java_order(type_))}}}'
@@ -74,7 +75,7 @@ class _Writer:
             parts.append(f'"doc":{quoted(type_.doc)}')
         match type_:
             case Record():
-                fields = (self._field(f, name.namespace, depth + 2) for f in type_.fields)
+                fields = (self._field(field, name.namespace, depth + 2) for field in type_.fields)
                 parts.append(f'"fields":[{",".join(fields)}]')
             case Enum():
                 parts.append(f'"symbols":[{",".join(map(quoted, type_.symbols))}]')

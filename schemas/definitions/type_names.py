@@ -32,20 +32,20 @@ def type_names(text: str) -> TypeNames:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return TypeNames()
-    defined: set[str] = set()
-    used: dict[tuple[str, ...], None] = {}
-    waiting: list[tuple[Any, str]] = [(document, "")]
-    while waiting:
-        schema, namespace = waiting.pop()
+    defined_names: set[str] = set()
+    used_names: dict[tuple[str, ...], None] = {}
+    pending_types: list[tuple[Any, str]] = [(document, "")]
+    while pending_types:
+        schema, namespace = pending_types.pop()
         if isinstance(schema, str):
             if schema not in _NO_NAMES and _NAME.fullmatch(schema):
-                used[_candidates(schema, namespace)] = None
+                used_names[_candidates(schema, namespace)] = None
         elif isinstance(schema, list):
-            waiting += [(branch, namespace) for branch in reversed(schema)]
+            pending_types += [(branch, namespace) for branch in reversed(schema)]
         elif isinstance(schema, dict):
-            waiting += reversed(_inside(schema, namespace, defined))
-    missing = tuple(names for names in used if not defined.intersection(names))
-    return TypeNames(_top(document), missing)
+            pending_types += reversed(_inside(schema, namespace, defined_names))
+    missing_names = tuple(names for names in used_names if not defined_names.intersection(names))
+    return TypeNames(_top(document), missing_names)
 
 
 def _inside(schema: dict[str, Any], namespace: str, defined: set[str]) -> list[tuple[Any, str]]:
@@ -57,20 +57,20 @@ def _inside(schema: dict[str, Any], namespace: str, defined: set[str]) -> list[t
         return [(schema.get("values"), namespace)]
     if not isinstance(kind, str) or kind not in _NAMED:
         return [(kind, namespace)]
-    full = _full_name(schema, namespace)
-    defined.add(full)
+    full_name = _full_name(schema, namespace)
+    defined.add(full_name)
     fields = schema.get("fields")
     if not isinstance(fields, list):
         return []
-    enclosing = full.rpartition(".")[0]
-    return [(field.get("type"), enclosing) for field in fields if isinstance(field, dict)]
+    enclosing_namespace = full_name.rpartition(".")[0]
+    return [(field.get("type"), enclosing_namespace) for field in fields if isinstance(field, dict)]
 
 
 def _full_name(schema: dict[str, Any], namespace: str) -> str:
-    name, own = str(schema.get("name", "")), schema.get("namespace")
+    name, own_namespace = str(schema.get("name", "")), schema.get("namespace")
     if "." in name:
         return name
-    enclosing = own if isinstance(own, str) else namespace
+    enclosing = own_namespace if isinstance(own_namespace, str) else namespace
     return f"{enclosing}.{name}" if enclosing else name
 
 

@@ -55,16 +55,16 @@ def written_as_confluent(findings: Found, *, new_reads: bool) -> list[str]:
 def old_schema(version: int, old: AvroSchema) -> list[str]:
     """Returns the lines that show the old schema of a comparison."""
     text = old.text
-    shown = f"'{text}'"
+    quoted_text = f"'{text}'"
     if not text.isascii():
         # Java counts UTF-16 units: two for characters beyond the first 65,536.
         units = text.encode("utf-16-le", "surrogatepass")
         if len(units) > 2 * _LONGEST_SCHEMA:
             cut = units[: 2 * _LONGEST_SCHEMA].decode("utf-16-le", "ignore")
-            shown = f"<truncated> '{cut}...'"
+            quoted_text = f"<truncated> '{cut}...'"
     elif len(text) > _LONGEST_SCHEMA:
-        shown = f"<truncated> '{text[:_LONGEST_SCHEMA]}...'"
-    return [f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {shown}}}"]
+        quoted_text = f"<truncated> '{text[:_LONGEST_SCHEMA]}...'"
+    return [f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {quoted_text}}}"]
 
 
 def _line(finding: Incompatibility, reader: str, writer: str) -> str:

@@ -39,10 +39,10 @@ def explanations(findings: Found, reader: Side, writer: Side) -> list[str]:
         if len(sentences) == _MOST_SENTENCES:
             sentences.append("there is more, which is left out here")
             break
-        what, cure = _PHRASES[finding.kind](where, finding, reader, writer)
+        fault, cure = _PHRASES[finding.kind](where, finding, reader, writer)
         place = _place(where, finding, reader)
         sentences.append(
-            f"{place} {what}, so data of {writer} cannot be read with {reader}; {cure}"
+            f"{place} {fault}, so data of {writer} cannot be read with {reader}; {cure}"
         )
     return sentences
 
@@ -72,20 +72,23 @@ class _Where(msgspec.Struct, frozen=True):
 
 def _walk(findings: Found) -> Iterator[tuple[_Where, FoundBelow]]:
     """Each finding once, with its place. The tree may be deep, and its parts shared."""
-    waiting = [(_Where(), item) for item in reversed(findings)]
-    seen: set[int] = set()
-    while waiting:
-        where, item = waiting.pop()
-        within: Found = ()
+    pending_findings = [(_Where(), item) for item in reversed(findings)]
+    seen_ids: set[int] = set()
+    while pending_findings:
+        where, item = pending_findings.pop()
+        inner_findings: Found = ()
         if isinstance(item, Below):
-            where, within = where.inside(item), item.found
+            where, inner_findings = where.inside(item), item.found
         elif item.because:
-            where, within = _Where(where.path, where.top, where.at(item.steps)), item.because
+            where, inner_findings = (
+                _Where(where.path, where.top, where.at(item.steps)),
+                item.because,
+            )
         else:
             yield where, item
-        if id(within) not in seen:
-            seen.add(id(within))
-            waiting += [(where, inner) for inner in reversed(within)]
+        if id(inner_findings) not in seen_ids:
+            seen_ids.add(id(inner_findings))
+            pending_findings += [(where, inner) for inner in reversed(inner_findings)]
 
 
 def _place(where: _Where, finding: FoundBelow, reader: Side) -> str:
@@ -115,12 +118,16 @@ def _types(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _P
     if where.enum_without_source:
         what, cure = _missing_default(where, finding, reader, writer)
         return f"{what} (that of its enum is for unknown symbols)", cure
-    to_read, written = _words(finding.reader), _words(finding.writer)
+    reader_words, writer_words = _words(finding.reader), _words(finding.writer)
     if where.branch:
-        cure = "make it a union" if reader.is_new else f"leave {written} out"
-        return f"is {to_read} in {reader} but may be {written} in {writer}", cure
-    cure = f"keep {written}, or make it a union of both" if reader.is_new else f"keep {to_read}"
-    return f"is {to_read} in {reader} but {written} in {writer}", cure
+        cure = "make it a union" if reader.is_new else f"leave {writer_words} out"
+        return f"is {reader_words} in {reader} but may be {writer_words} in {writer}", cure
+    cure = (
+        f"keep {writer_words}, or make it a union of both"
+        if reader.is_new
+        else f"keep {reader_words}"
+    )
+    return f"is {reader_words} in {reader} but {writer_words} in {writer}", cure
 
 
 def _names(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
@@ -135,10 +142,10 @@ def _sizes(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _P
 
 
 def _symbols(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    missing = ", ".join(finding.names[:_MOST_SYMBOLS])
+    missing_symbols = ", ".join(finding.names[:_MOST_SYMBOLS])
     if len(finding.names) > _MOST_SYMBOLS:
-        missing += f" and {len(finding.names) - _MOST_SYMBOLS} more"
-    what = f"lacks the symbols {_cut(missing)} in {reader}, which {writer} has"
+        missing_symbols += f" and {len(finding.names) - _MOST_SYMBOLS} more"
+    what = f"lacks the symbols {_cut(missing_symbols)} in {reader}, which {writer} has"
     cure = "add them, or give the enum a default" if reader.is_new else "leave them out"
     return f"{what}, and its enum {_name(finding.reader)} has no default", cure
 

@@ -104,7 +104,7 @@ class Effort:
 def written_out(findings: Found) -> list[Incompatibility]:
     """Returns all findings in order, up to the limits; the last entry has the number of omitted
     findings."""
-    listed: list[Incompatibility] = []
+    entries: list[Incompatibility] = []
     characters = steps = 0
     iterators = [iter(findings)]
     while iterators:
@@ -112,8 +112,8 @@ def written_out(findings: Found) -> list[Incompatibility]:
         steps += 1
         if item is None:
             iterators.pop()
-        elif steps > MOST_STEPS or len(listed) >= MOST_FINDINGS or characters > MOST_CHARACTERS:
-            listed.append(
+        elif steps > MOST_STEPS or len(entries) >= MOST_FINDINGS or characters > MOST_CHARACTERS:
+            entries.append(
                 Incompatibility(
                     IncompatibilityKind.MORE, "/", "further incompatibilities are left out"
                 )
@@ -122,10 +122,10 @@ def written_out(findings: Found) -> list[Incompatibility]:
         elif isinstance(item, Below):
             iterators.append(iter(item.found))
         else:
-            shown = Incompatibility(item.kind, pointer(item.place, item.steps), _cut(item.detail))
-            listed.append(shown)
-            characters += len(shown.path) + len(shown.detail)
-    return listed
+            entry = Incompatibility(item.kind, pointer(item.place, item.steps), _cut(item.detail))
+            entries.append(entry)
+            characters += len(entry.path) + len(entry.detail)
+    return entries
 
 
 def pointer(place: Place, steps: Steps) -> str:

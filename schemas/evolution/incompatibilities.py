@@ -65,10 +65,10 @@ def judge(reader: Type, writer: Type, effort: Effort) -> Found:
     question = reader, writer, ROOT
     try:
         check = _Check(effort)
-        found = check.run(question)
-        if not found and check.assumed_too_much:
+        findings = check.run(question)
+        if not findings and check.assumed_too_much:
             return _Check(effort, forgetful=True).run(question)
-        return found
+        return findings
     except NotJudged as reason:
         return [reason.finding]
     except TooMuch:
@@ -99,7 +99,7 @@ class _Check:
     def run(self, question: _Question) -> Found:
         """Judges a pair. A pair that depends on others is judged by a generator, which yields
         them."""
-        waiting: list[tuple[_Pair | None, int, _Judging]] = []
+        pending_pairs: list[tuple[_Pair | None, int, _Judging]] = []
         while True:
             reader, writer, place = question
             pair = _pair(reader, writer)
@@ -108,16 +108,16 @@ class _Check:
                 if pair:
                     self._verdicts[pair] = None
                 judging = self._judging(reader, writer, place)
-                waiting.append((pair, len(self._settled), judging))
-            while waiting:
-                pair, settled_before, judging = waiting[-1]
+                pending_pairs.append((pair, len(self._settled), judging))
+            while pending_pairs:
+                pair, settled_count, judging = pending_pairs[-1]
                 try:
                     question = next(judging) if verdict is None else judging.send(verdict)
                     break
                 except StopIteration as done:
                     verdict = done.value
-                    waiting.pop()
-                    self._settle(pair, settled_before, verdict)
+                    pending_pairs.pop()
+                    self._settle(pair, settled_count, verdict)
             else:
                 assert verdict is not None
                 return verdict
@@ -147,9 +147,9 @@ class _Check:
             if self._forgetful:
                 # Later "compatible" verdicts may rely on the assumption. "Incompatible" ones hold
                 # regardless.
-                for other in self._settled[settled_before:]:
-                    if not self._verdicts.get(other, True):
-                        del self._verdicts[other]
+                for other_pair in self._settled[settled_before:]:
+                    if not self._verdicts.get(other_pair, True):
+                        del self._verdicts[other_pair]
                 del self._settled[settled_before:]
         self._settled.append(pair)
 
@@ -208,14 +208,14 @@ class _Check:
         return found
 
     def _any_branch(self, reader: Union, writer: Type, place: Place) -> _Judging:
-        meant = COMPATIBLE
+        intended_findings = COMPATIBLE
         for branch in self._lookups.candidates(reader, writer):
             verdict = yield branch, writer, ROOT
             if not verdict:
                 return COMPATIBLE
-            if not meant and _is_meant(branch, writer):
-                meant = verdict
-        return [_lacking(reader, writer, place, (), meant)]
+            if not intended_findings and _is_meant(branch, writer):
+                intended_findings = verdict
+        return [_lacking(reader, writer, place, (), intended_findings)]
 
     def _records(self, reader: Record, writer: Record, place: Place) -> _Judging:
         found: list[FoundBelow | Below] = [*_names(reader, writer, place)]
@@ -246,11 +246,11 @@ class _Check:
         return found
 
     def _enum(self, reader: Enum, writer: Enum, place: Place) -> list[FoundBelow]:
-        missing = self._lookups.missing_symbols(reader, writer)
-        if not missing:
+        missing_symbols = self._lookups.missing_symbols(reader, writer)
+        if not missing_symbols:
             return []
-        kind, text = IncompatibilityKind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing)}]"
-        return [FoundBelow(kind, place, ("symbols",), text, reader, writer, missing)]
+        kind, text = IncompatibilityKind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing_symbols)}]"
+        return [FoundBelow(kind, place, ("symbols",), text, reader, writer, missing_symbols)]
 
 
 @lru_cache(1_000)

@@ -83,23 +83,25 @@ class Lookups:
 
     def missing_symbols(self, reader: Enum, writer: Enum) -> tuple[str, ...]:
         """Returns the writer's symbols that the reader does not know, in Java's order."""
-        symbols, known = self._symbols_of(writer), self._symbols_of(reader)
+        symbols, known_symbols = self._symbols_of(writer), self._symbols_of(reader)
         self._effort.spend(len(symbols))
-        missing = symbols - known
-        if not missing or reader.default in known:
+        missing_symbols = symbols - known_symbols
+        if not missing_symbols or reader.default in known_symbols:
             return ()
         return tuple(
-            sorted(missing, key=lambda symbol: symbol.encode("utf-16-be", "surrogatepass"))
+            sorted(missing_symbols, key=lambda symbol: symbol.encode("utf-16-be", "surrogatepass"))
         )
 
     def candidates(self, union: Union, writer: Type) -> Sequence[Type]:
         """Returns the branches to compare with the writer's type."""
         if len(union.branches) <= _LARGE_UNION:
             return union.branches
-        by_name = self._branches_by_name(union)
+        branches_by_name = self._branches_by_name(union)
         if not isinstance(writer, Named):
-            return list(by_name[_UNNAMED].values())
-        branches = by_name.get(writer.name.simple, {}) | by_name.get("=" + writer.name.full, {})
+            return list(branches_by_name[_UNNAMED].values())
+        branches = branches_by_name.get(writer.name.simple, {}) | branches_by_name.get(
+            "=" + writer.name.full, {}
+        )
         return [branches[index] for index in sorted(branches)]
 
     def fields_by_name(self, record: Record) -> dict[str, Field]:
@@ -154,7 +156,7 @@ def promoted(reader: Primitive, writer: Primitive) -> bool:
 def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
     """Returns the index of the reader's branch that values of this written type are read as."""
     same_name = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
-    same = (place for place, target in enumerate(targets) if _same(writer, target))
+    same_kind = (place for place, target in enumerate(targets) if _same(writer, target))
     larger = (
         place
         for place, target in enumerate(targets)
@@ -162,7 +164,7 @@ def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
         and isinstance(writer, Primitive)
         and promoted(target, writer)
     )
-    return next(same_name, next(same, next(larger, None)))
+    return next(same_name, next(same_kind, next(larger, None)))
 
 
 def _same_full_name(writer: Type, reader: Type) -> bool:
@@ -191,12 +193,12 @@ def _ambiguous(
 ) -> FoundBelow:
     field = reader.fields[index]
     try:
-        quoted = schema_text(writer)
+        quoted_text = schema_text(writer)
     except InvalidSchema:
-        quoted = writer.name.full
+        quoted_text = writer.name.full
     text = (
         f"Reader record field {field.name} type:{field.type.kind.upper()} pos:{index} matches "
-        f"multiple fields in writer record schema {quoted}"
+        f"multiple fields in writer record schema {quoted_text}"
     )
     names = (field.name, *(source.name for source in sources))
     steps = ("fields", str(index))

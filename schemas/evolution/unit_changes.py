@@ -36,20 +36,22 @@ def unit_changes(writer: AvroSchema, reader: AvroSchema) -> list[UnitChange]:
     """Returns the changes, in the order of the reader's fields. Raises `InvalidSchema` if the
     schemas have too many pairs of types."""
     changes: list[UnitChange] = []
-    waiting: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
+    pending_pairs: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
     met: set[tuple[int, int]] = set()
-    while waiting:
-        before, after, path = waiting.pop()
-        if (id(before), id(after)) in met:
+    while pending_pairs:
+        writer_type, reader_type, path = pending_pairs.pop()
+        if (id(writer_type), id(reader_type)) in met:
             continue
-        met.add((id(before), id(after)))
+        met.add((id(writer_type), id(reader_type)))
         if len(met) > _MOST_PAIRS:
             raise InvalidSchema("the two schemas have too many pairs of types")
-        if isinstance(before, Primitive | Fixed) and isinstance(after, Primitive | Fixed):
-            if units_differ(before, after):
-                changes.append(_change(before, after, path))
+        if isinstance(writer_type, Primitive | Fixed) and isinstance(
+            reader_type, Primitive | Fixed
+        ):
+            if units_differ(writer_type, reader_type):
+                changes.append(_change(writer_type, reader_type, path))
         else:
-            waiting += reversed(list(_parts(before, after, path)))
+            pending_pairs += reversed(list(_parts(writer_type, reader_type, path)))
     return changes
 
 
@@ -58,9 +60,9 @@ def _parts(writer: Type, reader: Type, path: str) -> Iterator[tuple[Type, Type, 
         case (Union(), _) | (_, Union()):
             targets = reader.branches if isinstance(reader, Union) else (reader,)
             for branch in writer.branches if isinstance(writer, Union) else (writer,):
-                place = first_match(branch, targets)
-                if place is not None:
-                    yield branch, targets[place], path
+                index = first_match(branch, targets)
+                if index is not None:
+                    yield branch, targets[index], path
         case Array(), Array():
             yield writer.items, reader.items, f"{path}[]"
         case Map(), Map():
@@ -84,6 +86,6 @@ def _change(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> 
         if before.startswith("time-"):  # whose column is the number
             effect += "; rows that have landed keep the former unit until they are rebuilt"
         return UnitChange(path, before, after, effect, is_refused=False)
-    what = "is not exact or does not fit" if scale.digits else "does not fit"
-    effect = f"old events whose value {what} become dead letters"
+    reason = "is not exact or does not fit" if scale.digits else "does not fit"
+    effect = f"old events whose value {reason} become dead letters"
     return UnitChange(path, before, after, effect, is_refused=True)

@@ -74,26 +74,29 @@ class Rescaling(msgspec.Struct, frozen=True):
 def units_differ(writer: Type, reader: Type) -> bool:
     """Returns whether values of a matching pair of simple types cannot be read without
     conversion."""
-    before, after = _unit(writer), _unit(reader)
-    if before is None or after is None:
-        return before is not after
-    return (before.quantity, before.digits) != (after.quantity, after.digits) or (
-        (before.precision or 0) > (after.precision or 0)
-    )
+    writer_unit, reader_unit = _unit(writer), _unit(reader)
+    if writer_unit is None or reader_unit is None:
+        return writer_unit is not reader_unit
+    return (writer_unit.quantity, writer_unit.digits) != (
+        reader_unit.quantity,
+        reader_unit.digits,
+    ) or ((writer_unit.precision or 0) > (reader_unit.precision or 0))
 
 
 def rescaling(writer: Type, reader: Type) -> Rescaling | None:
     """Returns the conversion between two units; None if no value can be converted."""
-    before, after = _unit(writer), _unit(reader)
-    if before is None or after is None or before.quantity != after.quantity:
+    writer_unit, reader_unit = _unit(writer), _unit(reader)
+    if writer_unit is None or reader_unit is None or writer_unit.quantity != reader_unit.quantity:
         return None
-    if after.precision is not None:
-        most = 10**after.precision - 1
-        least = -most
+    if reader_unit.precision is not None:
+        largest = 10**reader_unit.precision - 1
+        smallest = -largest
     else:
-        most = _LARGEST.get(reader.kind, 1) - 1
-        least = -most - 1
-    return Rescaling(after.digits - before.digits, least, most, unit_in_words(reader))
+        largest = _LARGEST.get(reader.kind, 1) - 1
+        smallest = -largest - 1
+    return Rescaling(
+        reader_unit.digits - writer_unit.digits, smallest, largest, unit_in_words(reader)
+    )
 
 
 def unit_in_words(type_: Type) -> str:

@@ -35,11 +35,11 @@ def check_registry(urls: str, security: HttpSecurity) -> None:
     """Checks the URLs with these credentials. Raises ValueError that names the configuration's
     key."""
     try:
-        parsed = parse_urls(urls)
+        parsed_urls = parse_urls(urls)
     except ValueError as error:
         raise ValueError(f"`registry`: {error}") from None
     try:
-        for url in parsed:
+        for url in parsed_urls:
             check_scheme(security, url.scheme)
     except ValueError as error:
         raise ValueError(f"`registry_security`: {error}") from None

@@ -14,5 +14,5 @@ def _parse(text: str) -> HttpUrl:
     try:
         return parse_program_url(text)
     except ValueError as error:
-        shown = "registry" if "@" in text else f"registry {text!r}"
-        raise ValueError(f"{shown}: {error}") from None
+        registry_name = "registry" if "@" in text else f"registry {text!r}"
+        raise ValueError(f"{registry_name}: {error}") from None

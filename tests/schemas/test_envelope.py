@@ -76,8 +76,8 @@ def test_logical_types_are_the_numbers_and_bytes_below_them(data: st.DataObject)
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        (b"", "a message has at least 5 bytes, and this one 0"),
-        (b"\0\0\0\1", "a message has at least 5 bytes, and this one 4"),
+        (b"", "the message has 0 bytes, at least 5"),
+        (b"\0\0\0\1", "the message has 4 bytes, at least 5"),
         (b"\1" + bytes(16), "the message begins with byte 1: it names its schema by a GUID"),
         (b"{}   ", "the message begins with byte 123, not with 0: it names no schema"),
     ],

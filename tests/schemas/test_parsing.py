@@ -58,8 +58,7 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED"]}
         ),
         (
             _record({"name": "n", "type": "int", "default": "1"}),
-            'record shop.Order, field n: the default is "1", expected a whole number of 32 '
-            "bits",
+            'record shop.Order, field n: the default is "1", expected a whole number of 32 bits',
         ),
         (
             _record({"name": "n", "type": {"type": "array", "items": "int"}, "default": [1, None]}),

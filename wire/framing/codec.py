@@ -179,10 +179,10 @@ _compiled: dict[tuple[type[Any], type[Any]], tuple[Reader, Writer]] = {}
 
 def entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
     """Returns reader and writer of `message` in the form that `schema` describes."""
-    compiled = _compiled.get((schema, message))
-    if compiled is None:
-        compiled = _compiled[schema, message] = _compile(schema, message)
-    return compiled
+    codec = _compiled.get((schema, message))
+    if codec is None:
+        codec = _compiled[schema, message] = _compile(schema, message)
+    return codec
 
 
 _compiled_in_pieces: dict[tuple[type[Any], type[Any]], InPieces | None] = {}
@@ -203,19 +203,21 @@ def _compile_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None
     types = get_type_hints(message)
     arrays: dict[str, InPieces] = {}
     for field in fields(schema):
-        theirs, nullable = without_none(field.type)
-        if get_origin(theirs) is tuple and "tag" not in field.metadata:
-            ours, _ = without_none(types[field.name])
-            arrays[field.name] = _array_in_pieces(schema, field, theirs, ours, nullable=nullable)
+        schema_type, nullable = without_none(field.type)
+        if get_origin(schema_type) is tuple and "tag" not in field.metadata:
+            message_type, _ = without_none(types[field.name])
+            arrays[field.name] = _array_in_pieces(
+                schema, field, schema_type, message_type, nullable=nullable
+            )
     if not arrays:
         return None
-    plain, tagged = _fields(schema, message)
-    read_tags, write_tags = _tags(tagged)
+    plain_fields, tagged_fields = _fields(schema, message)
+    read_tags, write_tags = _tags(tagged_fields)
     flexible: bool = schema.__flexible__
 
     def read(buffer: memoryview, position: int) -> Generator[None, None, tuple[Any, int]]:
         values: dict[str, Any] = {}
-        for name, read_field, _ in plain:
+        for name, read_field, _ in plain_fields:
             if name in arrays:
                 values[name], position = yield from arrays[name].read(buffer, position)
             else:
@@ -225,7 +227,7 @@ def _compile_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None
         return message(**values), position
 
     def write(out: MessageBuffer, value: Any) -> Generator[None, None, None]:
-        for name, _, write_field in plain:
+        for name, _, write_field in plain_fields:
             if name in arrays:
                 yield from arrays[name].write(out, getattr(value, name))
             else:
@@ -289,8 +291,8 @@ def _fields(
             plain.append((field.name, read, write))
         else:
             tagged[tag] = _TaggedField(field.name, read, write, _default(message, ours[field.name]))
-    missing = ours.keys() - {field.name for field in fields(schema)}
-    for name in missing:
+    missing_names = ours.keys() - {field.name for field in fields(schema)}
+    for name in missing_names:
         _default(message, ours[name])
     return plain, tagged
 
@@ -368,9 +370,9 @@ def _element(
 def without_none(annotation: Any) -> tuple[Any, bool]:
     """Returns the type without None, and whether it had None."""
     if get_origin(annotation) in {Union, UnionType}:
-        rest = [part for part in get_args(annotation) if part is not NoneType]
-        if len(rest) == 1:
-            return rest[0], True
+        other_types = [part for part in get_args(annotation) if part is not NoneType]
+        if len(other_types) == 1:
+            return other_types[0], True
     return annotation, False
 
 

@@ -94,18 +94,18 @@ class FrameMemory:
     def release(self, size: int, who: MemoryHolder) -> None:
         """Releases reserved bytes."""
         if self._favoured is who:
-            beyond = min(size, self.beyond)
-            self.beyond -= beyond
-            size -= beyond
+            excess = min(size, self.beyond)
+            self.beyond -= excess
+            size -= excess
         self.used -= size
         _take_from(self._used_by, who.address, size)
 
     def buffer(self, size: int) -> Buffer:
         """Returns a buffer for `size` bytes, which must be reserved."""
         size = capacity(size)
-        if pooled := self._pool.get(size):
+        if buffers := self._pool.get(size):
             self._pooled -= size
-            return pooled.pop()
+            return buffers.pop()
         if size > LARGEST_WHOLE:
             return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
         return bytearray(size)
@@ -168,8 +168,8 @@ def capacity(size: int) -> int:
 
 
 def _take_from(counts: dict[str, int], address: str, size: int) -> None:
-    remaining = counts.get(address, 0) - size
-    if remaining > 0:
-        counts[address] = remaining
+    remaining_bytes = counts.get(address, 0) - size
+    if remaining_bytes > 0:
+        counts[address] = remaining_bytes
     else:
         counts.pop(address, None)

@@ -73,25 +73,25 @@ class FrameReader:
         scratch = self._scratch
         scratch = scratch[: self._memory.most_at_once(self.address, len(scratch))]
         if self._buffer is not None:
-            rest = self._view[self._filled :]
-            return [rest, scratch] if len(self._view) == self.wanted else [rest]
+            free_view = self._view[self._filled :]
+            return [free_view, scratch] if len(self._view) == self.wanted else [free_view]
         if self._rest:
-            held = len(self._rest)
-            scratch[:held] = self._rest
-            return [scratch[held:]]
+            rest_bytes = len(self._rest)
+            scratch[:rest_bytes] = self._rest
+            return [scratch[rest_bytes:]]
         return [scratch]
 
     def received(self, count: int) -> Generator[memoryview, None, None]:
         """Yields the frames, without size prefix, that `count` more bytes in `targets` complete."""
         self._data, self._start = self._scratch, 0
         if self._buffer is not None:
-            missing = self.wanted - self._filled
-            if count < missing:
+            missing_bytes = self.wanted - self._filled
+            if count < missing_bytes:
                 self._filled += count
                 if self.starved:
                     self.grant()
                 return
-            self._end = count - missing
+            self._end = count - missing_bytes
             frame, buffer, room = self._view[4:], self._buffer, self._room
             self._buffer, self._view, self._filled, self.wanted = None, self._scratch[:0], 0, 0
             try:
@@ -180,14 +180,14 @@ class FrameReader:
         while self._end - self._start >= 6:
             start = self._start
             size, key = _SIZE_AND_KEY.unpack_from(self._data, start)
-            after = start + 4 + size
+            frame_end = start + 4 + size
             if not _SMALLEST_FRAME <= size <= SMALLEST_BUFFER:
                 self._check(size, key)
-            if after > self._end:
+            if frame_end > self._end:
                 self.wanted = 4 + size
                 break
-            self._start = after
-            yield self._data[start + 4 : after]
+            self._start = frame_end
+            yield self._data[start + 4 : frame_end]
         rest = self._rest = bytes(self._data[self._start : self._end])
         self._release()
         if len(rest) >= 4 and not self.wanted:

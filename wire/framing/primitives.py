@@ -298,8 +298,8 @@ def nullable_structure(structure: tuple[Reader, Writer]) -> tuple[Reader, Writer
     read_structure, write_structure = structure
 
     def read(buffer: memoryview, position: int) -> tuple[Any, int]:
-        there, position = read_int8(buffer, position)
-        return (None, position) if there < 0 else read_structure(buffer, position)
+        presence, position = read_int8(buffer, position)
+        return (None, position) if presence < 0 else read_structure(buffer, position)
 
     def write(out: MessageBuffer, value: Any) -> None:
         write_int8(out, -1 if value is None else 1)

@@ -74,9 +74,9 @@ def _shape(schema: Any) -> _Shape:
     shape_fields: list[_Field] = []
     members: list[tuple[str, Any, Any]] = []
     for field in fields(schema):
-        theirs, is_nullable = without_none(field.type)
-        is_array = get_origin(theirs) is tuple
-        element: Any = get_args(theirs)[0] if is_array else theirs
+        schema_type, is_nullable = without_none(field.type)
+        is_array = get_origin(schema_type) is tuple
+        element: Any = get_args(schema_type)[0] if is_array else schema_type
         is_structure = is_dataclass(element)
         structure = _shape(element) if is_structure else None
         kind = field.metadata.get("kafka_type", "")
@@ -94,8 +94,8 @@ def _shape(schema: Any) -> _Shape:
                 structure=structure,
             )
         )
-    ours = msgspec.defstruct(schema.__name__, members, kw_only=True)
-    return _Shape(tuple(shape_fields), ours)
+    message_class = msgspec.defstruct(schema.__name__, members, kw_only=True)
+    return _Shape(tuple(shape_fields), message_class)
 
 
 def _refused(shape: _Shape, path: Sequence[Any]) -> msgspec.Struct:
@@ -124,8 +124,8 @@ def _elements(names: Sequence[str], parent: Any) -> Iterator[Any]:
     identifying fields: the outermost ones with a corresponding field, and bare values."""
     if not isinstance(parent, msgspec.Struct):
         return
-    for listed in _values(parent):
-        for element in listed if isinstance(listed, tuple) else ():
+    for value in _values(parent):
+        for element in value if isinstance(value, tuple) else ():
             if not isinstance(element, msgspec.Struct) or not names or _has_one_of(element, names):
                 yield element
             else:

@@ -48,8 +48,8 @@ class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
 
     def encode_request(self, version: int, request: LeaveGroupRequest) -> MessageBuffer:
         if version < _FIRST_OF_SEVERAL and request.members:
-            (only,) = request.members
-            request = replace(request, member_id=only.member_id)
+            (member,) = request.members
+            request = replace(request, member_id=member.member_id)
         return super().encode_request(version, request)
 
     def lowered(self, version: int, response: LeaveGroupResponse) -> LeaveGroupResponse:

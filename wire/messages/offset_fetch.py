@@ -66,8 +66,8 @@ class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
 class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
     def levelled(self, version: int, request: OffsetFetchRequest) -> OffsetFetchRequest:
         if version < _FIRST_OF_SEVERAL:
-            only = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
-            return replace(request, groups=(only,))
+            group = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
+            return replace(request, groups=(group,))
         return request
 
     def encode_request(self, version: int, request: OffsetFetchRequest) -> MessageBuffer:

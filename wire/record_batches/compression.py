@@ -123,15 +123,15 @@ def unpack_frame(
 def _gzip_into(data: memoryview, room: memoryview) -> int:
     stream = zlib.decompressobj(_GZIP)
     at = 0
-    rest: bytes | memoryview = data
+    remaining_data: bytes | memoryview = data
     while not stream.eof:
-        piece = stream.decompress(rest, min(_PIECE, len(room) - at + 1))
+        piece = stream.decompress(remaining_data, min(_PIECE, len(room) - at + 1))
         if not piece and not stream.eof:
             raise _corrupt("gzip: truncated data")
         if at + len(piece) > len(room):
             raise _too_large(len(room))
         room[at : at + len(piece)] = piece
-        at, rest = at + len(piece), stream.unconsumed_tail
+        at, remaining_data = at + len(piece), stream.unconsumed_tail
     if stream.unused_data:
         raise _corrupt("gzip: trailing bytes")
     return at
@@ -187,12 +187,12 @@ def _frame_into(
 
 def _from_gzip(data: memoryview, limit: int) -> bytes:
     stream = zlib.decompressobj(_GZIP)
-    unpacked = stream.decompress(data, limit + 1)
-    if len(unpacked) > limit:
+    data_out = stream.decompress(data, limit + 1)
+    if len(data_out) > limit:
         raise _too_large(limit)
     if not stream.eof or stream.unused_data:
         raise _corrupt("gzip: truncated data or trailing bytes")
-    return unpacked
+    return data_out
 
 
 def _to_xerial(data: bytes) -> bytes:
@@ -249,8 +249,8 @@ def _lz4_bound(data: memoryview) -> int:
         if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
             at += 8 + _little(data, at + 4, 4)
             continue
-        of_frame, at = _lz4_frame(data, at)
-        bound += of_frame
+        frame_size, at = _lz4_frame(data, at)
+        bound += frame_size
     return bound
 
 
@@ -292,13 +292,13 @@ def _zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
     size_of_size = _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
     content_size = _little(data, at, size_of_size) + (256 if size_of_size == 2 else 0)
     at += size_of_size
-    last = of_blocks = 0
-    while not last:
+    is_last = blocks_size = 0
+    while not is_last:
         block = _little(data, at, 3)
-        last, kind, size = block & 1, block >> 1 & 3, block >> 3
-        of_blocks += _ZSTD_BLOCK if kind == 2 else size
+        is_last, kind, size = block & 1, block >> 1 & 3, block >> 3
+        blocks_size += _ZSTD_BLOCK if kind == 2 else size
         at += 3 + (1 if kind == 1 else size)
-    bound = min(content_size, of_blocks) if size_of_size else of_blocks
+    bound = min(content_size, blocks_size) if size_of_size else blocks_size
     return bound, at + (4 if flags & 0x04 else 0)
 
 

@@ -90,17 +90,17 @@ class RecordCheck:
     def _parse(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> None:
         """`walk_batch` without the C module; decompressed records are in the buffer already."""
         count, size = header.record_count, len(batch)
-        plain = self._room[:size]
+        unpacked_batch = self._room[:size]
         if header.attributes & CODEC_MASK:
-            HEADER.pack_into(plain, 0, *header._replace(attributes=0))
+            HEADER.pack_into(unpacked_batch, 0, *header._replace(attributes=0))
         else:
-            plain[:] = batch
-        parse(plain, _OFFSETS[:count], keyed)
+            unpacked_batch[:] = batch
+        parse(unpacked_batch, _OFFSETS[:count], keyed)
         if now_ms != self._allowed_at:
             self.allow_more(now_ms)
         if self._allowed >= count:
             self._allowed -= count
-            check_forms(plain, count)
+            check_forms(unpacked_batch, count)
 
     def allow_more(self, now_ms: int) -> None:
         """Adds the allowance for the time since the last call."""

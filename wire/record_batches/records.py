@@ -78,23 +78,29 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED, *, native: bool = NATIVE) 
         raise BatchError(
             ErrorCode.unsupported_compression_type, f"unknown compression codec {header.codec}"
         ) from None
-    unpacked = decompress(codec, view[HEADER_SIZE:], limit)
-    return _read(unpacked, header) if native else _read_unaided(unpacked, header)
+    record_bytes = decompress(codec, view[HEADER_SIZE:], limit)
+    return _read(record_bytes, header) if native else _read_unaided(record_bytes, header)
 
 
 def _read(unpacked: Buffer, header: BatchHeader) -> Iterator[Record]:
-    remaining, at, previous = header.record_count, 0, header.base_offset - 1
+    remaining_count, at, previous_offset = header.record_count, 0, header.base_offset - 1
     time = header.max_timestamp if header.is_append_time else None
     frame = header.base_offset, header.last_offset, header.base_timestamp, time
-    while remaining:
+    while remaining_count:
         try:
             portion, at = read(
-                Record, unpacked, at, min(remaining, _PIECE), _PIECE_BYTES, frame, previous
+                Record,
+                unpacked,
+                at,
+                min(remaining_count, _PIECE),
+                _PIECE_BYTES,
+                frame,
+                previous_offset,
             )
         except (ValueError, OverflowError) as error:  # OverflowError for offsets beyond 64 bits
             raise _corrupt(str(error)) from None
-        remaining -= len(portion)
-        previous = portion[-1].offset
+        remaining_count -= len(portion)
+        previous_offset = portion[-1].offset
         yield from portion
     if at != len(unpacked):
         raise _corrupt(

@@ -26,17 +26,17 @@ def refusal(
 def _has_room(joining: Joining, rules: GroupRules, state: State, members: Members) -> bool:
     """While members rejoin, the first ones to come find room, since the limit may have been
     lowered. A member that is known already takes no additional place."""
-    known = members.get(joining.member_id) or members.instance(joining.instance_id)
-    size = members.size - (0 if known is None else known.details.size) + details_of(joining).size
+    member = members.get(joining.member_id) or members.instance(joining.instance_id)
+    size = members.size - (0 if member is None else member.details.size) + details_of(joining).size
     if size > rules.most_bytes:
         return False
     is_given_id = joining.member_id == NO_MEMBER and joining.needs_member_id
-    if known is None and is_given_id and len(members.pending) >= rules.most_members:
+    if member is None and is_given_id and len(members.pending) >= rules.most_members:
         return False
     if state is State.PREPARING:
-        waits = known is not None and known.join_answer is not None
-        return waits or members.joining < rules.most_members
-    return known is not None or len(members) < rules.most_members
+        is_waiting = member is not None and member.join_answer is not None
+        return is_waiting or members.joining < rules.most_members
+    return member is not None or len(members) < rules.most_members
 
 
 def _knows_protocol(

@@ -29,9 +29,9 @@ class Deadlines(Generic[Key]):
 
     def put(self, key: Key, at: float) -> None:
         """Sets the key's deadline, earlier or later than before."""
-        before = self._deadlines.get(key)
+        old_deadline = self._deadlines.get(key)
         self._deadlines[key] = at
-        if before is None or at < before:
+        if old_deadline is None or at < old_deadline:
             self._push(key, at)
 
     def discard(self, key: Key) -> None:
@@ -47,14 +47,14 @@ class Deadlines(Generic[Key]):
     def next_time(self) -> float | None:
         heap = self._heap
         while heap:
-            at, number, key = heap[0]
+            deadline, number, key = heap[0]
             if self._queued.get(key) != number:
                 heappop(heap)
-            elif self._deadlines[key] > at:
+            elif self._deadlines[key] > deadline:
                 heappop(heap)
                 self._push(key, self._deadlines[key])
             else:
-                return at
+                return deadline
         return None
 
     def take(self, now: float) -> Key | None:

@@ -100,8 +100,8 @@ class Group:
         group = cls(rules, unique=unique)
         group.generation = record.generation
         group.protocol_type = record.protocol_type
-        for saved in record.members:
-            member = member_of(saved, record.protocol or "")
+        for member_record in record.members:
+            member = member_of(member_record, record.protocol or "")
             group._members.add(member)
             group._beat(member, now)
         if record.members:
@@ -140,11 +140,11 @@ class Group:
         return min((moment for moment in times if moment is not None), default=None)
 
     def advance(self, now: float) -> None:
-        while (due := self._sessions.take(now)) is not None:
-            if isinstance(due, Member):
-                self._expire(due, now)
+        while (due_member := self._sessions.take(now)) is not None:
+            if isinstance(due_member, Member):
+                self._expire(due_member, now)
             else:
-                self._members.pending.discard(due)
+                self._members.pending.discard(due_member)
                 self._try_to_complete(now)
         if self._rebalance_at is not None and self._rebalance_at <= now:
             self._rebalance_due(self._rebalance_at, now)
@@ -167,15 +167,15 @@ class Group:
     def _sync_due(self, now: float) -> None:
         """Remove members that have joined but do not ask for their assignments."""
         self._sync_at = None
-        late = self._members.to_sync
-        for member in late:
+        late_members = self._members.to_sync
+        for member in late_members:
             self._discard(member)
-        if late:
-            self._prepare(now, f"{len(late)} members did not sync in time")
+        if late_members:
+            self._prepare(now, f"{len(late_members)} members did not sync in time")
 
     def _beat(self, member: Member, now: float) -> None:
-        first = member.is_new and member.waits
-        timeout = _NEW_MEMBER_SECONDS if first else member.details.session_timeout
+        joins_first = member.is_new and member.waits
+        timeout = _NEW_MEMBER_SECONDS if joins_first else member.details.session_timeout
         self._sessions.put(member, now + timeout)
 
     # Joining
@@ -204,9 +204,9 @@ class Group:
 
     def _join_unknown(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
         member_id = f"{joining.instance_id or joining.client_id}-{self._unique()}"
-        replaced = self._members.instance(joining.instance_id)
-        if replaced is not None:
-            self._replace(replaced, member_id, joining, answer, now)
+        old_member = self._members.instance(joining.instance_id)
+        if old_member is not None:
+            self._replace(old_member, member_id, joining, answer, now)
         elif joining.instance_id is None and joining.needs_member_id:
             self._members.pending.add(member_id)
             self._sessions.put(member_id, now + joining.session_timeout)
@@ -228,8 +228,8 @@ class Group:
             member is self._members.leader,
             member.details.protocols == joining.protocols,
         )
-        completing, stable = self.state is State.COMPLETING, self.state is State.STABLE
-        if is_same and (completing or (stable and not leads)):
+        is_completing, is_stable = self.state is State.COMPLETING, self.state is State.STABLE
+        if is_same and (is_completing or (is_stable and not leads)):
             self._beat(member, now)
             self._answers.tell(answer, self._joined(member))  # the answer may have been lost
         else:
@@ -257,13 +257,13 @@ class Group:
         new id, once that is saved, and no other member rejoins."""
         self._answers.refuse_join(self._members.take_join(member), ErrorCode.fenced_instance_id)
         self._answers.refuse_sync(self._members.take_sync(member), ErrorCode.fenced_instance_id)
-        before, leader = identity_of(member), self.leader
+        old_identity, leader = identity_of(member), self.leader
         self._members.rename(member, member_id)
         self._members.update(member, details_of(joining))
         member.knows_id = False
         self._wait_to_join(member, answer, now)
-        if self.state is State.STABLE and self._votes_as_before(before.details.names, member):
-            self._saving.replace(member, before, leader, may_skip=joining.may_skip_assignment)
+        if self.state is State.STABLE and self._votes_as_before(old_identity.details.names, member):
+            self._saving.replace(member, old_identity, leader, may_skip=joining.may_skip_assignment)
         else:
             # The leader may have been given the old id already, and assign to that.
             self._prepare(
@@ -380,16 +380,16 @@ class Group:
         self._answers.give()
 
     def _take_assigned(self, syncing: Syncing, now: float) -> None:
-        known = {
+        assignments = {
             member_id: assignment
             for member_id, assignment in syncing.assignments
             if self._members.get(member_id) is not None
         }
-        if sum(map(len, known.values())) > self._rules.most_bytes:
+        if sum(map(len, assignments.values())) > self._rules.most_bytes:
             self._assign(None, ErrorCode.unknown_server_error, now)
             self._prepare(now, "the leader's assignment is too large")
         else:
-            self._saving.assigned = Assigned(known)
+            self._saving.assigned = Assigned(assignments)
 
     def _assign(self, assigned: Assigned | None, code: ErrorCode, now: float) -> None:
         """Answer all waiting members with their assignments; with an error, with none."""
@@ -420,10 +420,10 @@ class Group:
         return self._saving.take() or self._record(self._saving.assigned)
 
     def saved(self, now: float) -> None:
-        assigned = self._saving.end_assigned()
-        if assigned is not None:
+        assignment = self._saving.end_assigned()
+        if assignment is not None:
             self.state = State.STABLE
-            self._assign(assigned, ErrorCode.none, now)
+            self._assign(assignment, ErrorCode.none, now)
         for member, replaced in self._saving.end_replaced().items():
             answer = self._members.take_join(member)
             self._beat(member, now)
@@ -482,8 +482,8 @@ class Group:
         if not isinstance(member, Member):
             return member
         self._beat(member, now)
-        preparing = self.state is State.PREPARING
-        return ErrorCode.rebalance_in_progress if preparing else ErrorCode.none
+        is_preparing = self.state is State.PREPARING
+        return ErrorCode.rebalance_in_progress if is_preparing else ErrorCode.none
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, now: float
@@ -514,8 +514,8 @@ class Group:
             self._try_to_complete(now)
             return ErrorCode.none
         if leaving.member_id == NO_MEMBER:
-            static = self._members.instance(leaving.instance_id)
-            member = static or ErrorCode.unknown_member_id
+            static_member = self._members.instance(leaving.instance_id)
+            member = static_member or ErrorCode.unknown_member_id
         else:
             member = self._member(leaving.member_id, leaving.instance_id)
         if not isinstance(member, Member):
@@ -554,12 +554,14 @@ class Group:
 
     def describe(self) -> GroupDescription:
         """Describes the group, with metadata and assignments only while it is stable."""
-        dead, stable = self.state is State.DEAD, self.state is State.STABLE
+        is_dead, is_stable = self.state is State.DEAD, self.state is State.STABLE
         return GroupDescription(
             state=self.state,
-            protocol_type="" if dead else self.protocol_type or "",
-            protocol=(self.protocol or "") if stable else "",
-            members=() if dead else self._members.described(self.protocol if stable else None),
+            protocol_type="" if is_dead else self.protocol_type or "",
+            protocol=(self.protocol or "") if is_stable else "",
+            members=()
+            if is_dead
+            else self._members.described(self.protocol if is_stable else None),
         )
 
     # Identity

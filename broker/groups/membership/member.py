@@ -30,14 +30,16 @@ class MemberDetails(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        of_protocols = sum(
+        protocols_size = sum(
             len(protocol.name) + len(protocol.metadata) for protocol in self.protocols
         )
-        return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
+        return len(self.client_id) + len(self.client_host) + protocols_size + _OVERHEAD
 
     def metadata(self, protocol: str) -> bytes:
         """Returns the metadata for a protocol; empty if the member does not support it."""
-        return next((known.metadata for known in self.protocols if known.name == protocol), b"")
+        return next(
+            (candidate.metadata for candidate in self.protocols if candidate.name == protocol), b""
+        )
 
 
 def details_of(joining: Joining) -> MemberDetails:

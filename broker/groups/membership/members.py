@@ -116,11 +116,11 @@ class Members:
 
     def wait_to_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
         """Lets the member wait with this callback; returns the one that waited before, if any."""
-        before = self.take_join(member)
+        old_answer = self.take_join(member)
         member.join_answer = answer
         self._waiting[answer] = member
         self.joining += 1
-        return before
+        return old_answer
 
     def take_join(self, member: Member) -> JoinAnswer | None:
         """Ends a member's wait for a generation; returns its callback, if the member waited."""
@@ -131,10 +131,10 @@ class Members:
         return answer
 
     def wait_to_sync(self, member: Member, answer: SyncAnswer) -> SyncAnswer | None:
-        before = self.take_sync(member)
+        old_answer = self.take_sync(member)
         member.sync_answer = answer
         self._waiting[answer] = member
-        return before
+        return old_answer
 
     def take_sync(self, member: Member) -> SyncAnswer | None:
         answer, member.sync_answer = member.sync_answer, None

@@ -72,11 +72,11 @@ class UnsavedChanges:
     def replace(self, member: Member, before: Identity, leader: str, *, may_skip: bool) -> None:
         """Notes that a static member was replaced, perhaps before an earlier replacement was
         saved."""
-        known = self.replaced.get(member)
-        if known is None:
+        replacement = self.replaced.get(member)
+        if replacement is None:
             self.replaced[member] = Replaced(before, leader, may_skip)
         else:
-            known.leader_then, known.may_skip_assignment = leader, may_skip
+            replacement.leader_then, replacement.may_skip_assignment = leader, may_skip
 
     @property
     def wanted(self) -> bool:
@@ -89,27 +89,27 @@ class UnsavedChanges:
         """Begins a save. Returns the record, if it differs from the group's current state."""
         self.under_way = True
         self._under_way = self.assigned
-        for member, replaced in self.replaced.items():
-            replaced.taken = identity_of(member)
-        emptied, self.emptied = self.emptied, None
-        return emptied if self.assigned is None and not self.replaced else None
+        for member, replacement in self.replaced.items():
+            replacement.taken = identity_of(member)
+        record, self.emptied = self.emptied, None
+        return record if self.assigned is None and not self.replaced else None
 
     def end_assigned(self) -> Assigned | None:
         """Ends the save; returns the assignment, if it was saved and is still valid."""
         self.under_way = False
-        before, self._under_way = self._under_way, None
-        if before is None or before is not self.assigned:
+        old_assignment, self._under_way = self._under_way, None
+        if old_assignment is None or old_assignment is not self.assigned:
             return None
         self.assigned = None
-        return before
+        return old_assignment
 
     def end_replaced(self) -> dict[Member, Replaced]:
         """Returns the saved replacements. A member that was replaced again meanwhile still
         waits."""
-        done: dict[Member, Replaced] = {}
-        for member, replaced in tuple(self.replaced.items()):
-            if replaced.taken == identity_of(member):
-                done[member] = self.replaced.pop(member)
-            elif replaced.taken is not None:
-                replaced.before, replaced.taken = replaced.taken, None
-        return done
+        saved_replacements: dict[Member, Replaced] = {}
+        for member, replacement in tuple(self.replaced.items()):
+            if replacement.taken == identity_of(member):
+                saved_replacements[member] = self.replaced.pop(member)
+            elif replacement.taken is not None:
+                replacement.before, replacement.taken = replacement.taken, None
+        return saved_replacements

@@ -134,21 +134,21 @@ class CleanedFiles(Segment):
 def clean(job: CleaningJob) -> Cleaning:
     """Cleans the segments of the job; blocks for long. Raises `CorruptLog`, and `OSError` if files
     fail."""
-    keys, cleaned_to = map_keys(job)
-    cleaned = []
-    cleaner = _BatchCleaner(job, keys, cleaned_to)
-    segments = [segment for segment in job.segments if segment.base_offset < cleaned_to]
+    keys, end_offset = map_keys(job)
+    cleaned_segments = []
+    cleaner = _BatchCleaner(job, keys, end_offset)
+    segments = [segment for segment in job.segments if segment.base_offset < end_offset]
     try:
         while segments:
             group, size = _clean_group(job, segments, cleaner)
             del segments[: len(group)]
             if size is not None:
-                cleaned.append(CleanedSegment(group, size))
+                cleaned_segments.append(CleanedSegment(group, size))
     except BaseException:
         for segment in job.segments:
             discard(job.directory, segment.base_offset)
         raise
-    return Cleaning(tuple(cleaned), cleaned_to, cleaner.counts)
+    return Cleaning(tuple(cleaned_segments), end_offset, cleaner.counts)
 
 
 class OffsetMap:
@@ -172,11 +172,11 @@ class OffsetMap:
     def put(self, key: bytes, offset: int) -> None:
         """Sets the key's offset. The caller keeps `size` within `capacity`."""
         digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
-        at = self._slot(digest)
-        if not _OFFSET.unpack_from(self._table, at + _DIGEST)[0]:
-            self._table[at : at + _DIGEST] = digest
+        position = self._slot(digest)
+        if not _OFFSET.unpack_from(self._table, position + _DIGEST)[0]:
+            self._table[position : position + _DIGEST] = digest
             self.size += 1
-        _OFFSET.pack_into(self._table, at + _DIGEST, offset + 1)
+        _OFFSET.pack_into(self._table, position + _DIGEST, offset + 1)
 
     def get(self, key: bytes) -> int:
         """Returns the key's last offset; −1 if the key has none."""
@@ -188,10 +188,10 @@ class OffsetMap:
         table, slots = self._table, self._slots
         slot: int = _START.unpack_from(digest)[0] % slots
         while True:
-            at = slot * SLOT
-            stored = table[at : at + _DIGEST]
-            if stored == digest or not _OFFSET.unpack_from(table, at + _DIGEST)[0]:
-                return at
+            position = slot * SLOT
+            stored_digest = table[position : position + _DIGEST]
+            if stored_digest == digest or not _OFFSET.unpack_from(table, position + _DIGEST)[0]:
+                return position
             slot = slot + 1 if slot + 1 < slots else 0
 
 
@@ -206,26 +206,26 @@ def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
     dirty = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
     counts = [count for count in _record_counts(job, dirty) if count <= RECORDS_LIMIT]
     keys = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
-    mapped_to = job.first_dirty
+    end_offset = job.first_dirty
     for segment in dirty:
         for header, batch in _batches(job, segment):
             if header.next_offset <= job.first_dirty:
                 continue
             records = _compactable(header, batch) or ()
             if keys.size + len(records) > keys.capacity:
-                return keys, mapped_to  # any batch fits an empty map, so there is progress
+                return keys, end_offset  # any batch fits an empty map, so there is progress
             for record in records:
                 if record.key is not None and record.offset >= job.first_dirty:
                     keys.put(record.key, record.offset)
-            mapped_to = header.next_offset
-        mapped_to = segment.next_offset
-    return keys, mapped_to
+            end_offset = header.next_offset
+        end_offset = segment.next_offset
+    return keys, end_offset
 
 
 def _record_counts(job: CleaningJob, segments: Sequence[SealedSegment]) -> Iterator[int]:
     for segment in segments:
-        for located in walk(_open(job, segment), 0, segment.size):
-            yield located.header.record_count
+        for located_batch in walk(_open(job, segment), 0, segment.size):
+            yield located_batch.header.record_count
 
 
 def _clean_group(
@@ -233,24 +233,24 @@ def _clean_group(
 ) -> tuple[tuple[SealedSegment, ...], int | None]:
     """Write the rest of the first of these segments, and of those after it that fit in. Returns
     these segments, and the new one's size; None if the result would equal the original."""
-    first = segments[0]
-    discard(job.directory, first.base_offset)  # left by a pass that failed
-    files = CleanedFiles.create(job.directory, first.base_offset, job.index_interval_bytes)
+    first_segment = segments[0]
+    discard(job.directory, first_segment.base_offset)  # left by a pass that failed
+    files = CleanedFiles.create(job.directory, first_segment.base_offset, job.index_interval_bytes)
     group: list[SealedSegment] = []
-    changed = False
+    is_changed = False
     for segment in segments:
         if group and not _has_room(job, group, files.size, segment):
             break
         group.append(segment)
         for header, batch in _batches(job, segment):
             cleaned = cleaner.clean(header, batch)
-            changed = changed or cleaned is not batch
+            is_changed = is_changed or cleaned is not batch
             if cleaned:
                 _append(files, cleaned, job.index_interval_bytes)
         cleaner.counts.bytes_before += segment.size
     cleaner.counts.bytes_after += files.size
-    if not changed and len(group) == 1:
-        discard(job.directory, first.base_offset)
+    if not is_changed and len(group) == 1:
+        discard(job.directory, first_segment.base_offset)
         return tuple(group), None
     files.finish()
     os.utime(files.file.fd, ns=(group[-1].last_append_ms * 10**6,) * 2)
@@ -297,16 +297,18 @@ class _BatchCleaner:
             self._tombstones_go = False
             return batch
         horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
-        expired = self._tombstones_go and horizon is not None and horizon <= self._job.now_ms
-        kept = [record for record in records if self._stays(record, expired=expired)]
-        counts.records_after += len(kept)
-        if not kept:
+        is_expired = self._tombstones_go and horizon is not None and horizon <= self._job.now_ms
+        kept_records = [record for record in records if self._stays(record, expired=is_expired)]
+        counts.records_after += len(kept_records)
+        if not kept_records:
             if self._job.last_offsets.get(header.producer_id) != header.last_offset:
                 return None
             return _emptied(header) if records else batch
-        if horizon is None and any(record.value is None for record in kept):
-            return _rebuilt(header, kept, self._job.now_ms + self._job.delete_retention_ms)
-        return batch if len(kept) == len(records) else _rebuilt(header, kept, horizon)
+        if horizon is None and any(record.value is None for record in kept_records):
+            return _rebuilt(header, kept_records, self._job.now_ms + self._job.delete_retention_ms)
+        return (
+            batch if len(kept_records) == len(records) else _rebuilt(header, kept_records, horizon)
+        )
 
     def _stays(self, record: Record, *, expired: bool) -> bool:
         if record.offset >= self._cleaned_to:

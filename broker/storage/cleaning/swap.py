@@ -83,10 +83,10 @@ def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path
     for path in cleaned_files(directory, bases[0]):
         path.replace(path.with_suffix(layout.SWAP))
     sync_directory(directory)
-    doomed = [path for base in bases for path in retire(directory, base)]
+    doomed_paths = [path for base in bases for path in retire(directory, base)]
     _take_place(directory, bases[0])
     extent.unlink()
-    return doomed
+    return doomed_paths
 
 
 def retire(directory: Path, base_offset: int) -> list[Path]:
@@ -94,12 +94,12 @@ def retire(directory: Path, base_offset: int) -> list[Path]:
     doomed = []
     for suffix in reversed(layout.SEGMENT_SUFFIXES):
         path = layout.numbered(directory, base_offset, suffix)
-        deleted = path.with_name(path.name + layout.DELETED)
+        deleted_path = path.with_name(path.name + layout.DELETED)
         try:
-            path.replace(deleted)
+            path.replace(deleted_path)
         except FileNotFoundError:
             continue
-        doomed.append(deleted)
+        doomed.append(deleted_path)
     return doomed
 
 
@@ -122,9 +122,9 @@ def finish(directory: Path, files: layout.PartitionFiles) -> None:
         end_offset = files.swap_ends.get(base_offset)
         if end_offset is None:
             end_offset = _end_of(path, base_offset)
-        for covered in bases:
-            if base_offset < covered < end_offset:
-                for doomed in retire(directory, covered):
+        for base in bases:
+            if base_offset < base < end_offset:
+                for doomed in retire(directory, base):
                     doomed.unlink()
         _take_place(directory, base_offset)
     for path in files.leftovers:
@@ -135,6 +135,6 @@ def finish(directory: Path, files: layout.PartitionFiles) -> None:
 def _end_of(path: Path, base_offset: int) -> int:
     file = OpenFile(path)
     end_offset = base_offset
-    for located in walk(file, 0, path.stat().st_size):
-        end_offset = located.header.next_offset
+    for located_batch in walk(file, 0, path.stat().st_size):
+        end_offset = located_batch.header.next_offset
     return end_offset

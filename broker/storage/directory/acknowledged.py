@@ -87,11 +87,11 @@ class Slot:
     def noting(self, start: int, end: int) -> Piece | None:
         """Does what `note` does, but returns the data for the caller to write; None if the slot has
         them already."""
-        known = self.known
-        assert known is not None, "`begin` was not called"
-        if (start, end) == (known.start, known.end):
+        known_range = self.known
+        assert known_range is not None, "`begin` was not called"
+        if (start, end) == (known_range.start, known_range.end):
             return None
-        self.known = AcknowledgedRange(start, end, known.leader_epoch, exact=True)
+        self.known = AcknowledgedRange(start, end, known_range.leader_epoch, exact=True)
         return self._piece(self.known)
 
     def sync(self) -> None:
@@ -135,13 +135,13 @@ class AcknowledgedFile:
         self._slots: dict[PartitionId, Slot] = {}
         self._free: list[int] = []
         self._size = len(content) // _SIZE * _SIZE
-        for at in range(0, self._size, _SIZE):
-            self._read(at, content[at : at + _SIZE], clean)
+        for position in range(0, self._size, _SIZE):
+            self._read(position, content[position : position + _SIZE], clean)
 
     def _read(self, at: int, slot: bytes, clean: bool) -> None:
         body, checksum = slot[: _SLOT.size], slot[_SLOT.size :]
-        (expected,) = _SUM.unpack(checksum)
-        if slot == _EMPTY or crc32c(body) != expected:
+        (expected_checksum,) = _SUM.unpack(checksum)
+        if slot == _EMPTY or crc32c(body) != expected_checksum:
             if slot != _EMPTY:
                 _log.warning("damaged slot ignored path=%s byte=%d", self._path, at)
             self._free.append(at)
@@ -202,10 +202,10 @@ class AcknowledgedFile:
         _log.warning("file was removed, creating it again path=%s", self._path)
         with self._lock:
             content = os.pread(self._fd, self._size, 0)
-            again = _open(self._path)
-            os.pwrite(again, content, 0)
-            os.dup2(again, self._fd, inheritable=False)  # other threads still write to it
-            os.close(again)
+            new_fd = _open(self._path)
+            os.pwrite(new_fd, content, 0)
+            os.dup2(new_fd, self._fd, inheritable=False)  # other threads still write to it
+            os.close(new_fd)
             for slot in self._slots.values():  # what was written meanwhile
                 slot.write()
         sync_directory(self._path.parent)

@@ -94,11 +94,11 @@ def mark_deleted(path: Path) -> Path:
 
 
 def _rename(path: Path, unique: UUID, suffix: str) -> Path:
-    ending = f".{unique.hex}{suffix}"
-    renamed = path.with_name(path.name[: _NAME_MAX - len(ending)] + ending)
-    if renamed.exists():
+    suffix_with_id = f".{unique.hex}{suffix}"
+    new_path = path.with_name(path.name[: _NAME_MAX - len(suffix_with_id)] + suffix_with_id)
+    if new_path.exists():
         return _rename(path, uuid4(), suffix)
-    return path.rename(renamed)
+    return path.rename(new_path)
 
 
 def remove_deleted(data_dir: Path) -> list[Path]:
@@ -113,11 +113,11 @@ def remove_unfinished(data_dir: Path) -> list[Path]:
 
 def _remove(data_dir: Path, suffix: str) -> list[Path]:
     with os.scandir(data_dir) as entries:
-        doomed = [
+        doomed_paths = [
             data_dir / entry.name
             for entry in entries
             if entry.name.endswith(suffix) and entry.is_dir(follow_symlinks=False)
         ]
-    for path in doomed:
+    for path in doomed_paths:
         shutil.rmtree(path)
-    return doomed
+    return doomed_paths

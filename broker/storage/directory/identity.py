@@ -66,14 +66,14 @@ def read_owner(data_dir: Path) -> DirectoryOwner | None:
 def create_partition_directory(directory: Path, topic_id: UUID) -> None:
     """Creates the directory with its `partition.metadata`; both appear at once, and are durable
     after `sync_partition_directory`. After a loss of power before that, either may be missing."""
-    staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
-    staged.mkdir()
+    staging_path = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
+    staging_path.mkdir()
     try:
         text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
-        (staged / PARTITION_METADATA).write_text(f"version: {_VERSION}\ntopic_id: {text}")
-        staged.rename(directory)
+        (staging_path / PARTITION_METADATA).write_text(f"version: {_VERSION}\ntopic_id: {text}")
+        staging_path.rename(directory)
     except OSError:
-        shutil.rmtree(staged)
+        shutil.rmtree(staging_path)
         raise
 
 

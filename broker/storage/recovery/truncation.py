@@ -30,10 +30,10 @@ class Truncation(NamedTuple):
     def at(cls, offset: int, segments: Segments, start: int, index_interval: int) -> Self:
         """Returns the truncation that removes everything from `offset` on, in a log that has
         records there."""
-        first = _first_from(start, segments, index_interval)
-        if max(first.base_offset, first.last_offset) >= offset:
+        first_segment = _first_from(start, segments, index_interval)
+        if max(first_segment.base_offset, first_segment.last_offset) >= offset:
             # Nothing would be left, and even an empty log begins at some offset.
-            return cls(min(offset, max(start, first.base_offset)), None)
+            return cls(min(offset, max(start, first_segment.base_offset)), None)
         segment = segments.holding(offset)
         located = segment.find(offset, segment.size, index_interval)
         path = segment.path(layout.LOG)
@@ -52,9 +52,9 @@ class Truncation(NamedTuple):
 def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHeader:
     segment: Segment | None = segments.holding(offset)
     while segment is not None:
-        located = segment.find(offset, segment.size, index_interval)
-        if located is not None:
-            return located.header
+        located_batch = segment.find(offset, segment.size, index_interval)
+        if located_batch is not None:
+            return located_batch.header
         segment = segments.after(segment)
     raise OffsetOutOfRange(f"no data is stored from offset {offset} on")
 
@@ -67,10 +67,10 @@ def cut_off(
 
     Blocks.
     """
-    deleted = [start for start in files.starts if start > offset]
-    if deleted:
+    deleted_starts = [start for start in files.starts if start > offset]
+    if deleted_starts:
         layout.numbered(directory, offset, layout.START).touch()
-    for claims, suffix in ((deleted, layout.START), (files.snapshots, layout.SNAPSHOT)):
+    for claims, suffix in ((deleted_starts, layout.START), (files.snapshots, layout.SNAPSHOT)):
         for claim in claims:
             if claim > offset:
                 layout.numbered(directory, claim, suffix).unlink(missing_ok=True)
@@ -103,13 +103,13 @@ def finish(directory: Path, files: layout.PartitionFiles, index_interval: int) -
     """Empties the log if it is marked; of several marks, the last counts."""
     if not files.anew:
         return
-    numbers = {
+    offsets = {
         *(*files.logs, *files.offset_indexes, *files.time_indexes),
         *(*files.snapshots, *files.starts),
     }
-    for number in numbers:
+    for offset in offsets:
         for suffix in (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT, layout.START):
-            layout.numbered(directory, number, suffix).unlink(missing_ok=True)
+            layout.numbered(directory, offset, suffix).unlink(missing_ok=True)
     (directory / layout.LEADER_EPOCHS).unlink(missing_ok=True)
     Segment.create(directory, max(files.anew), index_interval)
     sync_directory(directory)

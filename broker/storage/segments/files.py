@@ -47,8 +47,8 @@ def is_out_of_files(error: BaseException | None) -> bool:
 def check_there(file: OpenFile) -> None:
     """Raises FileNotFoundError unless the file's name still belongs to it."""
     try:
-        named, held = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
-        if (named.st_ino, named.st_dev) == (held.st_ino, held.st_dev):
+        path_stat, file_stat = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
+        if (path_stat.st_ino, path_stat.st_dev) == (file_stat.st_ino, file_stat.st_dev):
             return
     except FileNotFoundError:
         pass

@@ -86,9 +86,9 @@ class _Index:
         """Writes the tail to the file. If that fails, the tail stays, and is written again."""
         while self._tail:
             written = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
-            whole = written // self.ENTRY.size
-            self._stored += whole
-            del self._tail[: whole * self.ENTRY.size]
+            entry_count = written // self.ENTRY.size
+            self._stored += entry_count
+            del self._tail[: entry_count * self.ENTRY.size]
 
     def take_tail(self) -> "IndexTail":
         """Returns the tail, for another thread to write; nothing else writes it meanwhile."""
@@ -120,8 +120,8 @@ class _Index:
     def _unpacked(self, buffer: bytes | bytearray, position: int) -> tuple[int, int]:
         if position + self.ENTRY.size > len(buffer):
             raise BadIndex(f"{self.path} is shorter than it was")
-        first, second = self.ENTRY.unpack_from(buffer, position)
-        return first, second
+        first_field, second = self.ENTRY.unpack_from(buffer, position)
+        return first_field, second
 
     def _count_below(self, value: int, field: int) -> int:
         """The number of entries with a smaller `field`: the index of the first other one."""
@@ -228,8 +228,8 @@ class TimeIndex(_Index):
 
     def __init__(self, path: Path, base_offset: int) -> None:
         super().__init__(path, base_offset)
-        last = self.last()
-        self._highest = NO_TIMESTAMP if last is None else last.timestamp
+        last_entry = self.last()
+        self._highest = NO_TIMESTAMP if last_entry is None else last_entry.timestamp
 
     def append(self, timestamp: int, last_offset: int) -> None:
         """Adds the highest timestamp, unless it is no higher than the last entry's."""

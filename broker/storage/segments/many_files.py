@@ -27,12 +27,12 @@ def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]
     """Syncs each file, and checks that it still has its name; returns the error of each file."""
     if not native:
         return [_synced(file) for file in files]
-    numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
-    if not any(numbers):
-        return [None] * len(numbers)
+    error_numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
+    if not any(error_numbers):
+        return [None] * len(error_numbers)
     return [
-        not_there(file) if number == _GONE else _fault(number)
-        for file, number in zip(files, numbers, strict=True)
+        not_there(file) if error_number == _GONE else _fault(error_number)
+        for file, error_number in zip(files, error_numbers, strict=True)
     ]
 
 
@@ -57,11 +57,11 @@ def _synced(file: OpenFile) -> Fault:
 
 
 def _written(piece: Piece) -> Fault:
-    fd, content, at = piece
+    fd, content, position = piece
     try:
         while content:
-            written = os.pwrite(fd, content, at)
-            content, at = content[written:], at + written
+            written = os.pwrite(fd, content, position)
+            content, position = content[written:], position + written
     except OSError as error:
         return error
     return None

@@ -42,22 +42,22 @@ def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Dama
     position, offset = 0, base
     while True:
         file = OpenFile(path)
-        broken: str | None = None
+        damage_reason: str | None = None
         for piece in _sound_pieces(path, position, offset, end, gaps=gaps):
             if isinstance(piece, int):
                 yield piece
             else:
-                position, offset, broken = piece
-        if broken is None or offset >= end:
+                position, offset, damage_reason = piece
+        if damage_reason is None or offset >= end:
             return
         size = os.fstat(file.fd).st_size
-        located = find_valid(file, position, size, offset - 1)
+        located_batch = find_valid(file, position, size, offset - 1)
         check_there(file)
-        if located is None or located.header.base_offset >= end:
-            yield Damage(offset, end - offset, broken)
+        if located_batch is None or located_batch.header.base_offset >= end:
+            yield Damage(offset, end - offset, damage_reason)
             return
-        yield Damage(offset, located.header.base_offset - offset, broken)
-        position, offset = located.position, located.header.base_offset
+        yield Damage(offset, located_batch.header.base_offset - offset, damage_reason)
+        position, offset = located_batch.position, located_batch.header.base_offset
 
 
 _Place = tuple[int, int, str | None]  # byte and offset, and the error there
@@ -70,53 +70,53 @@ def _sound_pieces(
 
     Holds no more than a piece, whatever size a header claims.
     """
-    held = bytearray()
-    held_at = position
+    held_bytes = bytearray()
+    held_position = position
     batch: BatchHeader | None = None  # of the batch at `position`, once its header was read
-    crc = remaining = 0
+    crc = remaining_bytes = 0
     for piece in _pieces(path, position):
-        held += piece
+        held_bytes += piece
         yield len(piece)
-        at = 0
+        chunk_position = 0
         while offset < end:
-            wrong = ""
+            fault = ""
             if batch is None:
-                if len(held) - at < HEADER_SIZE:
+                if len(held_bytes) - chunk_position < HEADER_SIZE:
                     break
-                header = read_header(held, at)
+                header = read_header(held_bytes, chunk_position)
                 if (
                     header.magic != MAGIC
                     or header.size < HEADER_SIZE
                     or header.last_offset_delta < 0
                 ):
-                    wrong = "no batch header"
+                    fault = "no batch header"
                 elif header.base_offset != offset and (header.base_offset < offset or not gaps):
-                    wrong = f"unexpected base offset {header.base_offset}"
+                    fault = f"unexpected base offset {header.base_offset}"
                 elif header.base_offset >= end:
                     offset = end
                     break
-                batch, crc, remaining = header, 0, header.size - CRC_START
-                at += CRC_START
-            if not wrong:
-                count = min(remaining, len(held) - at)
-                crc = crc32c(memoryview(held)[at : at + count], crc)
-                at += count
-                remaining -= count
-                if remaining:
+                batch, crc, remaining_bytes = header, 0, header.size - CRC_START
+                chunk_position += CRC_START
+            if not fault:
+                count = min(remaining_bytes, len(held_bytes) - chunk_position)
+                crc = crc32c(memoryview(held_bytes)[chunk_position : chunk_position + count], crc)
+                chunk_position += count
+                remaining_bytes -= count
+                if remaining_bytes:
                     break
                 if crc != batch.crc:
-                    wrong = "the CRC of the batch does not match its bytes"
-            if wrong:
-                yield position, offset, f"{path.name}, byte {position}: {wrong}"
+                    fault = "the CRC of the batch does not match its bytes"
+            if fault:
+                yield position, offset, f"{path.name}, byte {position}: {fault}"
                 return
             offset = batch.next_offset
             batch = None
-            position = held_at + at
-        del held[:at]
-        held_at += at
+            position = held_position + chunk_position
+        del held_bytes[:chunk_position]
+        held_position += chunk_position
         if offset >= end:
             break
-    short = offset < end and not (gaps and batch is None and not held)
+    short = offset < end and not (gaps and batch is None and not held_bytes)
     yield position, offset, f"{path.name} ends at byte {position}" if short else None
 
 
@@ -131,26 +131,26 @@ def _pieces(path: Path, position: int) -> Iterator[memoryview]:
         direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     buffer = mmap.mmap(-1, PIECE)  # aligned, as it must be
     try:
-        begin = position // _BLOCK * _BLOCK
+        block_start = position // _BLOCK * _BLOCK
         while True:
             try:
-                count = os.preadv(fd, [buffer], begin)
+                count = os.preadv(fd, [buffer], block_start)
             except OSError:
                 if not direct:
                     raise
                 os.close(fd)
                 direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 continue
-            if begin + count > position:
-                with memoryview(buffer) as view, view[position - begin : count] as piece:
+            if block_start + count > position:
+                with memoryview(buffer) as view, view[position - block_start : count] as piece:
                     yield piece
-                position = begin + count
+                position = block_start + count
             if not direct:
                 with contextlib.suppress(OSError):
-                    os.posix_fadvise(fd, begin, count, os.POSIX_FADV_DONTNEED)
+                    os.posix_fadvise(fd, block_start, count, os.POSIX_FADV_DONTNEED)
             if count < PIECE:
                 return
-            begin += count
+            block_start += count
     finally:
         os.close(fd)
         buffer.close()

@@ -199,8 +199,8 @@ class Segment:
         size, highest = self.size, (self.max_timestamp, self.max_timestamp_offset)
         self.forget_indexes(interval)
         try:
-            for located in self.walk(0, size):
-                self.take(located.header, located.position, interval)
+            for located_batch in self.walk(0, size):
+                self.take(located_batch.header, located_batch.position, interval)
         except InvalidBatch:
             self.max_timestamp, self.max_timestamp_offset = highest
             raise
@@ -259,11 +259,11 @@ class Segment:
 
     def _highest_noted(self) -> tuple[int, int]:
         """The time index's last entry, which must match its batch."""
-        last = self.time_index.last()
-        if last is None:
+        last_entry = self.time_index.last()
+        if last_entry is None:
             return NO_TIMESTAMP, self.base_offset
-        self._check_time(last)
-        return last
+        self._check_time(last_entry)
+        return last_entry
 
     def _check_time(self, entry: TimeEntry) -> None:
         for located in walk(
@@ -331,14 +331,14 @@ class Segment:
 
     def end_of_records(self, position: int, end: int, interval: int) -> int:
         """Returns the end of the last batch with records, of those from `position` to `end`."""
-        end_of_last, before = position, end
-        while end_of_last == position < before:
-            indexed = self.boundary(position, before - 1, interval)
-            begin = position if indexed is None else indexed.position
-            for located in walk(self.file, begin, before, _NEAR):
+        end_of_last, search_end = position, end
+        while end_of_last == position < search_end:
+            indexed_batch = self.boundary(position, search_end - 1, interval)
+            search_start = position if indexed_batch is None else indexed_batch.position
+            for located in walk(self.file, search_start, search_end, _NEAR):
                 if located.header.record_count:
                     end_of_last = located.end
-            before = begin
+            search_end = search_start
         return end_of_last
 
     def position_before(self, offset: int, end: int, interval: int) -> int:

@@ -33,26 +33,26 @@ def first_reaching(
     for segment, end in visible:
         if segment.highest_timestamp(interval)[0] < timestamp:
             continue
-        reached = segment.reaching(timestamp, interval)
-        before = _BEHIND_ALL if reached is None else reached.last_offset - 1
-        position = segment.position_before(max(before, start_offset), end, interval)
-        for located in segment.walk(position, end):
-            if located.header.max_timestamp < timestamp:
+        time_entry = segment.reaching(timestamp, interval)
+        last_below = _BEHIND_ALL if time_entry is None else time_entry.last_offset - 1
+        position = segment.position_before(max(last_below, start_offset), end, interval)
+        for located_batch in segment.walk(position, end):
+            if located_batch.header.max_timestamp < timestamp:
                 continue
-            for record in _records(segment, located):
+            for record in _records(segment, located_batch):
                 if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return _found(record, located)
+                    return _found(record, located_batch)
     return None
 
 
 def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOffset | None:
     """Returns the record from `start_offset` on with the highest timestamp; of several, the
     first."""
-    best, where = NO_TIMESTAMP, None
+    highest_timestamp, where = NO_TIMESTAMP, None
     for segment, end in visible:
         timestamp, located = _highest(segment, end, start_offset, interval)
-        if located is not None and timestamp > best:
-            best, where = timestamp, (segment, located)
+        if located is not None and timestamp > highest_timestamp:
+            highest_timestamp, where = timestamp, (segment, located)
     if where is None:
         return None
     segment, located = where
@@ -64,18 +64,21 @@ def _highest(
     segment: Segment, end: int, start_offset: int, interval: int
 ) -> tuple[int, Located | None]:
     """The highest timestamp in the visible part of a segment, and its batch."""
-    first = segment.find(start_offset, end, interval)
-    if first is None:
+    first_batch = segment.find(start_offset, end, interval)
+    if first_batch is None:
         return NO_TIMESTAMP, None
     timestamp, last_offset = segment.highest_timestamp(interval)
-    if end == segment.size and last_offset > first.header.last_offset:
+    if end == segment.size and last_offset > first_batch.header.last_offset:
         return timestamp, segment.find(last_offset, end, interval)
-    noted, position = segment.noted_before(end, interval)
+    noted_batch, position = segment.noted_before(end, interval)
     timestamp, best = NO_TIMESTAMP, None
-    if noted is not None and noted.last_offset > first.header.last_offset:
-        timestamp, best = noted.timestamp, segment.find(noted.last_offset, end, interval)
+    if noted_batch is not None and noted_batch.last_offset > first_batch.header.last_offset:
+        timestamp, best = (
+            noted_batch.timestamp,
+            segment.find(noted_batch.last_offset, end, interval),
+        )
     else:
-        position = first.position
+        position = first_batch.position
     for located in segment.walk(position, end):
         header = located.header
         reached = header.max_timestamp

@@ -95,22 +95,22 @@ class LeaderEpochs:
             return NO_EPOCH, NO_OFFSET
         if requested_epoch == self.latest:
             return requested_epoch, log_end
-        above = bisect_right(self._epochs, requested_epoch)
-        if above == len(self._epochs):
+        next_index = bisect_right(self._epochs, requested_epoch)
+        if next_index == len(self._epochs):
             return NO_EPOCH, NO_OFFSET
-        epoch = self._epochs[above - 1] if above else requested_epoch
-        return epoch, self._starts[above]
+        epoch = self._epochs[next_index - 1] if next_index else requested_epoch
+        return epoch, self._starts[next_index]
 
     def epoch_for(self, offset: int) -> int:
         """Returns the epoch of the batch at this offset; −1 if it is before all known epochs."""
-        after = bisect_right(self._starts, offset)
-        return self._epochs[after - 1] if after else NO_EPOCH
+        next_index = bisect_right(self._starts, offset)
+        return self._epochs[next_index - 1] if next_index else NO_EPOCH
 
     def truncate_after(self, log_end: int) -> None:
         """Removes epochs that begin at the log's new end or after it."""
-        kept = bisect_left(self._starts, log_end)
-        if kept < len(self._starts):
-            self._set(self.entries[:kept])
+        kept_count = bisect_left(self._starts, log_end)
+        if kept_count < len(self._starts):
+            self._set(self.entries[:kept_count])
 
     def drop_before(self, log_start: int) -> None:
         """Removes epochs that ended before the log's new start.
@@ -173,9 +173,9 @@ def _read(path: Path) -> list[tuple[int, int]]:
         entries = [(int(epoch), int(start)) for epoch, start in map(str.split, lines[2:])]
     except (ValueError, IndexError) as error:
         raise BadCheckpoint(f"{path}: {error}") from error
-    ascending = all(a < b and s < t for (a, s), (b, t) in pairwise(entries))
+    is_ascending = all(a < b and s < t for (a, s), (b, t) in pairwise(entries))
     negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
-    if version != _VERSION or count != len(entries) or not ascending or negative:
+    if version != _VERSION or count != len(entries) or not is_ascending or negative:
         raise BadCheckpoint(
             f"{path}: does not have {count} ascending epochs in format version {_VERSION}"
         )

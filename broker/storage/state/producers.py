@@ -103,8 +103,8 @@ class ProducerStates:
             return  # the end of a transaction has no sequence
         delta = header.last_offset_delta
         last = (header.base_sequence + delta) & MAX_SEQUENCE
-        newest = _NEWEST.pack(header.producer_epoch, last, delta, base_offset, now_ms)
-        self._remember(producer_id, newest)
+        newest_batch = _NEWEST.pack(header.producer_epoch, last, delta, base_offset, now_ms)
+        self._remember(producer_id, newest_batch)
 
     def _remember(self, producer_id: int, newest: bytes) -> None:
         state = self._states.get(producer_id)
@@ -114,16 +114,16 @@ class ProducerStates:
 
     def expire(self, now_ms: int, max_age_ms: int) -> int:
         """Forgets producers that have not appended for this long; returns their number."""
-        until = now_ms - max_age_ms
+        oldest_ms = now_ms - max_age_ms
         states = self._states
-        old = [
+        old_ids = [
             producer_id
             for producer_id in states
-            if _NEWEST.unpack_from(states[producer_id])[4] <= until
+            if _NEWEST.unpack_from(states[producer_id])[4] <= oldest_ms
         ]
-        for producer_id in old:
+        for producer_id in old_ids:
             del states[producer_id]
-        return len(old)
+        return len(old_ids)
 
     def last_offsets(self) -> dict[int, int]:
         """Returns the last offset of each producer: compaction must keep its batch."""
@@ -186,13 +186,13 @@ class ProducerStates:
 
 
 def _original(state: bytes, header: BatchHeader) -> int:
-    wanted = header.last_sequence, header.last_offset_delta
-    for at in range(_BATCHES_AT, len(state), _BATCH.size):
-        last, delta, base_offset, _ = _BATCH.unpack_from(state, at)
-        if (last, delta) == wanted:
+    sequence_and_delta = header.last_sequence, header.last_offset_delta
+    for position in range(_BATCHES_AT, len(state), _BATCH.size):
+        last_sequence, delta, base_offset, _ = _BATCH.unpack_from(state, position)
+        if (last_sequence, delta) == sequence_and_delta:
             return int(base_offset)
-    _, last, _, _, _ = _NEWEST.unpack_from(state)
+    _, last_sequence, _, _, _ = _NEWEST.unpack_from(state)
     raise SequenceError(
         ErrorCode.out_of_order_sequence_number,
-        f"producer {header.producer_id} sent sequence {header.base_sequence} after {last}",
+        f"producer {header.producer_id} sent sequence {header.base_sequence} after {last_sequence}",
     )

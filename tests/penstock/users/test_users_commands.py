@@ -180,7 +180,7 @@ def test_a_zookeeper_that_speaks_tls(tmp_path: Path, password_file: str) -> None
     with SecuredZooKeeper(tmp_path / "zookeeper", authority) as secured:
         place = ["--zookeeper", secured.tls_address, "--zookeeper-secret-file", str(secret)]
         refused = penstock("users", "list", *place)
-        assert (refused.returncode, "the peer speaks TLS at this port" in refused.stderr) == (1, True)
+        assert (refused.returncode, "it speaks TLS at this port" in refused.stderr) == (1, True)
         place += ["--zookeeper-security", str(security)]
         added = penstock("users", "add", "admin", "--password-file", password_file, *place)
         assert (added.returncode, added.stdout, added.stderr) == (0, "added admin\n", "")

@@ -357,7 +357,7 @@ def test_values_are_brought_into_the_schema_that_was_asked_for(
     ended = topic.produce("--avro-file", str(path), "--schema-version", "latest", "--json")
     assert ended.returncode == 1
     first, last = ended.stderr.splitlines()
-    assert first.startswith("penstock: value 2: the value cannot be converted to the requested schema: ")
+    assert first.startswith("penstock: value 2: the value cannot be converted to the requested")
     assert last == f"penstock: 1 values of {path} were not sent, 2 were"
     document = json.loads(ended.stdout)
     assert (document["messages"], document["left_out"]) == (2, 1)
