@@ -55,7 +55,7 @@ class Patience:
 
     def wait(self, error: ClientError) -> None:
         """Sleeps before the next attempt; raises the error if it is final, or the time is over."""
-        remaining = self._deadline - self._clock()
-        if not error.retriable or remaining <= 0:
+        remaining_seconds = self._deadline - self._clock()
+        if not error.retriable or remaining_seconds <= 0:
             raise error
-        self._sleep(min(remaining, self._pauses.next()))
+        self._sleep(min(remaining_seconds, self._pauses.next()))

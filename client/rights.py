@@ -25,10 +25,10 @@ class Right(msgspec.Struct, frozen=True):
     creates: bool = False
 
     def __str__(self) -> str:
-        *others, last = (operation.name for operation in self.operations)
-        any_of = f"{', '.join(others)} or {last}" if others else last
-        more = ", and CREATE if it does not exist" if self.creates else ""
-        return f"{self.who} needs {any_of} on {self._resource}{more}"
+        *other_names, last_name = (operation.name for operation in self.operations)
+        alternatives = f"{', '.join(other_names)} or {last_name}" if other_names else last_name
+        creation = ", and CREATE if it does not exist" if self.creates else ""
+        return f"{self.who} needs {alternatives} on {self._resource}{creation}"
 
     @property
     def _resource(self) -> str:

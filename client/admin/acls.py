@@ -116,14 +116,16 @@ def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
         for result in response.filter_results:
             subject = f"ACL on {pattern.name}"
             check(result.error_code, subject, result.error_message, needs=needs)
-            for matching in result.matching_acls:
-                check(matching.error_code, subject, matching.error_message, needs=needs)
+            for matching_acl in result.matching_acls:
+                check(matching_acl.error_code, subject, matching_acl.error_message, needs=needs)
 
 
 def beside_acls(brokers: Brokers) -> BesideAcls:
     """Reads the configs of one broker that grant access; all brokers of a cluster should agree."""
-    known = brokers.persist(lambda: brokers.refresh([]))
-    configs = {config.name: config.value for config in broker_configs(brokers, min(known.brokers))}
+    metadata = brokers.persist(lambda: brokers.refresh([]))
+    configs = {
+        config.name: config.value for config in broker_configs(brokers, min(metadata.brokers))
+    }
     super_users = configs.get("super.users")
     if super_users is None:
         users = None

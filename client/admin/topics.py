@@ -155,25 +155,25 @@ def configs_of_topics(
 ) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refused]]:
     """Returns the topics' configs, or the refusals for topics whose configs cannot be read."""
     configs: dict[str, tuple[ConfigEntry, ...]] = {}
-    refused: dict[str, Refused] = {}
+    refusals: dict[str, Refused] = {}
     resources = tuple(
         DescribeConfigsResource(
             resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None
         )
         for name in sorted(names)
     )
-    for first in range(0, len(resources), _TOPICS_AT_ONCE):
-        request = DescribeConfigsRequest(resources=resources[first : first + _TOPICS_AT_ONCE])
+    for start in range(0, len(resources), _TOPICS_AT_ONCE):
+        request = DescribeConfigsRequest(resources=resources[start : start + _TOPICS_AT_ONCE])
         for result in brokers.call_any(describe_configs.API, request).results:
             name = result.resource_name
             needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
             try:
                 check(result.error_code, f"topic {name}", result.error_message, needs=needs)
             except Refused as error:
-                refused[name] = error
+                refusals[name] = error
             else:
                 configs[name] = tuple(_entry(config) for config in result.configs)
-    return configs, refused
+    return configs, refusals
 
 
 def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:

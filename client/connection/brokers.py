@@ -75,8 +75,8 @@ class Brokers:
     @property
     def bootstrap(self) -> Bootstrap:
         """Addresses of the brokers known now, followed by the configured ones."""
-        known = [broker.address for broker in self.known.brokers.values()]
-        addresses = dict.fromkeys([*known, *self._bootstrap.addresses])
+        known_addresses = [broker.address for broker in self.known.brokers.values()]
+        addresses = dict.fromkeys([*known_addresses, *self._bootstrap.addresses])
         return replace(self._bootstrap, addresses=tuple(addresses))
 
     @property
@@ -100,15 +100,15 @@ class Brokers:
         """Requests the metadata of the brokers and these topics, or all topics for None, from any
         broker. `create` asks the controller if it is known, because in Penstock only the controller
         creates topics."""
-        requested = (
+        requested_topics = (
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
         )
-        request = MetadataRequest(topics=requested, allow_auto_topic_creation=create)
+        request = MetadataRequest(topics=requested_topics, allow_auto_topic_creation=create)
         connection = self._controller() if create else self.any_broker()
         metadata = metadata_of(connection.call(metadata_api.API, request), self.who)
         # Other topics stay known: several readers and writers share this object.
-        others = {} if topics is None else self.known.topics
-        self.known = replace(metadata, topics={**others, **metadata.topics})
+        known_topics = {} if topics is None else self.known.topics
+        self.known = replace(metadata, topics={**known_topics, **metadata.topics})
         return self.known
 
     def as_seen_by(self, broker_id: int) -> ClusterMetadata:

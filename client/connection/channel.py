@@ -54,8 +54,8 @@ class Channel:
         self.failure: ClientError | None = None  # raised while a request was queued
         self.spent_at = connection.good_until
         self._socket, self._conversation = connection.hand_over()
-        encrypted = isinstance(self._socket, ssl.SSLSocket)
-        self._send = self._send_encrypted if encrypted else self._send_plain
+        is_encrypted = isinstance(self._socket, ssl.SSLSocket)
+        self._send = self._send_encrypted if is_encrypted else self._send_plain
         self._socket.setblocking(False)
         self._callbacks: dict[PendingResponse[Any], CalledBack] = {}
         self._unsent: deque[_Frame] = deque()
@@ -99,8 +99,8 @@ class Channel:
         deadline: float,
     ) -> None:
         """Queues an encoded request without copying its pieces."""
-        pending, pieces = self._conversation.put(api, version, body, deadline)
-        self._callbacks[pending] = called_back
+        pending_response, pieces = self._conversation.put(api, version, body, deadline)
+        self._callbacks[pending_response] = called_back
         self._queue(pieces, deadline, None)
 
     def put_unanswered(
@@ -139,9 +139,9 @@ class Channel:
             if not count:
                 return False
             limit -= count
-            arrived = self._conversation.received(count)
-            if arrived is not None:
-                pending, body = arrived
+            answer = self._conversation.received(count)
+            if answer is not None:
+                pending, body = answer
                 response = self._conversation.decode(pending, body)
                 self.answers += 1
                 self._callbacks.pop(pending)(response)
@@ -162,10 +162,10 @@ class Channel:
         """Closes the connection and fails all requests in flight with this error."""
         self.close()
         unsent = [frame.called_back for frame in self._unsent if frame.called_back is not None]
-        waiting = [*self._callbacks.values(), *unsent]
+        callbacks = [*self._callbacks.values(), *unsent]
         self._callbacks.clear()
         self._unsent.clear()
-        for called_back in waiting:
+        for called_back in callbacks:
             called_back(error)
 
     def _queue(
@@ -218,19 +218,19 @@ class Channel:
 
 def _joined(pieces: Sequence[memoryview], size: int) -> bytes:
     """Returns the first `size` bytes of the pieces, or all if there are fewer."""
-    joined = bytearray()
+    joined_bytes = bytearray()
     for piece in pieces:
-        joined += piece[: size - len(joined)]
-        if len(joined) == size:
+        joined_bytes += piece[: size - len(joined_bytes)]
+        if len(joined_bytes) == size:
             break
-    return bytes(joined)
+    return bytes(joined_bytes)
 
 
 def _drop(pieces: deque[memoryview], count: int) -> None:
     """Removes `count` bytes from the front."""
     while count:
-        first = pieces.popleft()
-        if count < len(first):
-            pieces.appendleft(first[count:])
+        first_piece = pieces.popleft()
+        if count < len(first_piece):
+            pieces.appendleft(first_piece[count:])
             return
-        count -= len(first)
+        count -= len(first_piece)

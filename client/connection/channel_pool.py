@@ -94,8 +94,8 @@ class ChannelPool:
                 self._woken.recv(4096)
             else:
                 self._serve(key.data, ready)
-        for address, arrived in self._arrivals.take():
-            self._arrived(address, arrived)
+        for address, arrival in self._arrivals.take():
+            self._arrived(address, arrival)
         now = time.monotonic()
         for channel in self.channels():
             if channel.failure is not None:
@@ -120,7 +120,7 @@ class ChannelPool:
             self._selector.modify(channel, events, channel)
 
     def _serve(self, channel: Channel, ready: int) -> None:
-        before = channel.answers
+        old_count = channel.answers
         failure: ClientError | None = None
         try:
             if ready & selectors.EVENT_WRITE:
@@ -129,7 +129,7 @@ class ChannelPool:
                 channel.read()
         except ClientError as error:
             failure = error
-        if channel.answers > before:
+        if channel.answers > old_count:
             self._slots[channel.address].pauses.reset()
         if failure is not None:
             self._end(channel, failure)

@@ -158,7 +158,7 @@ class BrokerConnection:
         if self._credentials is None:
             return
         login = self._credentials.login
-        began = time.monotonic()
+        start_time = time.monotonic()
         try:
             exchange = self._credentials.exchange(self.address.host)
             self._choose(login.mechanism)
@@ -166,7 +166,7 @@ class BrokerConnection:
         except LoginFailed as error:
             kind = WrongCredentials if isinstance(error, LoginRefused) else NotLetIn
             raise self._end(kind, f"login with {login.mechanism}: {error}") from None
-        self.good_until = began + lifetime * _OF_LIFE if lifetime else NEVER
+        self.good_until = start_time + lifetime * _OF_LIFE if lifetime else NEVER
 
     def _choose(self, mechanism: str) -> None:
         if sasl_handshake.API.key not in self._conversation.served:
@@ -196,23 +196,23 @@ class BrokerConnection:
                 return lifetime / 1000
 
     def _ask(self, api: Api[Request, Response], request: Request) -> Response:
-        pending = self._send(api, request, self._contact_seconds)
-        return self._conversation.decode(pending, self._answer(pending))
+        pending_response = self._send(api, request, self._contact_seconds)
+        return self._conversation.decode(pending_response, self._answer(pending_response))
 
     def _greet(self) -> None:
         """Learns the API versions; asks a broker too old for this again in version 0."""
-        greeting = ApiVersionsRequest(
+        versions_request = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
         )
         for version in (_GREETING_VERSION, _OLDEST_GREETING_VERSION):
-            within = self._contact_seconds
-            body = self._answer(self._send(api_versions.API, greeting, within, version))
-            refused = body[:2] == ErrorCode.unsupported_version.to_bytes(2, "big")
+            timeout = self._contact_seconds
+            body = self._answer(self._send(api_versions.API, versions_request, timeout, version))
+            is_refused = body[:2] == ErrorCode.unsupported_version.to_bytes(2, "big")
             try:
-                answer = api_versions.API.decode_response(0 if refused else version, body)
+                answer = api_versions.API.decode_response(0 if is_refused else version, body)
             except ProtocolError as error:
                 raise self._end(NotKafka, f"ApiVersions response: {error}") from None
-            if not refused:
+            if not is_refused:
                 break
         if answer.error_code is not ErrorCode.none:
             raise self._end(Unsupported, f"ApiVersions: {answer.error_code.name}")
@@ -241,20 +241,20 @@ class BrokerConnection:
         deadline = max(pending.deadline, until)
         while pending not in self._answered:
             try:
-                arrived = self._conversation.received(self._receive(deadline))
+                answer = self._conversation.received(self._receive(deadline))
             except NotKafka:
                 self.close()
                 raise
-            if arrived is not None:
-                self._answered[arrived[0]] = arrived[1]
+            if answer is not None:
+                self._answered[answer[0]] = answer[1]
         return self._answered.pop(pending)
 
     def _receive(self, deadline: float) -> int:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
+        remaining_seconds = deadline - time.monotonic()
+        if remaining_seconds <= 0:
             raise self._end(ConnectionLost, "no answer in time")
         try:
-            self._socket.settimeout(remaining)
+            self._socket.settimeout(remaining_seconds)
             count = self._socket.recv_into(self._conversation.wanted())
         except ConnectionResetError as error:
             raise self._end(ConnectionLost, f"{reason(error)}{self._why()}") from None

@@ -73,8 +73,8 @@ class Tickets:
     def _begun(self, host: str) -> tuple[Any, bytes]:
         """Returns a security context and its first token."""
         gssapi = _library()
-        if self._login.keytab and (why := why_unreadable(self._login.keytab)):
-            raise LoginFailed(why)
+        if self._login.keytab and (reason := why_unreadable(self._login.keytab)):
+            raise LoginFailed(reason)
         service = f"{self._login.service}@{host}"
         with self._lock:
             tickets = self._tickets(gssapi)

@@ -155,5 +155,5 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def certificate_files(self) -> CertificateFiles:
         """The certificate files whose expiry should be monitored."""
         tls, login = self.tls or Tls(), self.login
-        believed = {tls.ca, login.token_ca if login else ""}
-        return CertificateFiles(frozenset({tls.certificate} - {""}), frozenset(believed - {""}))
+        ca_files = {tls.ca, login.token_ca if login else ""}
+        return CertificateFiles(frozenset({tls.certificate} - {""}), frozenset(ca_files - {""}))

@@ -49,10 +49,10 @@ class TokenEndpoint:
         """Returns a token that is valid for a while. Raises LoginFailed or NoSecret."""
         with self._lock:
             if time.monotonic() >= self._until:
-                requested_at = time.monotonic()
-                granted = self._ask()
-                self._token = granted.access_token
-                self._until = requested_at + granted.expires_in * _OF_LIFE
+                request_time = time.monotonic()
+                grant = self._ask()
+                self._token = grant.access_token
+                self._until = request_time + grant.expires_in * _OF_LIFE
             return self._token
 
     def _ask(self) -> _Granted:

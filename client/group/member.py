@@ -211,9 +211,9 @@ class Member:
         if self._question is None and self._lease.is_due:
             self._question = self._lease.question_time(), self._session.start_sync()
         if self._question is not None:
-            asked, answer = self._question
+            ask_time, answer = self._question
             if answer.is_here or not self._lease.holds:
-                self._take(asked, answer)
+                self._take(ask_time, answer)
         return self.may_read
 
     def _take(self, asked: float, answer: PendingAnswer[bool]) -> None:
@@ -246,9 +246,13 @@ class Member:
                 return  # lost during the commit
             self.claims -= surplus
             group_members.release(self._session, membership, surplus)
-        missing = share - self.claims
-        for topic in sorted({partition.topic for partition in missing}):
-            self._claim(membership, topic, {target[1] for target in missing if target[0] == topic})
+        missing_partitions = share - self.claims
+        for topic in sorted({partition.topic for partition in missing_partitions}):
+            self._claim(
+                membership,
+                topic,
+                {target[1] for target in missing_partitions if target[0] == topic},
+            )
 
     def _open_topics(self, membership: Membership) -> dict[str, int]:
         """Returns the number of partitions of each topic. Claims on a topic that was recreated
@@ -258,30 +262,30 @@ class Member:
             topic_state = group_members.topic_of(self._session, topic, self._on_change)
             if topic_state is None:
                 continue
-            opened = group_members.open_topic(self._session, membership, topic, *topic_state)
+            owned_topic = group_members.open_topic(self._session, membership, topic, *topic_state)
             previous = self._opened.get(topic)
-            if previous is not None and previous.version != opened.version:
+            if previous is not None and previous.version != owned_topic.version:
                 lost_claims = frozenset(claim for claim in self.claims if claim.topic == topic)
                 self.claims -= lost_claims
                 if lost_claims:
                     self._reader.lost(lost_claims)
                 group_members.release(self._session, membership, lost_claims)
-            self._opened[topic] = opened
+            self._opened[topic] = owned_topic
             counts[topic] = topic_state[1]
         return counts
 
     def _claim(self, membership: Membership, topic: str, numbers: set[int]) -> None:
         opened = self._opened[topic]
-        claimed = group_members.claim(self._session, membership, opened, numbers)
-        gained = frozenset(TopicPartition(topic, number) for number in claimed)
-        self.claims |= gained
-        if gained:
-            self._reader.gained(gained)
-        if blocked := numbers - claimed:
+        claimed_numbers = group_members.claim(self._session, membership, opened, numbers)
+        gained_partitions = frozenset(TopicPartition(topic, number) for number in claimed_numbers)
+        self.claims |= gained_partitions
+        if gained_partitions:
+            self._reader.gained(gained_partitions)
+        if blocked_numbers := numbers - claimed_numbers:
             # Their owners give them up once they see the same change, or lose them.
-            owned = group_members.owned(self._session, self.group, topic, self._on_change)
+            owned_topic = group_members.owned(self._session, self.group, topic, self._on_change)
             self._at_latest = self._clock() + _LOOK_AGAIN_S
-            if not blocked <= owned:
+            if not blocked_numbers <= owned_topic:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:

@@ -66,13 +66,13 @@ def ask_coordinators(brokers: Brokers, groups: Iterable[str], ask: Ask[T]) -> di
     answers: dict[str, T] = {}
 
     def attempt() -> None:
-        missing = [group for group in group_names if group not in answers]
-        by_broker: dict[int, list[str]] = {}
-        if missing:
-            for group, broker in coordinators(brokers, missing).items():
-                by_broker.setdefault(broker, []).append(group)
-        for broker, coordinated in by_broker.items():
-            for portion in pieces(coordinated, TOGETHER):
+        missing_groups = [group for group in group_names if group not in answers]
+        groups_by_broker: dict[int, list[str]] = {}
+        if missing_groups:
+            for group, broker in coordinators(brokers, missing_groups).items():
+                groups_by_broker.setdefault(broker, []).append(group)
+        for broker, broker_groups in groups_by_broker.items():
+            for portion in pieces(broker_groups, TOGETHER):
                 answers.update(ask(brokers.broker(broker), broker, portion))  # one after the other
 
     brokers.persist(attempt)
@@ -84,12 +84,12 @@ def ask_each(
 ) -> Iterable[Response]:
     """Yields the responses to many requests, and keeps several requests in flight."""
     for portion in pieces(requests, _UNDER_WAY):
-        for pending in [connection.send(api, request) for request in portion]:
-            yield connection.receive(pending)
+        for pending_response in [connection.send(api, request) for request in portion]:
+            yield connection.receive(pending_response)
 
 
 def pieces(sequence: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (sequence[at : at + size] for at in range(0, len(sequence), size))
+    return (sequence[start : start + size] for start in range(0, len(sequence), size))
 
 
 def _look_up(connection: BrokerConnection, groups: Sequence[str]) -> Iterable[Coordinator]:

@@ -115,12 +115,12 @@ class BatchProducer:
     def pump(self, seconds: float) -> None:
         """Works for `seconds`, or until there is an event (even if another thread has collected it)
         or a call of `wake`. Always on the same thread."""
-        until = time.monotonic() + seconds
+        end_time = time.monotonic() + seconds
         self._pump_has_news = bool(self._events)
         while True:
             now = self._work()
-            self._wait(min(until, self._shipping.next_time(now)) - now)
-            if self._pump_has_news or self._woken or time.monotonic() >= until:
+            self._wait(min(end_time, self._shipping.next_time(now)) - now)
+            if self._pump_has_news or self._woken or time.monotonic() >= end_time:
                 self._woken = False
                 self._work()
                 return
@@ -153,13 +153,13 @@ class BatchProducer:
         thread.
         """
         with self._lock:
-            stopped = [batch for batch in self._submitted if batch.target == target]
-            others_submitted = [batch for batch in self._submitted if batch.target != target]
-            self._submitted = deque(others_submitted)
-        waiting = [*self._shipping.halt(target, error, time.monotonic()), *stopped]
+            stopped_batches = [batch for batch in self._submitted if batch.target == target]
+            other_batches = [batch for batch in self._submitted if batch.target != target]
+            self._submitted = deque(other_batches)
+        waiting_batches = [*self._shipping.halt(target, error, time.monotonic()), *stopped_batches]
         with self._lock:
-            self._let_go(waiting)
-        return waiting
+            self._let_go(waiting_batches)
+        return waiting_batches
 
     def wake(self) -> None:
         """Ends the current `pump`, or the next one, like an event. Any thread."""
@@ -187,8 +187,8 @@ class BatchProducer:
         self._shipping.pool.close()
 
     def _has_room(self, batch: Batch) -> bool:
-        free = self._limits.memory_bytes - self._held_bytes
-        return batch.size <= free or not self._outstanding
+        free_bytes = self._limits.memory_bytes - self._held_bytes
+        return batch.size <= free_bytes or not self._outstanding
 
     def _hold(self, batch: Batch) -> None:
         self._held_bytes += batch.size
@@ -224,5 +224,5 @@ class BatchProducer:
 
 def _batches(event: Event) -> Sequence[Batch]:
     if isinstance(event, Unsettled):
-        return [stamped.batch for stamped in event.batches]
+        return [stamped_batch.batch for stamped_batch in event.batches]
     return [event.batch]

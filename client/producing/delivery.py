@@ -43,8 +43,8 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
     data: bytes
 
     def __post_init__(self) -> None:
-        whole = len(self.data) >= HEADER_SIZE
-        if not whole or self.header.magic != MAGIC or self.header.size != self.size:
+        is_whole = len(self.data) >= HEADER_SIZE
+        if not is_whole or self.header.magic != MAGIC or self.header.size != self.size:
             raise ValueError(
                 f"for {self.target}: {self.size} bytes are not exactly one batch of format v2"
             )

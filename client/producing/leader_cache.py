@@ -70,20 +70,20 @@ class LeaderCache:
         """Processes the response; returns the errors of partitions that still have no leader."""
         self._asking = False
         self._brokers = [broker.address for broker in metadata.brokers.values()]
-        why: dict[TopicPartition, ClientError] = {}
+        errors: dict[TopicPartition, ClientError] = {}
         for target in self._missing:
             try:
                 self._leaders[target] = _leader(metadata, target)
                 partition = metadata.topics[target.topic].partitions[target.partition]
                 self._epochs[target] = partition.leader_epoch
             except ClientError as error:
-                why[target] = error
-        self._missing = dict.fromkeys(why)
-        if why:
+                errors[target] = error
+        self._missing = dict.fromkeys(errors)
+        if errors:
             self._not_before = now + self._pauses.next()
         else:
             self._pauses.reset()
-        return why
+        return errors
 
     def give_up(self, target: TopicPartition) -> None:
         """Stops asking about this partition."""

@@ -43,28 +43,30 @@ def mirrored_body(
     flexible = version >= FLEXIBLE
     tags = _NO_TAGS if flexible else b""
     pieces: list[Buffer] = []
-    around = bytearray(_name(transactional_id, flexible))
-    around += _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms)
-    around += _count(len(topics), flexible)
+    buffer = bytearray(_name(transactional_id, flexible))
+    buffer += _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms)
+    buffer += _count(len(topics), flexible)
     for name, partitions in topics.items():
-        around += _name(name, flexible)
-        around += _count(len(partitions), flexible)
+        buffer += _name(name, flexible)
+        buffer += _count(len(partitions), flexible)
         for partition, data, head in partitions:
-            around += _INT32.pack(partition)
-            around += _count(len(head) + len(data), flexible)
-            around += head
-            pieces += [around, data]
-            around = bytearray(tags)
-        around += tags
-    pieces.append(around + tags)
+            buffer += _INT32.pack(partition)
+            buffer += _count(len(head) + len(data), flexible)
+            buffer += head
+            pieces += [buffer, data]
+            buffer = bytearray(tags)
+        buffer += tags
+    pieces.append(buffer + tags)
     return pieces
 
 
 def _name(name: str | None, flexible: bool) -> bytes:
     if name is None:
         return unsigned_varint(0) if flexible else _INT16.pack(-1)
-    encoded = name.encode()
-    return (unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))) + encoded
+    name_bytes = name.encode()
+    return (
+        unsigned_varint(len(name_bytes) + 1) if flexible else _INT16.pack(len(name_bytes))
+    ) + name_bytes
 
 
 def _count(count: int, flexible: bool) -> bytes:

@@ -111,26 +111,26 @@ class Producer:
         """Adds a message, and sends a full batch; returns messages delivered meanwhile."""
         if partition is None:
             partition = self._partition_of(key)
-        collecting = self._collecting.get(partition)
-        if collecting is None:
+        collected = self._collecting.get(partition)
+        if collected is None:
             self._found.partition(partition)  # raises unless the topic has it
-            collecting = self._collecting[partition] = _Collecting()
+            collected = self._collecting[partition] = _Collecting()
         now = time.time_ns() // 1_000_000 if timestamp is None else timestamp
-        record = Record(len(collecting.records), now, key, value, tuple(headers))
-        collecting.records.append(record)
-        collecting.size += len(value or b"") + len(key or b"") + _RECORD_OVERHEAD
-        if collecting.size < self._batch_bytes:
+        record = Record(len(collected.records), now, key, value, tuple(headers))
+        collected.records.append(record)
+        collected.size += len(value or b"") + len(key or b"") + _RECORD_OVERHEAD
+        if collected.size < self._batch_bytes:
             return []
         return self._ship(partition) + self._work(0.0)
 
     def flush(self) -> list[Delivered]:
         """Sends all collected messages, and waits until none is in flight."""
-        delivered: list[Delivered] = []
+        deliveries: list[Delivered] = []
         for partition in list(self._collecting):
-            delivered += self._ship(partition)
+            deliveries += self._ship(partition)
         while self._shipper.outstanding:
-            delivered += self._work(1.0)
-        return delivered
+            deliveries += self._work(1.0)
+        return deliveries
 
     def _partition_of(self, key: bytes | None) -> int:
         """Chooses by key like Kafka's clients; without keys, partitions take turns by batch."""
@@ -176,9 +176,9 @@ class Producer:
             unsettled.target,
             identity=unsettled.batches[0].identity,
             sequence=lookup.next_sequence,
-            first=[stamped.batch for stamped in lookup.absent],
+            first=[stamped_batch.batch for stamped_batch in lookup.absent],
         )
-        return [_delivered(stamped.batch, None) for stamped in lookup.there]
+        return [_delivered(stamped_batch.batch, None) for stamped_batch in lookup.there]
 
 
 def _delivered(batch: Batch, base_offset: int | None) -> Delivered:

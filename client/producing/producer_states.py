@@ -47,12 +47,14 @@ def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
 
 def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
     """Splits consecutive batches of a producer by its last sequence."""
-    there = tuple(batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence))
-    absent = batches[len(there) :]
-    following = next_sequence(last_sequence, 1)
-    if absent and absent[0].base_sequence != following:
+    stored_batches = tuple(
+        batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence)
+    )
+    absent = batches[len(stored_batches) :]
+    next_number = next_sequence(last_sequence, 1)
+    if absent and absent[0].base_sequence != next_number:
         return None  # the log has other batches of this producer
-    return LookedUp(there, absent, following)
+    return LookedUp(stored_batches, absent, next_number)
 
 
 def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:

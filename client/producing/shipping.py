@@ -119,9 +119,9 @@ class Shipping:
         """Stops a partition, and returns its batches without numbers; an `Unsettled` event returns
         the others."""
         stream = self._stream(target)
-        waiting, events = stream.halt(error)
+        waiting_batches, events = stream.halt(error)
         self._follow(stream, events, now)
-        return waiting
+        return waiting_batches
 
     def leader_epoch(self, target: TopicPartition) -> int:
         """Returns the latest known leader epoch; -1 if there was none."""
@@ -129,7 +129,7 @@ class Shipping:
 
     def work(self, now: float) -> None:
         """Sends all requests that can be sent now."""
-        for target in [target for target, at in self._later.items() if at <= now]:
+        for target in [target for target, ready_time in self._later.items() if ready_time <= now]:
             self._place(self._streams[target], now)
         if self._sweep_at <= now:
             self._sweep_at = now + min(_LONGEST_SWEEP, self._limits.delivery_seconds / 10)
@@ -212,7 +212,7 @@ class Shipping:
 
     def _gather(self, leader: Address, ready: dict[TopicPartition, Stream], now: float) -> Shipment:
         """Collects the batches of one request, those of the longest waiting partitions first."""
-        gathered: list[tuple[Stream, Stamped]] = []
+        shipment: list[tuple[Stream, Stamped]] = []
         size = 0
         for target, stream in list(ready.items()):
             at = stream.ready_at(now)
@@ -222,11 +222,11 @@ class Shipping:
                 continue
             batch = stream.next(now)
             size += batch.batch.size
-            if gathered and size > self._limits.request_bytes:
+            if shipment and size > self._limits.request_bytes:
                 break
             del ready[target]
-            gathered.append((stream, batch))
-        return gathered
+            shipment.append((stream, batch))
+        return shipment
 
     def _send(self, channel: Channel, version: int, shipment: Shipment, now: float) -> None:
         try:
@@ -240,9 +240,9 @@ class Shipping:
 
     def _write_down(self, shipment: Shipment) -> None:
         if self._journal is not None:
-            new = [batch for stream, batch in shipment if stream.is_first_sending(batch)]
-            if new:
-                self._journal(new)
+            new_batches = [batch for stream, batch in shipment if stream.is_first_sending(batch)]
+            if new_batches:
+                self._journal(new_batches)
 
     def _put(self, channel: Channel, version: int, shipment: Shipment, now: float) -> None:
         topics: dict[str, list[Stamped]] = defaultdict(list)
@@ -252,11 +252,11 @@ class Shipping:
         body = produce_body(version, self._acks, timeout_ms, topics)
         deadline = now + self._limits.request_seconds
         if self._acks is Acks.NONE:
-            sent = partial(self._sent_unanswered, shipment)
-            channel.put_unanswered(produce.API, version, body, sent, deadline=deadline)
+            on_sent = partial(self._sent_unanswered, shipment)
+            channel.put_unanswered(produce.API, version, body, on_sent, deadline=deadline)
         else:
-            answered = partial(self._answered, shipment)
-            channel.put(produce.API, version, body, answered, deadline=deadline)
+            on_answer = partial(self._answered, shipment)
+            channel.put(produce.API, version, body, on_answer, deadline=deadline)
 
     def _sent_unanswered(self, shipment: Shipment, failure: ClientError | None) -> None:
         if failure is None:
@@ -344,22 +344,22 @@ def produce_body(
     """
     flexible = version >= FLEXIBLE
     pieces: list[Buffer] = []
-    around = bytearray(_NO_TRANSACTION_FLEXIBLE if flexible else _NO_TRANSACTION)
-    around += _ACKS_AND_TIMEOUT.pack(acks, timeout_ms)
-    around += _count(len(topics), flexible)
+    buffer = bytearray(_NO_TRANSACTION_FLEXIBLE if flexible else _NO_TRANSACTION)
+    buffer += _ACKS_AND_TIMEOUT.pack(acks, timeout_ms)
+    buffer += _count(len(topics), flexible)
     for name, batches in topics.items():
-        encoded = name.encode()
-        around += unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))
-        around += encoded
-        around += _count(len(batches), flexible)
+        name_bytes = name.encode()
+        buffer += unsigned_varint(len(name_bytes) + 1) if flexible else _INT16.pack(len(name_bytes))
+        buffer += name_bytes
+        buffer += _count(len(batches), flexible)
         for batch in batches:
-            around += _INT32.pack(batch.batch.target.partition)
-            around += _count(batch.batch.size, flexible)
-            around += batch.head
-            pieces += [around, batch.body]
-            around = bytearray(_NO_TAGS if flexible else b"")
-        around += _NO_TAGS if flexible else b""
-    pieces.append(around + (_NO_TAGS if flexible else b""))
+            buffer += _INT32.pack(batch.batch.target.partition)
+            buffer += _count(batch.batch.size, flexible)
+            buffer += batch.head
+            pieces += [buffer, batch.body]
+            buffer = bytearray(_NO_TAGS if flexible else b"")
+        buffer += _NO_TAGS if flexible else b""
+    pieces.append(buffer + (_NO_TAGS if flexible else b""))
     return pieces
 
 

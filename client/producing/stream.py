@@ -124,8 +124,8 @@ class Stream:
 
     @property
     def needs_identity(self) -> bool:
-        missing = self._numbering is not Numbering.NONE and self._identity is None
-        return missing and bool(self._entries) and not self.halted
+        lacks_identity = self._numbering is not Numbering.NONE and self._identity is None
+        return lacks_identity and bool(self._entries) and not self.halted
 
     def takes(self, identity: Identity) -> bool:
         """Returns whether this identity has numbers left."""
@@ -195,17 +195,19 @@ class Stream:
         error = self.trouble or ConnectionLost(f"{self.target}: not acknowledged in time")
         if self._open:
             return [*self._halt(error), *self._settle()]
-        late = [entry for entry in self._entries if entry.due <= now]
-        for _ in late:
+        late_entries = [entry for entry in self._entries if entry.due <= now]
+        for _ in late_entries:
             self._entries.popleft()
-        return [Rejected(entry.batch, error) for entry in late]
+        return [Rejected(entry.batch, error) for entry in late_entries]
 
     def halt(self, error: ClientError) -> tuple[list[Batch], list[Event]]:
         """Returns batches without numbers; applies Rule 5 unless halted already."""
-        waiting = [self._entries.pop().batch for _ in range(len(self._entries) - self._open)]
+        waiting_batches = [
+            self._entries.pop().batch for _ in range(len(self._entries) - self._open)
+        ]
         if self._is_stopped():
-            return waiting[::-1], []
-        return waiting[::-1], [*self._halt(error), *self._settle()]
+            return waiting_batches[::-1], []
+        return waiting_batches[::-1], [*self._halt(error), *self._settle()]
 
     def refuse_all(self, error: ClientError) -> list[Event]:
         """Returns all batches with an error, as none can ever be sent."""
@@ -213,9 +215,9 @@ class Stream:
             return []
         if self._open:
             return [*self._halt(error), *self._settle()]
-        refused = [Rejected(entry.batch, error) for entry in self._entries]
+        rejections = [Rejected(entry.batch, error) for entry in self._entries]
         self._entries.clear()
-        return list(refused)
+        return list(rejections)
 
     def renew(
         self,
@@ -268,9 +270,9 @@ class Stream:
     def _numbered(self, batch: Batch) -> Stamped:
         if self._identity is None:
             return unnumbered(batch)
-        numbered = stamped(batch, self._identity, self._sequence)
+        stamped_batch = stamped(batch, self._identity, self._sequence)
         self._sequence = next_sequence(self._sequence, batch.records)
-        return numbered
+        return stamped_batch
 
     def _arrived(self, batch: Stamped) -> _Entry:
         entry = self._entry(batch)
@@ -306,10 +308,10 @@ class Stream:
     def _refused(self, entry: _Entry, error: ClientError) -> list[Event]:
         if entry.doubtful:
             return self._halt(error)
-        behind = False
+        is_behind = False
         for other in self._open_entries():
-            other.behind_gap |= behind
-            behind |= other is entry
+            other.behind_gap |= is_behind
+            is_behind |= other is entry
         self._remove(entry)
         self._acknowledged_at = -NEVER
         if self._numbering is Numbering.LENT:
@@ -364,12 +366,12 @@ class Stream:
         self._sequence = 0
         if self._identity is None:
             return
-        later = self._identity.next_epoch()
+        next_identity = self._identity.next_epoch()
         if isinstance(self._reason, Refused) and self._reason.code in FENCED:
-            later = None
-        if later is None:
+            next_identity = None
+        if next_identity is None:
             self._spent = self._identity.producer_id
-        self._identity = later
+        self._identity = next_identity
 
     def _remove(self, entry: _Entry) -> None:
         self._entries.remove(entry)

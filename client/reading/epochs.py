@@ -30,9 +30,13 @@ def end_offsets_of_epochs(
     end_offsets: dict[TopicPartition, int] = {}
 
     def attempt() -> dict[TopicPartition, int]:
-        missing = epochs.keys() - end_offsets.keys()
-        for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
-            topics = tuple(_wanted(topic, led[topic], epochs) for topic in led)
+        missing_targets = epochs.keys() - end_offsets.keys()
+        for leader, led_partitions in by_leader(
+            brokers, sorted(missing_targets), Operation.DESCRIBE
+        ).items():
+            topics = tuple(
+                _wanted(topic, led_partitions[topic], epochs) for topic in led_partitions
+            )
             request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)
             response = brokers.broker(leader).call(offset_for_leader_epoch.API, request)
             for topic in response.topics:

@@ -93,11 +93,11 @@ def _searched(
         timestamps = {place.target: search.question() for place, search in searches.items()}
         answers = ask(timestamps)
         for place, search in tuple(searches.items()):
-            reached = answers.get(place.target)
-            if reached is None:
+            answer = answers.get(place.target)
+            if answer is None:
                 times[place] = Unknown("no answer")
                 del searches[place]
-            elif (time := search.learn(timestamps[place.target], reached)) is not None:
+            elif (time := search.learn(timestamps[place.target], answer)) is not None:
                 times[place] = time if time >= 0 else Unknown("no timestamp")
                 del searches[place]
     return times | dict.fromkeys(searches, Unknown("not found"))

@@ -102,7 +102,7 @@ class _Leader(msgspec.Struct, frozen=True):
     who: str
 
     def ask(self, offset: int, most: int, within: float) -> PendingResponse[FetchResponse]:
-        wanted = FetchPartition(
+        fetch_partition = FetchPartition(
             partition=self.target.partition, fetch_offset=offset, partition_max_bytes=most
         )
         request = FetchRequest(
@@ -110,7 +110,7 @@ class _Leader(msgspec.Struct, frozen=True):
             min_bytes=0,
             max_bytes=most,
             isolation_level=READ_COMMITTED,
-            topics=(FetchTopic(topic=self.target.topic, partitions=(wanted,)),),
+            topics=(FetchTopic(topic=self.target.topic, partitions=(fetch_partition,)),),
         )
         return self.connection.send(fetch.API, request, within=within)
 
@@ -129,16 +129,16 @@ class _Leader(msgspec.Struct, frozen=True):
         the end of the answer."""
         address = self.connection.address
         channel, _ = self.connection.hand_over()
-        frame, received = fresh_memory(size), 0
+        frame, received_bytes = fresh_memory(size), 0
         try:
             with channel:
-                while received < _BEGINNING:  # it has more than that: there is no room for it
-                    count = channel.recv_into(frame[received:_BEGINNING])
+                while received_bytes < _BEGINNING:  # it has more than that: there is no room for it
+                    count = channel.recv_into(frame[received_bytes:_BEGINNING])
                     if count == 0:
                         raise ConnectionLost(f"{address}: the broker closed the connection")
-                    received += count
-            tagged = has_tagged_header(pending.api, pending.version)
-            _, body = read_response(frame.toreadonly(), tagged_header=tagged)
+                    received_bytes += count
+            has_tags = has_tagged_header(pending.api, pending.version)
+            _, body = read_response(frame.toreadonly(), tagged_header=has_tags)
             response = pending.api.decode_response(pending.version, body)
         except (OSError, ProtocolError) as error:
             raise ConnectionLost(f"{address}: {error}") from None
@@ -157,8 +157,8 @@ class _Leader(msgspec.Struct, frozen=True):
 
 def bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
     """Returns the first offset of the log, and the first one that consumers do not see."""
-    first = offsets_of(brokers, {target: EARLIEST})[target]
-    return first, offsets_of(brokers, {target: LATEST}, committed=True)[target]
+    first_offset = offsets_of(brokers, {target: EARLIEST})[target]
+    return first_offset, offsets_of(brokers, {target: LATEST}, committed=True)[target]
 
 
 def pieces(
@@ -168,27 +168,27 @@ def pieces(
     clock shows `until`. The topic must be in the brokers' metadata. Raises ClientError."""
     topic = brokers.known.topic(target.topic, Operation.READ)
     room = _Room(most_bytes)
-    number = topic.partition(target.partition).leader
+    leader_id = topic.partition(target.partition).leader
     position, idle = first, 0
-    with closing(brokers.connect(number, memory=room.take)) as connection:
+    with closing(brokers.connect(leader_id, memory=room.take)) as connection:
         leader = _Leader(connection, target, brokers.who)
         while position < end and room.left > 0 and idle < _IDLE_ROUNDS:
-            within = until - time.monotonic()
-            if within <= 0:
+            timeout = until - time.monotonic()
+            if timeout <= 0:
                 return
-            pending = leader.ask(position, min(room.left, _PORTION), within)
+            pending_response = leader.ask(position, min(room.left, _PORTION), timeout)
             try:
-                data = leader.data(connection.receive(pending))
+                data = leader.data(connection.receive(pending_response))
             except _TooLong as error:
                 if position == first:
-                    yield leader.beginning(pending, error.size, position)
+                    yield leader.beginning(pending_response, error.size, position)
                 return
-            view, before = _view(data), position
+            view, old_position = _view(data), position
             room.left -= len(view)
             for piece in _cut(view, position, end, Committed(data.aborted_transactions)):
                 yield piece
                 position = piece.end
-            idle = 0 if position > before else idle + 1
+            idle = 0 if position > old_position else idle + 1
     if position == first and idle:  # as after the last record of a compacted log
         yield Piece(first=first, end=end, content=Content.GAP, why="the broker has nothing there")
 
@@ -206,17 +206,17 @@ def _cut(view: memoryview, position: int, end: int, committed: Committed) -> Ite
         return
     for number, (start, header) in enumerate(batches):
         batch = view[start : start + header.size]
-        after = batches[number + 1][1].base_offset if number + 1 < len(batches) else end
+        next_offset = batches[number + 1][1].base_offset if number + 1 < len(batches) else end
         if position < header.base_offset < end:
-            why = "removed by compaction, or never written"
-            yield Piece(first=position, end=header.base_offset, content=Content.GAP, why=why)
+            reason = "removed by compaction, or never written"
+            yield Piece(first=position, end=header.base_offset, content=Content.GAP, why=reason)
             position = header.base_offset
         elif header.base_offset >= end:
             return
         if fault := _fault(header, batch):
             # What a damaged header says of its offsets is believed within what is around it.
-            reached = max(position + 1, min(header.next_offset, after))
-            piece = _damaged(batch, position, reached, fault)
+            piece_end = max(position + 1, min(header.next_offset, next_offset))
+            piece = _damaged(batch, position, piece_end, fault)
         elif header.next_offset <= position:
             continue
         else:
@@ -253,11 +253,11 @@ def _why_nothing(header: BatchHeader) -> str:
 def _fault(header: BatchHeader, batch: memoryview) -> str:
     if header.magic != MAGIC:
         return f"record format {header.magic}"
-    actual = crc32c(batch[CRC_START:])
-    if actual == header.crc:
+    actual_crc = crc32c(batch[CRC_START:])
+    if actual_crc == header.crc:
         return ""
     return (
-        f"bytes {CRC_START:,} to {len(batch):,} of the batch have the CRC {actual:08x}, "
+        f"bytes {CRC_START:,} to {len(batch):,} of the batch have the CRC {actual_crc:08x}, "
         f"and its header says {header.crc:08x}"
     )
 

@@ -84,9 +84,9 @@ class FetchSession:
         forgotten: list[Key] = []
         if is_full:
             self._sent = self._rotated()
-            named = list(self._sent)
+            requested_keys = list(self._sent)
         else:
-            named, forgotten = self._take_changes()
+            requested_keys, forgotten = self._take_changes()
         self._changed.clear()
         return FetchRequest(
             replica_id=self._replica_id,
@@ -96,7 +96,7 @@ class FetchSession:
             isolation_level=self._isolation_level,
             session_id=self._session.number,
             session_epoch=self._session.epoch,
-            topics=self._topics(named),
+            topics=self._topics(requested_keys),
             forgotten_topics_data=_forgotten_topics(forgotten),
         )
 
@@ -123,18 +123,18 @@ class FetchSession:
     def _rotated(self) -> dict[Key, FetchPosition]:
         self._turn += 1
         keys = list(self._wanted)
-        first = self._turn % len(keys) if keys else 0
-        return {key: self._wanted[key] for key in (*keys[first:], *keys[:first])}
+        first_index = self._turn % len(keys) if keys else 0
+        return {key: self._wanted[key] for key in (*keys[first_index:], *keys[:first_index])}
 
     def _take_changes(self) -> tuple[list[Key], list[Key]]:
         named, forgotten = [], []
         for key in self._changed:
-            wanted = self._wanted.get(key)
-            if wanted is None:
+            position = self._wanted.get(key)
+            if position is None:
                 if self._sent.pop(key, None) is not None:
                     forgotten.append(key)
-            elif self._sent.get(key) != wanted:
-                self._sent[key] = wanted
+            elif self._sent.get(key) != position:
+                self._sent[key] = position
                 named.append(key)
         return named, forgotten
 

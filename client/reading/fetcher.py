@@ -111,25 +111,29 @@ class Fetcher:
 
     def _ask(self) -> None:
         """Sends a fetch to every leader that has none in flight."""
-        requested = {number for sent in self._under_way.values() for number in sent.partitions}
-        idle = [partition for partition in self.positions if partition not in requested]
+        requested_partitions = {
+            number for sent in self._under_way.values() for number in sent.partitions
+        }
+        idle = [partition for partition in self.positions if partition not in requested_partitions]
         if not idle:
             return
         if not self._leaders_known:
             self._brokers.refresh([self.topic])
             self._leaders_known = True
-        for leader, led in self._brokers.leaders(self.topic, idle, Operation.READ).items():
+        for leader, led_partitions in self._brokers.leaders(
+            self.topic, idle, Operation.READ
+        ).items():
             if leader in self._under_way:
                 continue
             if leader not in self._connections:
                 self._connections[leader] = self._brokers.connect(leader)
             # The first partition may fill the response, so they take turns at being first.
             self._turn += 1
-            first = self._turn % len(led)
-            partitions = (*led[first:], *led[:first])
-            pending = self._connections[leader].send(fetch.API, self._request(partitions))
-            asked_for = {partition: self.positions[partition] for partition in partitions}
-            self._under_way[leader] = _Fetch(pending, partitions, asked_for)
+            first_index = self._turn % len(led_partitions)
+            partitions = (*led_partitions[first_index:], *led_partitions[:first_index])
+            pending_response = self._connections[leader].send(fetch.API, self._request(partitions))
+            requested_positions = {partition: self.positions[partition] for partition in partitions}
+            self._under_way[leader] = _Fetch(pending_response, partitions, requested_positions)
 
     def _request(self, partitions: tuple[int, ...]) -> FetchRequest:
         fetch_partitions = tuple(
@@ -149,16 +153,16 @@ class Fetcher:
 
     def _answered(self, seconds: float) -> list[int]:
         """Returns the leaders whose responses begin to arrive within this time."""
-        waiting = {self._connections[leader]: leader for leader in self._under_way}
-        ready, _, _ = select.select(list(waiting), [], [], seconds)
+        leaders_by_connection = {self._connections[leader]: leader for leader in self._under_way}
+        ready, _, _ = select.select(list(leaders_by_connection), [], [], seconds)
         now = time.monotonic()
-        for connection, leader in waiting.items():
+        for connection, leader in leaders_by_connection.items():
             if connection not in ready and now > self._under_way[leader].pending.deadline:
                 connection.close()
                 raise ConnectionLost(
                     f"{connection.address}: no answer within {REQUEST_SECONDS:g} s"
                 )
-        return [waiting[connection] for connection in ready]
+        return [leaders_by_connection[connection] for connection in ready]
 
     def _receive(self, leader: int, batches: list[FetchedBatch]) -> None:
         under_way = self._under_way.pop(leader)
@@ -166,8 +170,11 @@ class Fetcher:
         response = connection.receive(under_way.pending, at_least=REQUEST_SECONDS)
         check(response.error_code, f"fetch from {connection.address}")
         for data in (part for topic in response.responses for part in topic.partitions):
-            asked_for = under_way.positions.get(data.partition_index)
-            if asked_for is not None and self.positions.get(data.partition_index) == asked_for:
+            requested_position = under_way.positions.get(data.partition_index)
+            if (
+                requested_position is not None
+                and self.positions.get(data.partition_index) == requested_position
+            ):
                 first = data.partition_index == under_way.partitions[0]
                 self._take(data, batches, must_have_one=first)
         self._patience.reset()

@@ -50,8 +50,10 @@ def start_offsets(
             return offsets_at(brokers, topic, partitions, list_offsets.LATEST)
         case AtTime(timestamp):
             offsets = offsets_at(brokers, topic, partitions, timestamp)
-            unmatched = [partition for partition, offset in offsets.items() if offset < 0]
-            return offsets | offsets_at(brokers, topic, unmatched, list_offsets.LATEST)
+            unmatched_partitions = [
+                partition for partition, offset in offsets.items() if offset < 0
+            ]
+            return offsets | offsets_at(brokers, topic, unmatched_partitions, list_offsets.LATEST)
 
 
 def offsets_at(
@@ -74,11 +76,15 @@ def offsets_of(
     offsets: dict[TopicPartition, int] = {}
 
     def attempt() -> dict[TopicPartition, int]:
-        missing = times.keys() - offsets.keys()
-        for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
+        missing_targets = times.keys() - offsets.keys()
+        for leader, led_partitions in by_leader(
+            brokers, sorted(missing_targets), Operation.DESCRIBE
+        ).items():
             request = ListOffsetsRequest(
                 isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
-                topics=tuple(_wanted(topic, led[topic], times) for topic in led),
+                topics=tuple(
+                    _wanted(topic, led_partitions[topic], times) for topic in led_partitions
+                ),
             )
             response = brokers.broker(leader).call(list_offsets.API, request)
             for topic in response.topics:

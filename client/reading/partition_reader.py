@@ -199,14 +199,14 @@ class PartitionReader:
             self._leader = None
 
     def _next_answer(self) -> Iterator[FetchedBatch | PassedOver]:
-        reached = self.next_offset
+        reached_offset = self.next_offset
         data, view = self._next_data()
         if view:
             batch_headers = list(headers(view))
             self._go_on(view, max((header.next_offset for _, header in batch_headers), default=-1))
             yield from self._one_by_one(data, view, batch_headers)
-        elif self.next_offset > reached:
-            yield PassedOver(reached, self.next_offset, Instead.HOLE)
+        elif self.next_offset > reached_offset:
+            yield PassedOver(reached_offset, self.next_offset, Instead.HOLE)
 
     def _next_answer_together(self) -> Iterator[PlainBatches | FetchedBatch]:
         data, view = self._next_data()
@@ -214,15 +214,17 @@ class PartitionReader:
             return
         # With aborted transactions, every batch must be examined.
         answer = b"" if data.aborted_transactions else bytes(view)
-        plain = cut(answer, self.next_offset, self._end)
-        rest = list(headers(view, plain.size))
-        end = max((header.next_offset for _, header in rest), default=-1)
-        self._go_on(view, max(end, plain.next_offset))
-        if plain.batches:
-            self._passed(plain.next_offset, plain.leader_epoch)
-            yield plain
+        plain_batches = cut(answer, self.next_offset, self._end)
+        other_headers = list(headers(view, plain_batches.size))
+        end = max((header.next_offset for _, header in other_headers), default=-1)
+        self._go_on(view, max(end, plain_batches.next_offset))
+        if plain_batches.batches:
+            self._passed(plain_batches.next_offset, plain_batches.leader_epoch)
+            yield plain_batches
         yield from (
-            item for item in self._one_by_one(data, view, rest) if isinstance(item, FetchedBatch)
+            item
+            for item in self._one_by_one(data, view, other_headers)
+            if isinstance(item, FetchedBatch)
         )
 
     def _next_data(self) -> tuple[PartitionData, memoryview]:
@@ -247,7 +249,7 @@ class PartitionReader:
     def _one_by_one(
         self, data: PartitionData, view: memoryview, batch_headers: list[tuple[int, BatchHeader]]
     ) -> Iterator[FetchedBatch | PassedOver]:
-        committed = Committed(data.aborted_transactions)
+        committed_filter = Committed(data.aborted_transactions)
         for start, header in batch_headers:
             reached, hole_end = self.next_offset, min(header.base_offset, self._end)
             if hole_end > reached:
@@ -258,15 +260,15 @@ class PartitionReader:
             batch = view[start : start + header.size]
             self._check(header, batch)
             is_new = header.next_offset > reached and header.base_offset >= self._first
-            instead = self._instead(committed, header, batch)
+            instead = self._instead(committed_filter, header, batch)
             self._passed(max(self.next_offset, header.next_offset), header.leader_epoch)
             if not is_new:
                 continue
             if instead is None:
                 yield FetchedBatch(self._partition, header, batch)
             else:
-                first = max(reached, header.base_offset)
-                yield PassedOver(first, header.next_offset, instead, header)
+                first_offset = max(reached, header.base_offset)
+                yield PassedOver(first_offset, header.next_offset, instead, header)
         # The caller's time does not count: the next error is the first of a new series.
         self._patience.reset()
 
@@ -282,8 +284,8 @@ class PartitionReader:
             # Everything there was written in this epoch or before.
             self._passed(self._end, -1 if self._leader is None else self._leader.epoch)
         else:
-            why = f"the log ends at {log_end}, but brokers send no batches"
-            self._patience.wait(self._missing(why, retriable=True))
+            reason = f"the log ends at {log_end}, but brokers send no batches"
+            self._patience.wait(self._missing(reason, retriable=True))
 
     def _check(self, header: BatchHeader, batch: memoryview) -> None:
         if header.magic != MAGIC:
@@ -343,16 +345,16 @@ class PartitionReader:
             isolation_level=READ_COMMITTED,
             topics=(FetchTopic(topic=self._topic, partitions=(fetch_partition,)),),
         )
-        pending = leader.connection.send(fetch.API, request)
-        self._leader = _Leader(leader.connection, leader.epoch, pending)
+        pending_response = leader.connection.send(fetch.API, request)
+        self._leader = _Leader(leader.connection, leader.epoch, pending_response)
 
     def _bytes_to_fetch(self, offset: int) -> int:
         """Estimates the bytes up to the slice's end from those received so far."""
         offsets_read = offset - self._begins
         if not self._bytes or offsets_read <= 0:
             return self._fetch_bytes
-        expected = self._bytes * (self._end - offset) // offsets_read
-        return min(self._fetch_bytes, expected * 5 // 4 + _LEAST_BYTES)
+        expected_bytes = self._bytes * (self._end - offset) // offsets_read
+        return min(self._fetch_bytes, expected_bytes * 5 // 4 + _LEAST_BYTES)
 
     def _find_leader(self) -> _Leader:
         partition = self._current_partition()

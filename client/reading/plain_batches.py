@@ -46,15 +46,15 @@ class PlainBatches(NamedTuple):
 def cut(answer: bytes, first: int, end: int) -> PlainBatches:
     """Splits off the batches whose base offset is `first` or later, and before `end`."""
     batches: list[PlainBatch] = []
-    times: list[int] = []
-    position, last_epoch, last = 0, -1, len(answer) - HEADER_SIZE
-    read, shortest = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
-    while position <= last:
-        base, length, epoch, magic, crc, attributes, delta, time, producer, count = read(
+    timestamps: list[int] = []
+    position, last_epoch, last_position = 0, -1, len(answer) - HEADER_SIZE
+    unpack_header, shortest = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
+    while position <= last_position:
+        base, length, epoch, magic, crc, attributes, delta, time, producer, count = unpack_header(
             answer, position
         )
-        after = position + length + LENGTH_PREFIX
-        batch = answer[position:after]
+        batch_end = position + length + LENGTH_PREFIX
+        batch = answer[position:batch_end]
         if (
             not first <= base < end
             or length < shortest
@@ -67,6 +67,6 @@ def cut(answer: bytes, first: int, end: int) -> PlainBatches:
         ):
             break
         batches.append((producer, attributes & _CODEC, count, batch))
-        times.append(time)
-        first, position, last_epoch = base + delta + 1, after, epoch
-    return PlainBatches(batches, times, position, first, last_epoch)
+        timestamps.append(time)
+        first, position, last_epoch = base + delta + 1, batch_end, epoch
+    return PlainBatches(batches, timestamps, position, first, last_epoch)

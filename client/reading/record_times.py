@@ -75,16 +75,16 @@ def written_at(
     Raises a ClientError if the broker cannot be asked; all results are then lost.
     """
     times: dict[PartitionOffset, Written] = {}
-    waiting = {place: place.offset for place in places}
+    next_offsets = {place: place.offset for place in places}
     portions, idle, remaining_bytes = iter(_PORTIONS), 0, most_bytes
     portion = next(portions)
-    while waiting and idle < _IDLE_ROUNDS and remaining_bytes > 0:
-        at_first, moved = len(waiting), False
-        for places_by_target in _requests(waiting, portion):
+    while next_offsets and idle < _IDLE_ROUNDS and remaining_bytes > 0:
+        old_count, has_moved = len(next_offsets), False
+        for places_by_target in _requests(next_offsets, portion):
             if remaining_bytes <= 0:
                 break
             response = connection.call(
-                fetch.API, _request(places_by_target, waiting, portion), within=within
+                fetch.API, _request(places_by_target, next_offsets, portion), within=within
             )
             check(response.error_code, f"fetch from {connection.address}")
             for topic in response.responses:
@@ -93,17 +93,17 @@ def written_at(
                     if (place := places_by_target.get(target)) is None:
                         continue
                     remaining_bytes -= len(_bytes_of(data))
-                    match _judged(target, data, waiting[place], who):
+                    match _judged(target, data, next_offsets[place], who):
                         case None:
                             continue
                         case _Further(offset):
-                            waiting[place] = offset
+                            next_offsets[place] = offset
                         case written:
                             times[place] = written
-                            del waiting[place]
-                    moved = True
-        idle = 0 if moved else idle + 1
-        if len(waiting) > at_first // 2:
+                            del next_offsets[place]
+                    has_moved = True
+        idle = 0 if has_moved else idle + 1
+        if len(next_offsets) > old_count // 2:
             portion = next(portions, portion)
     return times
 
@@ -111,9 +111,9 @@ def written_at(
 def in_layers(places: Iterable[PartitionOffset]) -> list[list[PartitionOffset]]:
     """Splits places into layers that have each partition at most once, as a request requires."""
     layers: list[list[PartitionOffset]] = []
-    at: dict[TopicPartition, int] = {}
+    layer_index: dict[TopicPartition, int] = {}
     for place in sorted(places):
-        layer = at[place.target] = at.get(place.target, -1) + 1
+        layer = layer_index[place.target] = layer_index.get(place.target, -1) + 1
         if layer == len(layers):
             layers.append([])
         layers[layer].append(place)
@@ -137,17 +137,18 @@ def _request(
 ) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = {}
     for target, place in places_by_target.items():
-        wanted = FetchPartition(
+        fetch_partition = FetchPartition(
             partition=target.partition, fetch_offset=waiting[place], partition_max_bytes=portion
         )
-        topics.setdefault(target.topic, []).append(wanted)
+        topics.setdefault(target.topic, []).append(fetch_partition)
     return FetchRequest(
         max_wait=0,
         min_bytes=0,
         max_bytes=AN_ANSWER,
         isolation_level=READ_UNCOMMITTED,
         topics=tuple(
-            FetchTopic(topic=name, partitions=tuple(wanted)) for name, wanted in topics.items()
+            FetchTopic(topic=name, partitions=tuple(fetch_partition))
+            for name, fetch_partition in topics.items()
         ),
     )
 
@@ -164,9 +165,9 @@ def _judged(
     try:
         check(data.error_code, str(target), needs=on_topic(who, target.topic, Operation.READ))
     except ClientError as error:
-        gone = data.error_code is ErrorCode.offset_out_of_range
-        return Unknown("just deleted" if gone else str(error))
-    began_at = offset
+        is_gone = data.error_code is ErrorCode.offset_out_of_range
+        return Unknown("just deleted" if is_gone else str(error))
+    start_offset = offset
     view = _bytes_of(data)
     for start, header in headers(view):
         if header.next_offset <= offset:
@@ -181,7 +182,7 @@ def _judged(
         offset = header.next_offset
     if offset >= data.high_watermark:
         return NothingLeft()
-    return _Further(offset) if offset > began_at else None
+    return _Further(offset) if offset > start_offset else None
 
 
 def _first_timestamp(batch: memoryview, header: BatchHeader, offset: int) -> int | None:
