@@ -176,14 +176,14 @@ class Broker:
         data.claim(owner)
 
         self._not_ready = "opening logs"
-        opener, acknowledged = await self._prepare_partitions(data)
+        opener, acknowledged_file = await self._prepare_partitions(data)
         await self._follow_cluster()
         await self._follow_logins()
         await self._recover_logs(data, opener)
 
         self._not_ready = "registering"
         await self._register(self._info(data, http_port))
-        await self._serve(data, acknowledged, administration)
+        await self._serve(data, acknowledged_file, administration)
         self._not_ready = ""
         if self.config.open_addresses:
             log.warning(
@@ -559,9 +559,9 @@ class Broker:
         """Problems of a broker that serves."""
         if not self._has_partitions:
             return []
-        offline = sorted(self.partitions.offline.items())
+        offline_reasons = sorted(self.partitions.offline.items())
         return [
-            *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
+            *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline_reasons),
             *self._full_disk(),
             *map(_lost, self.withdrawals),
             *self._findings.remarks,

@@ -130,9 +130,9 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
 async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
     """Whether the broker came up before it was told to stop."""
     start_task = asyncio.ensure_future(broker.start(zookeeper, secret))
-    ended = asyncio.ensure_future(broker.gone.wait())
-    await asyncio.wait((start_task, ended), return_when=asyncio.FIRST_COMPLETED)
-    ended.cancel()
+    end_task = asyncio.ensure_future(broker.gone.wait())
+    await asyncio.wait((start_task, end_task), return_when=asyncio.FIRST_COMPLETED)
+    end_task.cancel()
     if not start_task.done():
         start_task.cancel()
         await asyncio.wait((start_task,))

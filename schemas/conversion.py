@@ -68,11 +68,11 @@ class Conversion:
 def _unnamed(type_: Type, value: Any) -> Any:
     """The value with branch names where the type has a union, and nowhere else."""
     if isinstance(value, tuple):
-        name, inner = value
+        name, inner_value = value
         branch = _branch(type_, lambda branch: isinstance(branch, Named) and name == _name(branch))
         if branch is None:
-            return _unnamed(type_, inner)
-        return name, _unnamed(branch, inner)
+            return _unnamed(type_, inner_value)
+        return name, _unnamed(branch, inner_value)
     if isinstance(type_, Union) and isinstance(value, list | dict):
         kind = "array" if isinstance(value, list) else "map"
         type_ = _branch(type_, lambda branch: branch.kind == kind) or type_

@@ -166,27 +166,29 @@ def _symbols(old: Enum, new: Enum, path: str) -> Iterator[Difference]:
 
 
 def _fields(old: Record, new: Record, path: str) -> _Steps:
-    before = {field.name: field for field in old.fields}
-    after = {field.name: field for field in new.fields}
+    old_fields = {field.name: field for field in old.fields}
+    new_fields = {field.name: field for field in new.fields}
     renamed_fields = {
         field.name: alias
         for field in new.fields
         for alias in field.aliases
-        if field.name not in before and alias in before and alias not in after
+        if field.name not in old_fields and alias in old_fields and alias not in new_fields
     }
-    for name, field in after.items():
+    for name, field in new_fields.items():
         field_path = f"{path}.{name}" if path else name
-        old_field = before.get(renamed_fields.get(name, name))
+        old_field = old_fields.get(renamed_fields.get(name, name))
         if old_field is None:
             yield Difference(DifferenceKind.ADDED, field_path, _field_in_words(field))
             continue
         if old_field.name != name:
             yield Difference(DifferenceKind.CHANGED, field_path, f"renamed from {old_field.name}")
         yield from _field(old_field, field, field_path)
-    for name in [name for name in before if name not in {*after, *renamed_fields.values()}]:
+    for name in [
+        name for name in old_fields if name not in {*new_fields, *renamed_fields.values()}
+    ]:
         field_path = f"{path}.{name}" if path else name
-        yield Difference(DifferenceKind.REMOVED, field_path, _field_in_words(before[name]))
-    if _moved(list(before), [renamed_fields.get(name, name) for name in after]):
+        yield Difference(DifferenceKind.REMOVED, field_path, _field_in_words(old_fields[name]))
+    if _moved(list(old_fields), [renamed_fields.get(name, name) for name in new_fields]):
         yield Difference(DifferenceKind.CHANGED, path, "fields in another order")
 
 
@@ -204,7 +206,7 @@ def _moved(before: list[str], after: list[str]) -> bool:
     """Whether the common names are in another order."""
     common_names = set(before) & set(after)
     return [name for name in before if name in common_names] != [
-        n for n in after if n in common_names
+        new_name for new_name in after if new_name in common_names
     ]
 
 

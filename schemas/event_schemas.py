@@ -73,14 +73,14 @@ def _check_header(theirs: Sequence[Field]) -> None:
     definition = built_in(HEADER).type
     assert isinstance(definition, Record)
     for index, field in enumerate(definition.fields):
-        where = f"header.{field.name}"
+        place = f"header.{field.name}"
         if field.name not in names:
-            raise NotAnEvent("the field is missing", where)
+            raise NotAnEvent("the field is missing", place)
         if names[index] != field.name:
-            raise NotAnEvent(f"the field {names[index]} is in this place", where)
+            raise NotAnEvent(f"the field {names[index]} is in this place", place)
         expected_type, actual_type = type_in_words(field.type), type_in_words(theirs[index].type)
         if actual_type != expected_type:
-            raise NotAnEvent(f"the field must be {expected_type}; it is {actual_type}", where)
+            raise NotAnEvent(f"the field must be {expected_type}; it is {actual_type}", place)
     known_count = len(definition.fields)
     for field in theirs[known_count:]:
         if not field.has_default:

@@ -148,23 +148,25 @@ def _needs(
     needed_types = []
     for candidates in names.missing:
         name = next((name for name in candidates if name in tops), candidates[0])
-        definer = tops.get(name)
-        if definer == "":
+        defining_subject = tops.get(name)
+        if defining_subject == "":
             raise InvalidSchema(
                 f"the schema names {name}, which several files define", one_line(str(path))
             )
-        if definer != subject:
-            needed_types.append(Needed(name, definer or name, inside=definer is not None))
+        if defining_subject != subject:
+            needed_types.append(
+                Needed(name, defining_subject or name, inside=defining_subject is not None)
+            )
     return tuple(needed_types)
 
 
 def _ordered(files: Mapping[str, SchemaFile]) -> Sequence[str]:
-    depends = {
+    dependencies = {
         subject: [needed.subject for needed in file.needs if needed.inside]
         for subject, file in files.items()
     }
     try:
-        return list(TopologicalSorter(depends).static_order())
+        return list(TopologicalSorter(dependencies).static_order())
     except CycleError as error:
         circle = " → ".join(files[subject].path for subject in reversed(error.args[1]))
         raise InvalidSchema(f"these schemas need each other: {circle}") from None

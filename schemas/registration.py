@@ -93,23 +93,23 @@ class Planner:
         return parse(file.text, self._texts([], self._references(file)))
 
     def _plan(self, file: SchemaFile) -> RegistrationPlan:
-        inside = [self._plans[needed.subject] for needed in file.needs if needed.inside]
-        if refused_paths := [plan.file.path for plan in inside if plan.schema is None]:
+        needed_plans = [self._plans[needed.subject] for needed in file.needs if needed.inside]
+        if refused_paths := [plan.file.path for plan in needed_plans if plan.schema is None]:
             raise InvalidSchema(f"the schema needs {', '.join(refused_paths)}")
-        latest = self._registry.latest(file.subject)
+        latest_version = self._registry.latest(file.subject)
         pending_types = tuple(
             needed for needed in file.needs if needed.inside and not self._version(needed)
         )
         # Unless something else changes, a schema keeps referring to the same versions.
-        used_references = latest.references if latest else ()
+        used_references = latest_version.references if latest_version else ()
         registered_version = None
         for references in dict.fromkeys(
             (self._references(file, used_references), self._references(file))
         ):
-            schema = parse(file.text, self._texts(inside, references))
+            schema = parse(file.text, self._texts(needed_plans, references))
             if not pending_types:
                 registered_version = self._registry.lookup(
-                    file.subject, file.text, in_order(references, latest)
+                    file.subject, file.text, in_order(references, latest_version)
                 )
             if registered_version is not None:
                 break
@@ -118,15 +118,15 @@ class Planner:
             outcome=Outcome.UNCHANGED
             if registered_version
             else Outcome.CHANGED
-            if latest
+            if latest_version
             else Outcome.NEW,
             schema=schema,
             references=references,
             pending=pending_types,
-            latest=latest,
+            latest=latest_version,
             registered=registered_version,
             level_change=self._level_change(file.subject),
-            differences=() if registered_version else self._differences(latest, schema),
+            differences=() if registered_version else self._differences(latest_version, schema),
         )
         if reasons := tuple(self._objections(plan)):
             return replace(plan, outcome=Outcome.REFUSED, reasons=reasons)
@@ -134,21 +134,21 @@ class Planner:
 
     def _version(self, needed: Needed) -> int | None:
         """The version that a schema of this folder already has."""
-        registered = self._plans[needed.subject].registered
-        return registered.version if registered else None
+        registered_version = self._plans[needed.subject].registered
+        return registered_version.version if registered_version else None
 
     def _references(
         self, file: SchemaFile, used: Iterable[Reference] = ()
     ) -> tuple[Reference, ...]:
         """References to the latest versions, or to those that were used before."""
-        before = {reference.name: reference for reference in used}
+        old_references = {reference.name: reference for reference in used}
         references = []
         for needed in file.needs:
             if needed.inside:
                 if version := self._version(needed):
                     references.append(Reference(needed.name, needed.subject, version))
-            elif needed.name in before:
-                references.append(before[needed.name])
+            elif needed.name in old_references:
+                references.append(old_references[needed.name])
             elif latest := self._registry.latest(needed.subject):
                 references.append(Reference(needed.name, needed.subject, latest.version))
             else:
@@ -191,8 +191,8 @@ class Planner:
             return ()
         subject = plan.file.subject
         changes: dict[UnitChange, None] = {}
-        for number in reversed(self._registry.versions(subject)):
-            version = self._registry.resolved(self._registry.version(subject, number))
+        for version_number in reversed(self._registry.versions(subject)):
+            version = self._registry.resolved(self._registry.version(subject, version_number))
             changes |= dict.fromkeys(unit_changes(version, plan.schema))
         return tuple(changes)
 
@@ -255,8 +255,8 @@ def register(
     if plan.registered:
         return plan.registered
     new_references = [
-        Reference(needed.name, needed.subject, done[needed.subject].version)
-        for needed in plan.pending
+        Reference(needed_type.name, needed_type.subject, done[needed_type.subject].version)
+        for needed_type in plan.pending
     ]
     references = in_order([*plan.references, *new_references], plan.latest)
     registry.register(file.subject, file.text, references)

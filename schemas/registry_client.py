@@ -216,7 +216,9 @@ class RegistryClient:
             length += len(version.text)
             check_references(length)
             pending_references.append((reference, version.text))
-            pending_references += [(inner, None) for inner in reversed(version.references)]
+            pending_references += [
+                (inner_reference, None) for inner_reference in reversed(version.references)
+            ]
         return texts
 
     # Registering, checking, deleting
@@ -225,14 +227,14 @@ class RegistryClient:
         """Registers the schema; returns its id, new or existing."""
         key = (subject, text, tuple(references))
         with self._lock:
-            kept = self._ids.get(key)
-        if kept is None:
+            cached_id = self._ids.get(key)
+        if cached_id is None:
             request = SchemaRequest(text, references)
             path = f"{_subject(subject)}/versions"
-            kept = self._transport.ask(RegisteredId, "POST", path, request).id
+            cached_id = self._transport.ask(RegisteredId, "POST", path, request).id
             with self._lock:
-                _keep(self._ids, key, kept)
-        return kept
+                _keep(self._ids, key, cached_id)
+        return cached_id
 
     def lookup(
         self,

@@ -181,12 +181,12 @@ class _OneKind:
         principals, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
         rights = 0
         for entry in entries:
-            few = entry.few
-            for principal_name, acl_host, gives in (
-                entry.rules_for(principals) if few is None else few
+            short_rules = entry.few
+            for principal_name, acl_host, rule_rights in (
+                entry.rules_for(principals) if short_rules is None else short_rules
             ):
                 if principal_name in principals and acl_host in hosts:
-                    rights |= gives
+                    rights |= rule_rights
         return rights
 
 
@@ -207,17 +207,17 @@ class Permissions:
         self._kinds = {kind: _OneKind() for kind in ResourceType}
         self._allowed: set[tuple[str, str]] = set()
         shared_rules: dict[_Rules, _Rules] = {}
-        for pattern, standing in acls.items():
-            if not standing:
+        for pattern, pattern_acls in acls.items():
+            if not pattern_acls:
                 continue
             kind, name, type_ = pattern.resource_type, pattern.name, pattern.pattern_type
-            known = None if before is None else before._kinds[kind].of_type(type_).get(name)
-            if known is None or known.acls is not standing:
-                known = _Standing(standing, shared_rules)
-            self._kinds[kind].of_type(type_)[name] = known
-            self._allowed |= known.allowed
-        for of_kind in self._kinds.values():
-            of_kind.order()
+            old_entry = None if before is None else before._kinds[kind].of_type(type_).get(name)
+            if old_entry is None or old_entry.acls is not pattern_acls:
+                old_entry = _Standing(pattern_acls, shared_rules)
+            self._kinds[kind].of_type(type_)[name] = old_entry
+            self._allowed |= old_entry.allowed
+        for acls_of_kind in self._kinds.values():
+            acls_of_kind.order()
         self._for_whom: dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]] = {}
         self._anywhere: dict[tuple[str, str, Operation, ResourceType], bool] = {}
 
@@ -230,15 +230,15 @@ class Permissions:
     def allowed(self, principal: str, host: str, kind: ResourceType, name: str) -> int:
         """Returns the operations on a resource that `principal` may perform from this address, as
         bits."""
-        of_kind = self._kinds[kind]
+        acls_of_kind = self._kinds[kind]
         key = principal, host, name
-        answer = of_kind.answers.get(key)
+        answer = acls_of_kind.answers.get(key)
         if answer is None:
-            answer = self._compute(principal, host, of_kind, name)
+            answer = self._compute(principal, host, acls_of_kind, name)
             if len(principal) + len(host) + len(name) <= _LONGEST_REMEMBERED:
-                if len(of_kind.answers) >= _REMEMBERED:
-                    of_kind.answers.clear()
-                of_kind.answers[key] = answer
+                if len(acls_of_kind.answers) >= _REMEMBERED:
+                    acls_of_kind.answers.clear()
+                acls_of_kind.answers[key] = answer
         return answer
 
     def allows_something(self, principal: str, host: str) -> bool:
@@ -246,9 +246,9 @@ class Permissions:
         if self._if_no_acl or principal in self._super_users:
             return True
         return any(
-            (name, where) in self._allowed
+            (name, acl_host) in self._allowed
             for name in (USER + principal, EVERYBODY)
-            for where in (ANYTHING, host)
+            for acl_host in (ANYTHING, host)
         )
 
     def allows_somewhere(
@@ -274,10 +274,10 @@ class Permissions:
             return Explanation(True, f"{principal} is a super user")
         is_allowed = False
         allowing_acl: tuple[ResourcePattern, Acl] | None = None
-        for type_, stands_on, standing in self._kinds[kind].on(name):
-            pattern = ResourcePattern(kind, stands_on, type_)
+        for type_, pattern_name, pattern_acls in self._kinds[kind].on(name):
+            pattern = ResourcePattern(kind, pattern_name, type_)
             is_allowed = True
-            for acl in standing.acls:
+            for acl in pattern_acls.acls:
                 if acl.principal not in {USER + principal, EVERYBODY}:
                     continue
                 if acl.host not in {host, ANYTHING}:

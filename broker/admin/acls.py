@@ -85,9 +85,9 @@ class AclAdmin:
         changes: Mapping[ResourcePattern, Collection[Acl]],
         is_in_force: Callable[[set[Acl], set[Acl]], bool],
     ) -> dict[ResourcePattern, ApiError]:
-        failed = await asyncio.to_thread(_write, self._session, write, changes)
+        errors = await asyncio.to_thread(_write, self._session, write, changes)
         pending_changes = [
-            (pattern, set(change)) for pattern, change in changes.items() if pattern not in failed
+            (pattern, set(change)) for pattern, change in changes.items() if pattern not in errors
         ]
 
         def all_in_force() -> bool:
@@ -104,7 +104,7 @@ class AclAdmin:
                 # Waiting in the view would hold a thread for each waiting client.
                 while not all_in_force():  # noqa: ASYNC110
                     await asyncio.sleep(_GLANCE_SECONDS)
-        return failed
+        return errors
 
 
 def _write(

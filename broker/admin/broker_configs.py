@@ -43,10 +43,10 @@ class BrokerConfigAdmin:
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
-            after = changed(before, steps, key_of=dynamic_key)
+            new_configs = changed(before, steps, key_of=dynamic_key)
             return {
                 key: DYNAMIC_KEYS[key].canonical(text) if key in DYNAMIC_KEYS else text
-                for key, text in after.items()
+                for key, text in new_configs.items()
             }
 
         await self._alter(name, change, validate_only)

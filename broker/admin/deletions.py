@@ -56,7 +56,7 @@ class Deletions:
     def _concerns_us(self, snapshot: ClusterSnapshot) -> bool:
         if self._epoch is not None and snapshot.deleting:
             return True
-        return any(self._broker_id in owing for owing in snapshot.owed_deletions.values())
+        return any(self._broker_id in broker_ids for broker_ids in snapshot.owed_deletions.values())
 
     async def _work(self) -> None:
         while self._again:

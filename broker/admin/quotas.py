@@ -55,8 +55,8 @@ class QuotaAdmin:
 def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
     """The entity in canonical order. Raises ApiError unless it can have quotas."""
     kinds = [kind for kind, _ in parts]
-    if unknown := next((kind for kind in kinds if kind not in _KINDS), None):
-        raise _invalid(f"Unhandled client quota entity type: {unknown:.50}")
+    if unknown_kind := next((kind for kind in kinds if kind not in _KINDS), None):
+        raise _invalid(f"Unhandled client quota entity type: {unknown_kind:.50}")
     if not kinds or len(set(kinds)) < len(kinds):
         raise _invalid("an entity must have one part, or two of different types")
     if ADDRESS in kinds and len(kinds) > 1:

@@ -96,20 +96,20 @@ class ReassignmentAdmin:
                 raise ApiError(
                     ErrorCode.no_reassignment_in_progress, "The partition is not being reassigned."
                 )
-            after = cancelled(partition, brokers)
+            new_state = cancelled(partition, brokers)
         else:
             replicas = check_target(target, snapshot)
             new_replicas = tuple(
                 replica for replica in replicas if replica not in partition.replicas
             )
             check_room((new_replicas,), snapshot, (), self._most_partitions)
-            after = begun(partition, replicas, brokers)
-        if after is None:
+            new_state = begun(partition, replicas, brokers)
+        if new_state is None:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
                 "None of the replicas that would stay is alive and in sync.",
             )
-        return after
+        return new_state
 
 
 def _unknown(name: str, index: int) -> ApiError:

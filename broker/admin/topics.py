@@ -212,12 +212,14 @@ class TopicAdmin:
             raise
 
     def _check_room(self, name: str, assignment: Assignment) -> None:
-        known, pending_topics = self._view.snapshot.topics, self._being_made
+        topics, pending_topics = self._view.snapshot.topics, self._being_made
         for topic_name, (count, _) in tuple(pending_topics.items()):
-            if topic_name in known and len(known[topic_name].partitions) >= count:
+            if topic_name in topics and len(topics[topic_name].partitions) >= count:
                 del pending_topics[topic_name]
         pending_assignments = [
-            where for topic, (_, where) in pending_topics.items() if topic != name
+            pending_assignment
+            for topic, (_, pending_assignment) in pending_topics.items()
+            if topic != name
         ]
         check_room(assignment, self._view.snapshot, pending_assignments, self._most_partitions)
 
@@ -270,7 +272,7 @@ class TopicAdmin:
             change(self._view.snapshot.topic_configs.get(name, NOTHING))
             return NOTHING
         resource = configs.TopicResource(name)
-        after = await in_thread(configs.alter, self._session, resource, change)
+        new_overrides = await in_thread(configs.alter, self._session, resource, change)
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:
             known = [snapshot.topic_configs.get(name, NOTHING)]
@@ -279,12 +281,14 @@ class TopicAdmin:
                 for partition in self._partitions
                 if partition.topic == name
             ]
-            return all(before.get(key) == after.get(key) for before in known for key in keys)
+            return all(
+                before.get(key) == new_overrides.get(key) for before in known for key in keys
+            )
 
         with suppress(TimeoutError):  # it is written, and may have been overwritten since
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
                 await self.seen(is_in_effect)
-        return after
+        return new_overrides
 
     # Preconditions
 

@@ -47,8 +47,8 @@ async def handle(
     if denial is not None:
         outcome = dict.fromkeys(names, denial)
     elif len(names) > MOST_USERS:
-        why = f"{len(names)} users in one request, at most {MOST_USERS} are allowed"
-        outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, why))
+        reason = f"{len(names)} users in one request, at most {MOST_USERS} are allowed"
+        outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, reason))
     else:
         error = _refused(request)
         changes: dict[str, dict[ScramMechanism, ScramCredential | None]] = {}
@@ -75,7 +75,7 @@ def _denial(rights: Rights) -> ApiError | None:
 
 def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
     """The users whose changes are rejected, with the reason."""
-    refused: dict[str, ApiError] = {}
+    errors: dict[str, ApiError] = {}
     alterations = _altered(request)
     alteration_counts = Counter(
         (alteration.name, alteration.mechanism) for alteration in alterations
@@ -92,8 +92,8 @@ def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
                     "A user credential cannot be altered twice in the same request",
                 )
         except ApiError as error:
-            refused.setdefault(alteration.name, error)
-    return refused
+            errors.setdefault(alteration.name, error)
+    return errors
 
 
 def _altered(request: AlterUserScramCredentialsRequest) -> tuple[_Altered, ...]:

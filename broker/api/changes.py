@@ -122,10 +122,10 @@ def _topics_deleted(
 
     def changes(response: delete_topics.DeleteTopicsResponse) -> Iterator[Change]:
         for topic, result in zip(asked, response.responses, strict=True):
-            by_id = "" if topic.topic_id is None else str(topic.topic_id)
+            topic_id = "" if topic.topic_id is None else str(topic.topic_id)
             name = topic.name
             if name is None and topic.topic_id is not None:
-                name = snapshot.topic_names.get(topic.topic_id, by_id)
+                name = snapshot.topic_names.get(topic.topic_id, topic_id)
             info = snapshot.topics.get(name or "")
             yield _change(
                 "delete",
@@ -214,19 +214,19 @@ def _leaders_elected(
         """Yields one entry for each topic and outcome, with its partitions' leaders."""
         for topic in response.replica_election_results:
             for code in dict.fromkeys(partition.error_code for partition in topic.partition_result):
-                concerned = [
+                affected_partitions = [
                     partition
                     for partition in topic.partition_result
                     if partition.error_code == code
                 ]
-                indexes = [partition.partition_id for partition in concerned]
+                indexes = [partition.partition_id for partition in affected_partitions]
                 yield _change(
                     "elect",
                     Kind.TOPIC,
                     topic.topic,
                     before=_leaders_of(before, topic.topic, indexes),
                     after=_leaders_of(known.cluster.snapshot, topic.topic, indexes),
-                    came_of=(code, concerned[0].error_message),
+                    came_of=(code, affected_partitions[0].error_message),
                 )
         if not response.replica_election_results and request.topic_partitions is None:
             yield _change("elect", Kind.TOPIC, "*", came_of=(response.error_code, None))
@@ -239,7 +239,7 @@ def _replicas_moved(
 ) -> Callable[
     [alter_partition_reassignments.AlterPartitionReassignmentsResponse], Iterator[Change]
 ]:
-    there = known.cluster.snapshot.topics
+    topics = known.cluster.snapshot.topics
 
     def changes(
         response: alter_partition_reassignments.AlterPartitionReassignmentsResponse,
@@ -250,7 +250,7 @@ def _replicas_moved(
             for partition in topic.partitions
         }
         for topic in request.topics:
-            info = there.get(topic.name)
+            info = topics.get(topic.name)
             for partition in topic.partitions:
                 index = partition.partition_index
                 exists = info is not None and 0 <= index < len(info.partitions)
@@ -341,10 +341,10 @@ def _configured(
     """An entry with the configs that differ; if rejected, those that were requested."""
     kind, name = resource
     if came_of[0] != ErrorCode.none:
-        before, after = NOTHING, wanted
+        before, new_configs = NOTHING, wanted
     else:
         now = _overrides(known.cluster.snapshot, kind, name)
-        after = {key: text for key, text in now.items() if before.get(key) != text}
+        new_configs = {key: text for key, text in now.items() if before.get(key) != text}
         before = {key: text for key, text in before.items() if now.get(key) != text}
     is_topic = kind == ConfigOf.TOPIC
     return _change(
@@ -352,7 +352,7 @@ def _configured(
         Kind.TOPIC_CONFIG if is_topic else Kind.BROKER_CONFIG,
         name,
         before=before,
-        after=after,
+        after=new_configs,
         came_of=came_of,
     )
 
@@ -412,12 +412,12 @@ def _acls_removed(
                 )
             if not result.matching_acls:
                 no_rule = "there was no such rule"
-                done = result.error_code == ErrorCode.none
+                is_done = result.error_code == ErrorCode.none
                 yield _change(
                     "delete",
                     Kind.ACL,
                     _resource(asked.resource_type_filter, asked.resource_name_filter or "*"),
-                    came_of=(result.error_code, no_rule if done else result.error_message),
+                    came_of=(result.error_code, no_rule if is_done else result.error_message),
                 )
 
     return changes

@@ -57,11 +57,11 @@ async def handle(needs: Needs, request: DeleteAclsRequest, caller: Caller) -> De
 
 def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
     try:
-        wanted = understood_filter(asked)
+        acl_filter = understood_filter(asked)
     except ApiError as error:
         return error
-    matches = sorted(wanted.found(admin.acls).items())
-    return [(pattern, acl) for pattern, acls in matches for acl in acls]
+    matching_acls = sorted(acl_filter.found(admin.acls).items())
+    return [(pattern, acl) for pattern, acls in matching_acls for acl in acls]
 
 
 def _result(

@@ -60,15 +60,15 @@ def handle(
                 )
             )
     directory = Path(needs.data_dir).absolute()
-    total, usable = _space(directory)
+    total_bytes, usable_bytes = _space(directory)
     result = DescribeLogDirsResult(
         log_dir=str(directory),
         topics=tuple(
             DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
             for name, partitions in sizes.items()
         ),
-        total_bytes=total,
-        usable_bytes=usable,
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
     )
     return DescribeLogDirsResponse(results=(result,))
 

@@ -455,10 +455,10 @@ class _WholeFetch(_Fetch):
             for topic in portion:
                 looks: list[_Look] = []
                 self._looks.append(looks)
-                for wanted in topic.partitions:
+                for fetch_partition in topic.partitions:
                     if len(looks) % _OF_A_TURN == _OF_A_TURN - 1:
                         yield
-                    looks.append(look_at(topic.topic, wanted))
+                    looks.append(look_at(topic.topic, fetch_partition))
 
     def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
         self._count(connection)
@@ -493,8 +493,8 @@ class _WholeFetch(_Fetch):
         if session is None:
             return NO_SESSION
         session.rights = self._needs.authorization.acls
-        for topic, of in zip(request.topics, looks, strict=True):
-            for look in of:
+        for topic, topic_looks in zip(request.topics, looks, strict=True):
+            for look in topic_looks:
                 entry = session.partitions[topic.topic, look.data.partition_index]
                 _tell(session, entry, look)
         return session.id
@@ -536,9 +536,9 @@ class _SessionFetch(_Fetch):
         """Note the progress of a follower in all partitions of its session: one without traffic is
         named only once, and may join the in-sync replicas at any time after that."""
         partitions = self._session.partitions
-        denied = self._denied_among({topic for topic, _ in partitions})
+        denied_topics = self._denied_among({topic for topic, _ in partitions})
         for (topic, _), entry in tuple(partitions.items()):
-            if topic not in denied:
+            if topic not in denied_topics:
                 self._note(topic, entry.wanted)
 
     def _look(self) -> None:

@@ -71,8 +71,8 @@ async def handle(
 
 
 def _changes(resource: AlterConfigsResource) -> list[ConfigChange]:
-    times = Counter(config.name for config in resource.configs)
-    if repeated_names := [name for name, count in times.items() if count > 1]:
+    name_counts = Counter(config.name for config in resource.configs)
+    if repeated_names := [name for name, count in name_counts.items() if count > 1]:
         raise ApiError(ErrorCode.invalid_request, f"{repeated_names[0][:100]} is changed twice")
     changes = []
     for config in resource.configs:

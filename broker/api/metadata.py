@@ -89,9 +89,9 @@ class DescribedTopics:
         self, snapshot: ClusterSnapshot, info: TopicInfo, operations: int
     ) -> MetadataResponseTopic:
         key = info.name, operations
-        known = self._described.get(key)
+        cached_topic = self._described.get(key)
         changes = self._partitions.changes(info.name)
-        if known is None or known.info is not info or known.changes != changes:
+        if cached_topic is None or cached_topic.info is not info or cached_topic.changes != changes:
             topic = MetadataResponseTopic(
                 name=info.name,
                 topic_id=info.topic_id,
@@ -101,8 +101,8 @@ class DescribedTopics:
                 ),
                 topic_authorized_operations=operations,
             )
-            known = self._described[key] = _Described(info, changes, topic)
-        return known.topic
+            cached_topic = self._described[key] = _Described(info, changes, topic)
+        return cached_topic.topic
 
     def _partition(
         self, snapshot: ClusterSnapshot, topic: str, index: int, info: PartitionInfo
@@ -195,10 +195,10 @@ def _describe(
             for name, info in snapshot.topics.items()
             if name not in snapshot.deleting and rights.may_on_topic(Operation.DESCRIBE, name)
         ]
-        missing: list[MetadataResponseTopic] = []
+        missing_topics: list[MetadataResponseTopic] = []
     else:
         requested_topics = dict.fromkeys(request.topics)
-        infos, missing = _look_up(snapshot, requested_topics, refused, rights)
+        infos, missing_topics = _look_up(snapshot, requested_topics, refused, rights)
     asks_for_operations = request.include_topic_authorized_operations
     # Operations allowed to everybody are cached with the description, a client's own are added.
     operations_on_all = (
@@ -208,7 +208,7 @@ def _describe(
     if asks_for_operations and rights.limited:
         topics = [_with_operations(topic, rights) for topic in topics]
     if asks_for_operations:
-        missing = [_with_operations(topic, rights) for topic in missing]
+        missing_topics = [_with_operations(topic, rights) for topic in missing_topics]
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
@@ -219,7 +219,7 @@ def _describe(
         ),
         cluster_id=snapshot.cluster_id,
         controller_id=NO_BROKER if snapshot.controller_id is None else snapshot.controller_id,
-        topics=(*topics, *missing),
+        topics=(*topics, *missing_topics),
         cluster_authorized_operations=rights.operations_on_cluster()
         if request.include_cluster_authorized_operations
         else NOT_ASKED,

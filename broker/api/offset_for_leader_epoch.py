@@ -70,7 +70,7 @@ def end_of_epoch(partition: Partition, epoch: int) -> tuple[int, int]:
     the previous one have no batches here.
     """
     log = partition.log
-    latest = log.epochs.latest
-    if partition.leads and latest < epoch < partition.leader_epoch:
-        return (latest if latest != NO_EPOCH else epoch), log.end_offset
+    latest_epoch = log.epochs.latest
+    if partition.leads and latest_epoch < epoch < partition.leader_epoch:
+        return (latest_epoch if latest_epoch != NO_EPOCH else epoch), log.end_offset
     return log.epochs.end_offset_for(epoch, log.end_offset)

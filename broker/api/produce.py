@@ -84,8 +84,8 @@ class _Work(Appending):
     async def _serve_later(self) -> bool:
         """Serve the rest, from the first batch that is too large, or of many, to check at once."""
         start_time = time.perf_counter()
-        for number, batch in enumerate(self._batches):
-            if not number % _OF_A_TURN:
+        for index, batch in enumerate(self._batches):
+            if not index % _OF_A_TURN:
                 self._seconds += time.perf_counter() - start_time
                 await self._needs.turns.next()
                 if not self._connection.open:

@@ -295,8 +295,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         self._check_ledger()
 
     def _check_listeners(self) -> None:
-        short = (self.host, self.port, self.advertised_host, self.advertised_port)
-        if self.listeners and short != ("127.0.0.1", 9092, "", 0):
+        short_keys = (self.host, self.port, self.advertised_host, self.advertised_port)
+        if self.listeners and short_keys != ("127.0.0.1", 9092, "", 0):
             raise ValueError(
                 "with `listeners`, set `host`, `port` and the advertised address for each listener"
             )

@@ -133,12 +133,12 @@ def check_room(
     held_counts = _held(
         partition.replicas for info in snapshot.topics.values() for partition in info.partitions
     ) + _held(chain.from_iterable(being_made))
-    for broker, more in added_counts.items():
-        if held_counts[broker] + more > most:
+    for broker, added_count in added_counts.items():
+        if held_counts[broker] + added_count > most:
             raise ApiError(
                 ErrorCode.invalid_partitions,
                 f"broker {broker} has {held_counts[broker]} partitions, at most {most} are allowed "
-                f"(`limits.partitions`): there is no room for {more} more",
+                f"(`limits.partitions`): there is no room for {added_count} more",
             )
 
 

@@ -123,47 +123,47 @@ class Complaints:
         self._counted(kind.value)
         text = _line(text)
         complaints_by_key = self._about[kind]
-        repeated = complaints_by_key.get(about)
-        if repeated is None:
+        complaint = complaints_by_key.get(about)
+        if complaint is None:
             if len(complaints_by_key) < MOST:
                 complaints_by_key[about] = _Repeated(self._clock())
                 log.log(_level(kind), "%s %s", kind.value, text, exc_info=bug)
                 return
-            repeated = self._others.get(kind)
-            if repeated is None:
-                repeated = self._others[kind] = _Repeated(self._clock())
-        repeated.count += 1
-        repeated.last = text
+            complaint = self._others.get(kind)
+            if complaint is None:
+                complaint = self._others[kind] = _Repeated(self._clock())
+        complaint.count += 1
+        complaint.last = text
 
     def tick(self) -> None:
         """Logs the repetitions that are due. Called regularly."""
         now = self._clock()
         for kind, complaints_by_key in self._about.items():
-            for key, repeated in tuple(complaints_by_key.items()):
-                if now - repeated.said_at >= PERIOD:
-                    if repeated.count:
-                        _say_again(kind, repeated, now)
+            for key, complaint in tuple(complaints_by_key.items()):
+                if now - complaint.said_at >= PERIOD:
+                    if complaint.count:
+                        _say_again(kind, complaint, now)
                     else:
                         del complaints_by_key[key]
-        for kind, repeated in tuple(self._others.items()):
-            if now - repeated.said_at >= PERIOD:
+        for kind, complaint in tuple(self._others.items()):
+            if now - complaint.said_at >= PERIOD:
                 _say_again(kind, self._others.pop(kind), now, " of others")
 
     def close(self) -> None:
         """Logs everything that is pending."""
         now = self._clock()
         for kind, complaints_by_key in self._about.items():
-            for repeated in complaints_by_key.values():
-                if repeated.count:
-                    _say_again(kind, repeated, now)
+            for complaint in complaints_by_key.values():
+                if complaint.count:
+                    _say_again(kind, complaint, now)
             complaints_by_key.clear()
-        for kind, repeated in self._others.items():
-            _say_again(kind, repeated, now, " of others")
+        for kind, complaint in self._others.items():
+            _say_again(kind, complaint, now, " of others")
         self._others.clear()
 
 
 def _say_again(kind: ComplaintKind, repeated: _Repeated, now: float, whose: str = "") -> None:
-    count, seconds, last = repeated.count, now - repeated.said_at, repeated.last
+    count, seconds, last_text = repeated.count, now - repeated.said_at, repeated.last
     repeated.said_at, repeated.count, repeated.last = now, 0, ""
     log.log(
         _level(kind),
@@ -172,7 +172,7 @@ def _say_again(kind: ComplaintKind, repeated: _Repeated, now: float, whose: str 
         whose,
         count,
         seconds,
-        last,
+        last_text,
     )
 
 

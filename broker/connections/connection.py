@@ -82,11 +82,11 @@ class SendQueue:
     def send(self) -> None:
         """Sends until nothing is left, the socket is full, or the turn is over. Raises
         `OSError`."""
-        parts, turn = self._parts, _BYTES_A_TURN
+        parts, turn_bytes = self._parts, _BYTES_A_TURN
         try:
-            while parts and turn > 0:
+            while parts and turn_bytes > 0:
                 first_part = parts[0]
-                turn -= (
+                turn_bytes -= (
                     self._slice(first_part) if isinstance(first_part, FileSlice) else self._bytes()
                 )
         except (BlockingIOError, InterruptedError):
@@ -99,10 +99,10 @@ class SendQueue:
     def _bytes(self) -> int:
         parts = self._parts
         buffers: list[bytes | bytearray | memoryview] = []
-        size, more = 0, False
+        size, has_more = 0, False
         for part in parts:
             if isinstance(part, FileSlice):
-                more = True
+                has_more = True
                 break
             if size >= _BYTES_A_SEND:
                 break
@@ -110,7 +110,7 @@ class SendQueue:
             size += len(part)
         # Many small responses: one buffer costs the kernel a quarter of what a list of them does.
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        sent_bytes = self._transport.send(data, more=more)
+        sent_bytes = self._transport.send(data, more=has_more)
         self.in_memory -= sent_bytes
         for _ in buffers:
             parts.popleft()
@@ -119,14 +119,16 @@ class SendQueue:
         return sent_bytes
 
     def _slice(self, piece: FileSlice) -> int:
-        sent = self._transport.send_slice(piece)
-        if sent == 0:
+        sent_bytes = self._transport.send_slice(piece)
+        if sent_bytes == 0:
             raise ShortFile
-        if sent < piece.length:
-            self._parts[0] = FileSlice(piece.file, piece.position + sent, piece.length - sent)
+        if sent_bytes < piece.length:
+            self._parts[0] = FileSlice(
+                piece.file, piece.position + sent_bytes, piece.length - sent_bytes
+            )
         else:
             self._parts.popleft()
-        return sent
+        return sent_bytes
 
 
 class Reply:
@@ -398,7 +400,7 @@ class Connection:
     def _serve(self, requests: Requests) -> None:
         """Serve requests until there are no more, or until this client must wait."""
         self._waiting = None
-        turn_ends = time.perf_counter() + _LONGEST_TURN
+        turn_end = time.perf_counter() + _LONGEST_TURN
         try:
             for frame in requests:
                 self._request_began = 0.0
@@ -407,7 +409,7 @@ class Connection:
                     return
                 if self._ending:
                     break
-                turn_is_over = time.perf_counter() > turn_ends
+                turn_is_over = time.perf_counter() > turn_end
                 if turn_is_over or self._congested():
                     self._write()
                     if not self.open:

@@ -78,8 +78,8 @@ class Handshakes:
             self._loop.call_soon(self._move_on)
 
     def _move_on(self) -> None:
-        turn_ends = time.perf_counter() + _LONGEST_TURN
-        while self._in_line and time.perf_counter() < turn_ends:
+        turn_end = time.perf_counter() + _LONGEST_TURN
+        while self._in_line and time.perf_counter() < turn_end:
             handshake = self._in_line.popleft()
             if handshake in self._under_way:
                 self._step(handshake)

@@ -139,13 +139,13 @@ def _pieces(value: Any, path: list[str], most: int) -> Iterator[tuple[Any, int]]
 
 
 def _joined(first: Any, second: Any, path: list[str]) -> Any:
-    name, *rest = path
+    name, *inner_path = path
     first_elements, second_elements = getattr(first, name), getattr(second, name)
     if not first_elements or not second_elements:
         return replace(first, **{name: first_elements or second_elements})
-    if rest and _is_one(first_elements[-1], second_elements[0], rest[0]):
+    if inner_path and _is_one(first_elements[-1], second_elements[0], inner_path[0]):
         first_elements, second_elements = (
-            (*first_elements[:-1], _joined(first_elements[-1], second_elements[0], rest)),
+            (*first_elements[:-1], _joined(first_elements[-1], second_elements[0], inner_path)),
             second_elements[1:],
         )
     return replace(first, **{name: (*first_elements, *second_elements)})

@@ -124,11 +124,11 @@ class Quotas:
             if len(self._shares) >= _MOST_KNOWN:
                 self._forget_idle(now)
             meters = {
-                quota: self._meter(quota, whose, rate, now)
+                quota: self._meter(quota, entity, rate, now)
                 for quota in Quota
                 if quota not in OF_ADDRESSES
                 if (match := find(self._snapshot, quota, user, client)) is not None
-                for whose, rate in [match]
+                for entity, rate in [match]
             }
             if may_nothing and Quota.REQUEST not in meters:
                 rate = self._percent_without_rights

@@ -70,10 +70,10 @@ def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
 def due(topic: TopicInfo, brokers: Brokers, *, unclean: bool) -> list[StateChange]:
     """Returns all changes that are due in a topic, as far as its partitions' states are known."""
     return [
-        change_of(topic, index, after)
+        change_of(topic, index, new_state)
         for index, partition in enumerate(topic.partitions)
         if partition.version != NO_VERSION
-        and (after := elected(partition, brokers, unclean=unclean)) is not partition
+        and (new_state := elected(partition, brokers, unclean=unclean)) is not partition
     ]
 
 
@@ -88,8 +88,8 @@ def _candidates(partition: PartitionInfo, brokers: Brokers) -> list[int]:
 
 
 def _first_those_that_stay(replicas: Iterable[int], brokers: Brokers) -> list[int]:
-    live = [replica for replica in replicas if replica in brokers.live]
-    return sorted(live, key=lambda replica: replica in brokers.draining)
+    live_replicas = [replica for replica in replicas if replica in brokers.live]
+    return sorted(live_replicas, key=lambda replica: replica in brokers.draining)
 
 
 def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -> int:

@@ -189,13 +189,13 @@ class Leaders:
             if self._written.get((change.topic_id, change.partition), NO_VERSION)
             < change.after.version
         }
-        stand: list[PartitionInfo | None] = [None] * len(changes)
+        written_states: list[PartitionInfo | None] = [None] * len(changes)
         states = change_states(self._session, tuple(unwritten_changes.values()), epoch)
         for (index, change), state in zip(unwritten_changes.items(), states, strict=True):
-            stand[index] = state
+            written_states[index] = state
             if state is not None:
                 self._written[change.topic_id, change.partition] = change.after.version
-        return stand
+        return written_states
 
     def _is_unseen(self, topic_id: UUID, index: int, replaced: int) -> bool:
         snapshot = self._view.snapshot

@@ -102,21 +102,21 @@ class Terms:
         """The ledger's answer about the partitions for which it matters."""
         histories = {}
         for key, led in new.items():
-            place = self._counter.place(key)
-            first_offset = led.start if place is None else max(place.next_offset, led.start)
-            if led.begins - first_offset > (0 if place is None else MOST_UNASKED):
+            position = self._counter.place(key)
+            first_offset = led.start if position is None else max(position.next_offset, led.start)
+            if led.begins - first_offset > (0 if position is None else MOST_UNASKED):
                 histories[key] = History(led.epochs, led.end)
         return self._ledger.ends(histories) if histories else {}
 
     def _term(self, key: PartitionKey, led: Led, history: CountedUpTo | None) -> Term:
         place = self._counter.place(key)
-        first = led.start if place is None else max(place.next_offset, led.start)
+        first_offset = led.start if place is None else max(place.next_offset, led.start)
         if history is not None and history.source == self._counter.source:
             history = None  # no other broker has led it since
-        elif history is None and (place is None or led.begins - first > MOST_UNASKED):
+        elif history is None and (place is None or led.begins - first_offset > MOST_UNASKED):
             pass  # nothing has ever been reported, or not for as long as the ledger is kept
         else:
-            if history is not None and history.next_offset > first:
+            if history is not None and history.next_offset > first_offset:
                 place = CountPosition(history.next_offset, leader_epoch=history.leader_epoch)
             return Term(led.leader_epoch, led.begins, place or CountPosition(led.start))
         return Term(led.leader_epoch, -1, place or CountPosition(led.start))
@@ -137,8 +137,10 @@ class Terms:
         an epoch without batches: its loss is dated by the next epoch."""
         key = key_of(led)
         place = self._counter.place(key)
-        before = 0 if place is None else place.led
-        unclean_epochs = [epoch for epoch in led.unclean if before < epoch <= led.leader_epoch]
+        counted_epoch = 0 if place is None else place.led
+        unclean_epochs = [
+            epoch for epoch in led.unclean if counted_epoch < epoch <= led.leader_epoch
+        ]
         for epoch, first in led.epochs:
             due_epochs = [
                 unclean_epoch for unclean_epoch in unclean_epochs if unclean_epoch <= epoch

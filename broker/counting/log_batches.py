@@ -129,10 +129,10 @@ def wrong_crcs(run: BatchRun) -> list[int]:
         batch_start = 0
         for index in range(at, end):
             header = headers[index]
-            behind = batch_start + header[1] + LENGTH_PREFIX
-            if crc32c(piece[batch_start + CRC_START : behind]) != header[4]:
+            batch_end = batch_start + header[1] + LENGTH_PREFIX
+            if crc32c(piece[batch_start + CRC_START : batch_end]) != header[4]:
                 wrong_indexes.append(index)
-            batch_start = behind
+            batch_start = batch_end
         position, at = position + size, end
     return wrong_indexes
 
@@ -142,11 +142,13 @@ def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -
     exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
-    located = find_valid(file, broken.byte, size, offset - 1)
-    if located is not None and located.header.base_offset < exposed:
-        return CountPosition(located.header.base_offset, broken.segment, located.position)
-    following = next((base for base in _bases(directory) if base > broken.segment), exposed)
-    return CountPosition(min(max(following, offset), exposed))
+    located_batch = find_valid(file, broken.byte, size, offset - 1)
+    if located_batch is not None and located_batch.header.base_offset < exposed:
+        return CountPosition(
+            located_batch.header.base_offset, broken.segment, located_batch.position
+        )
+    next_base = next((base for base in _bases(directory) if base > broken.segment), exposed)
+    return CountPosition(min(max(next_base, offset), exposed))
 
 
 def _next_offset(header: RawHeader) -> int:

@@ -57,7 +57,7 @@ class PartitionCounting:
         """Counts new events as far as they can be read. Returns problems instead of raising
         them."""
         counter = self._counter
-        batches_before, opened_before = counter.batches, counter.counting.opened
+        old_batches, old_opened = counter.batches, counter.counting.opened
         trouble = ""
         told_losses: list[int] = []
         self._damaged = []
@@ -81,8 +81,8 @@ class PartitionCounting:
             trouble = f"{type(error).__name__}: {error}"
             self._damaged = []  # what was not journalled is found again
         return CountingResult(
-            counter.batches - batches_before,
-            counter.counting.opened - opened_before,
+            counter.batches - old_batches,
+            counter.counting.opened - old_opened,
             trouble,
             told_losses,
             self._damaged,
@@ -91,13 +91,13 @@ class PartitionCounting:
     def _count(self, led: Led) -> None:
         key = key_of(led)
         now = self._clock()
-        looked_at = self._looked.get(key)
+        look_time = self._looked.get(key)
         self._looked[key] = now
         term = self._terms[key]
         place = max(self._counter.place(key) or term.place, term.place)
         if place.next_offset < led.start:
             place = CountPosition(led.start)
-        is_live = looked_at is not None and now - looked_at < self._live_seconds
+        is_live = look_time is not None and now - look_time < self._live_seconds
         seen_millis = time.time_ns() // 1_000_000 if is_live else None
         while place.next_offset < led.exposed:
             passing = _Passing(
@@ -163,8 +163,8 @@ class _Passing:
         self._checks = checks
         self._epoch: int | None = None
         # A copy's log has that mark after an accepted gap too, where records are missing.
-        was_compacted = led.mirror_of is None and (Path(led.directory) / layout.COMPACTED).exists()
-        self._has_holes = led.compacts or was_compacted
+        is_compacted = led.mirror_of is None and (Path(led.directory) / layout.COMPACTED).exists()
+        self._has_holes = led.compacts or is_compacted
 
     def run(self, run: BatchRun) -> None:
         """Counts a run in parts of one epoch; reports damaged batches instead of counting them."""
@@ -180,10 +180,10 @@ class _Passing:
 
     def _plausible_epoch(self, epoch: int) -> int:
         """The batch's epoch, if it is possible: the CRC does not cover it."""
-        before, newest_epoch = self._epoch, self.led.leader_epoch
-        if (0 if before is None else before) <= epoch <= newest_epoch:
+        old_epoch, newest_epoch = self._epoch, self.led.leader_epoch
+        if (0 if old_epoch is None else old_epoch) <= epoch <= newest_epoch:
             return epoch
-        return newest_epoch if before is None else before
+        return newest_epoch if old_epoch is None else old_epoch
 
     def _begin(self, epoch: int) -> None:
         if epoch != self._epoch:
@@ -197,10 +197,10 @@ class _Passing:
         if run.headers and run.headers[0][0] >= self._singly_before:
             self._count_batches(run)
             return
-        for number in range(len(run.headers)):
+        for index in range(len(run.headers)):
             assert self._epoch is not None, "a part of a run has one epoch"
             self._begin_passage(self._epoch)
-            self._count_batches(run.part(number, number + 1))
+            self._count_batches(run.part(index, index + 1))
 
     def _count_batches(self, run: BatchRun) -> None:
         self._counter.run(

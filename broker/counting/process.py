@@ -39,17 +39,17 @@ log = logging.getLogger(__name__)
 def main() -> None:
     """Reads reports from standard input, and writes their results to standard output."""
     os.nice(_NICE)
-    inward, outward = sys.stdin.buffer, sys.stdout.buffer
-    body = _frame(inward)
+    input_stream, output_stream = sys.stdin.buffer, sys.stdout.buffer
+    body = _frame(input_stream)
     if body is None:
         return
     task = msgspec.msgpack.decode(body, type=known_type(Task))
     reports: queue.SimpleQueue[CountingReport] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(inward, reports), daemon=True).start()
+    threading.Thread(target=_receive, args=(input_stream, reports), daemon=True).start()
     try:
         counter = _counter(task)
     except (CounterFileDamaged, OSError) as error:
-        _answer_only(str(error), reports, outward)
+        _answer_only(str(error), reports, output_stream)
         return
     counting = PartitionCounting(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
@@ -68,7 +68,7 @@ def main() -> None:
             scrubbed_millis=finished_millis,
             checked=checked_logs,
         )
-        _answer(answer, outward)
+        _answer(answer, output_stream)
 
 
 def _report_health(report: CountingReport, due: HealthReports, counter: Counter) -> None:
@@ -131,10 +131,10 @@ def _receive(inward: BinaryIO, reports: "queue.SimpleQueue[CountingReport]") -> 
 
 
 def _frame(inward: BinaryIO) -> bytes | None:
-    head = inward.read(SIZE_BYTES)
-    if len(head) < SIZE_BYTES:
+    size_bytes = inward.read(SIZE_BYTES)
+    if len(size_bytes) < SIZE_BYTES:
         return None
-    size = int.from_bytes(head, "big")
+    size = int.from_bytes(size_bytes, "big")
     body = inward.read(size)
     return body if len(body) == size else None
 

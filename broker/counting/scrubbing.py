@@ -157,8 +157,8 @@ class Scrubbing:
         while True:
             start_millis = self._now_millis()
             read_keys: set[PartitionKey] = set()
-            while unread := self._led.keys() - read_keys:
-                for key in sorted(unread, key=self._times_of):
+            while unread_keys := self._led.keys() - read_keys:
+                for key in sorted(unread_keys, key=self._times_of):
                     read_keys.add(key)
                     yield from self._read_young(key)
                     yield 0
@@ -167,16 +167,16 @@ class Scrubbing:
             yield from self._seconds_left(start_millis, self._checks.young_seconds)
 
     def _read_young(self, key: PartitionKey) -> Iterator[int]:
-        began = self._now_millis()
-        young = began - int(self._checks.young_age * 1000)
+        start_millis = self._now_millis()
+        young_millis = start_millis - int(self._checks.young_age * 1000)
         is_read = is_whole = True
         for segment in self._segments(key, 0):
-            if segment.written_millis < young:
+            if segment.written_millis < young_millis:
                 is_whole = False
             elif not (yield from self._read_segment(key, segment, again=False)):
                 is_read = False
         if is_read and key in self._led:
-            self._note(key, CheckTimes(began, began if is_whole else -1))
+            self._note(key, CheckTimes(start_millis, start_millis if is_whole else -1))
 
     def _rounds(self) -> Iterator[int | None]:
         while True:
@@ -287,8 +287,8 @@ class Scrubbing:
         return self._times.get(key, _NEVER)
 
     def _note(self, key: PartitionKey, times: CheckTimes) -> None:
-        before = self._times_of(key)
-        self._times[key] = CheckTimes(*map(max, before, times))
+        old_times = self._times_of(key)
+        self._times[key] = CheckTimes(*map(max, old_times, times))
         self._changed.add(key)
         self._unreported.add(key)
 
@@ -350,10 +350,10 @@ def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
         if end > max(base, offset):
             path = layout.numbered(directory, base, layout.LOG)
             try:
-                written = path.stat().st_mtime_ns // 1_000_000
+                written_millis = path.stat().st_mtime_ns // 1_000_000
             except FileNotFoundError:
                 continue
-            yield _Segment(path, base, end, written)
+            yield _Segment(path, base, end, written_millis)
 
 
 def _read(path: Path) -> _Progress:

@@ -122,12 +122,12 @@ def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, bef
 def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) -> int:
     name = info.name
     offsets = group_offsets.read_stored(session, name)
-    left_over = {
+    leftover_offsets = {
         key: stored_offset.version
         for key, stored_offset in offsets.items()
         if stored_offset.is_left_over
     }
-    group_claims.remove(session, name, left_over)
+    group_claims.remove(session, name, leftover_offsets)
     if not group_claims.without_members(session, [name])[0]:
         return 0
     since = info.empty_since_ms
@@ -139,11 +139,11 @@ def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) 
     old_offsets = {
         key: stored_offset.version
         for key, stored_offset in offsets.items()
-        if key not in left_over and stored_offset.offset.committed_ms <= before_ms
+        if key not in leftover_offsets and stored_offset.offset.committed_ms <= before_ms
     }
     if old_offsets and not group_claims.expire(session, name, since, old_offsets):
         return 0
-    if len(old_offsets) + len(left_over) == len(offsets):
+    if len(old_offsets) + len(leftover_offsets) == len(offsets):
         group_claims.forget(session, name, since)
     return len(old_offsets)
 

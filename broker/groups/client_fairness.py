@@ -41,12 +41,12 @@ class Turns:
             self._hand_on()
 
     async def _wait(self, client: Client) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(client, deque()).append(turn)
+        turn_future = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(client, deque()).append(turn_future)
         try:
-            await turn
+            await turn_future
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn_future.done() and not turn_future.cancelled():
                 self._hand_on()  # the turn was given to a task that has been cancelled
             raise
 

@@ -114,9 +114,9 @@ class CoordinatedGroups:
         brokers = candidates(snapshot)
         if brokers != self._brokers:
             self._brokers = brokers
-            for live in tuple(self.live.values()):
-                if not self.is_ours(live.name):
-                    self.drop(live, ErrorCode.not_coordinator)
+            for group in tuple(self.live.values()):
+                if not self.is_ours(group.name):
+                    self.drop(group, ErrorCode.not_coordinator)
             self.changed.set()
 
     def coordinator_of(self, name: str) -> int | None:
@@ -177,14 +177,14 @@ class CoordinatedGroups:
             if live is not None:
                 return live
             self._check_name(name)
-            busy = self._busy.get(name)
-            if busy is not None:
-                finished_tasks, _ = await asyncio.wait({busy}, timeout=_PATIENCE)
+            busy_task = self._busy.get(name)
+            if busy_task is not None:
+                finished_tasks, _ = await asyncio.wait({busy_task}, timeout=_PATIENCE)
                 if not finished_tasks:
                     raise ApiError(
                         ErrorCode.coordinator_load_in_progress, f"group {name!r} is being loaded"
                     )
-                if (error := busy.exception()) is not None:
+                if (error := busy_task.exception()) is not None:
                     raise _api_error(error)
                 continue
             if make and not self._count.has_room(client, 1):

@@ -255,10 +255,10 @@ class Coordinator:
 
     def _listed(self) -> tuple[list[GroupInfo], dict[str, State]]:
         """Runs on a thread: all groups, and the states of those without a coordinator."""
-        stored = self._groups.store.listed()
-        names = [group.name for group in stored if group.kind is GroupKind.PENSTOCK]
+        stored_groups = self._groups.store.listed()
+        names = [group.name for group in stored_groups if group.kind is GroupKind.PENSTOCK]
         own_names = [name for name in names if self._groups.is_ours(name)]
-        return stored, claimed_groups.states(self._session, own_names)
+        return stored_groups, claimed_groups.states(self._session, own_names)
 
     async def delete(self, name: str, client: Client = None) -> ErrorCode:
         try:

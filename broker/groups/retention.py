@@ -142,11 +142,16 @@ class Retention:
         self._groups.start(self._forget_unused(live))
 
     async def _forget_unused(self, live: LiveGroup) -> None:
-        touched = live.touched
+        touch_count = live.touched
         offsets = await self._read_quietly(live)
         live.is_watched = False
         is_here = self._groups.live.get(live.name) is live
-        if offsets == {} and live.touched == touched and is_here and self._may_be_forgotten(live):
+        if (
+            offsets == {}
+            and live.touched == touch_count
+            and is_here
+            and self._may_be_forgotten(live)
+        ):
             await self._forget(live)
 
     def _may_be_forgotten(self, live: LiveGroup) -> bool:
@@ -172,18 +177,24 @@ class Retention:
         except ClusterError:
             return
         claimed_groups = [group for group in stored_groups if group.kind is GroupKind.PENSTOCK]
-        await self._look_after_claimed([info for info in claimed_groups if self._groups.is_ours(info.name)])
+        await self._look_after_claimed(
+            [info for info in claimed_groups if self._groups.is_ours(info.name)]
+        )
 
     async def _remaining_offsets(self, live: LiveGroup) -> Offsets | None:
         """The offsets left after removing those of deleted topics; None if unknown."""
         touched = live.touched
         try:
-            stored = await self._groups.in_thread(lambda: self._groups.store.stored(live.name))
+            stored_offsets = await self._groups.in_thread(
+                lambda: self._groups.store.stored(live.name)
+            )
         except ClusterError as error:
             log.warning("offsets not read group=%r error=%r", live.name, str(error))
             return None
         deleted_partitions = [
-            partition for partition, stored_offset in stored.items() if stored_offset.is_left_over
+            partition
+            for partition, stored_offset in stored_offsets.items()
+            if stored_offset.is_left_over
         ]
         if deleted_partitions:
             is_here = self._groups.live.get(live.name) is live
@@ -196,6 +207,6 @@ class Retention:
                 return None
         return {
             partition: stored_offset.offset
-            for partition, stored_offset in stored.items()
+            for partition, stored_offset in stored_offsets.items()
             if not stored_offset.is_left_over
         }

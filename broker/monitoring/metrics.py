@@ -167,8 +167,8 @@ class BrokerMetrics:
         """Returns all metrics in Prometheus's text format: EXPOSITION_TYPE."""
         text = self._written()
         for name, samples in self._partition_samples().items():
-            head = f"# TYPE {_PREFIX}{name} gauge\n".encode()
-            text = text.replace(head, head + samples, 1)
+            header = f"# TYPE {_PREFIX}{name} gauge\n".encode()
+            text = text.replace(header, header + samples, 1)
         return text
 
     def families(self) -> Iterator[Metric]:
@@ -317,7 +317,7 @@ class BrokerMetrics:
             "since 1970; below 0 if never.",
             labels=["topic", "partition", "segments"],
         )
-        for (topic, partition), times in gauge.logs.items():
-            for segments, seconds in zip(("young", "all"), times, strict=True):
+        for (topic, partition), check_times in gauge.logs.items():
+            for segments, seconds in zip(("young", "all"), check_times, strict=True):
                 logs.add_metric([topic, str(partition), segments], seconds)
         yield logs

@@ -147,8 +147,8 @@ class _Threads(Generic[T]):
             self._loop.call_soon_threadsafe(self._tell, callbacks, time.perf_counter() - start_time)
 
     def _tell(self, callbacks: Sequence[Done], seconds: float) -> None:
-        for done in callbacks:
-            self._loop.call_soon(done, seconds)
+        for callback in callbacks:
+            self._loop.call_soon(callback, seconds)
 
     def _next(self) -> list[tuple[T, Done]]:
         """The ticket whose turn it is; if it is plain, with a thread's share of plain ones."""

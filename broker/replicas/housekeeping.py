@@ -56,8 +56,8 @@ class Housekeeping:
         self._clock = RetentionClock(_wall_ms(), _monotonic_ms(), data.last_alive_ms)
         self._compaction = Compaction(partitions, data)
         self._tasks = [
-            asyncio.ensure_future(_every(seconds, act))
-            for seconds, act in (
+            asyncio.ensure_future(_every(seconds, action))
+            for seconds, action in (
                 (intervals.checkpoint, self._checkpoint),
                 (intervals.retention, self._retain),
                 (intervals.compaction, self._compact),
@@ -170,8 +170,8 @@ class Compaction:
             return
         log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
         self._data.note_cleaned(key, cleaning.cleaned_to)
-        known = {(partition.topic, partition.index) for partition in self._partitions}
-        await asyncio.to_thread(self._data.write_cleaned, known)
+        current_keys = {(partition.topic, partition.index) for partition in self._partitions}
+        await asyncio.to_thread(self._data.write_cleaned, current_keys)
         if not partition.offline_reason:
             partition.flush()  # unlinks what was replaced
 

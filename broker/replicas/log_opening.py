@@ -116,7 +116,7 @@ class LogOpener:
             )
         try:
             if opened_log is None:
-                losses, newest_epoch, resumes = (
+                losses, newest_epoch, resume_offset = (
                     self._whole_loss(acknowledged_range, reached_offset),
                     info.leader_epoch,
                     reached_offset,
@@ -126,7 +126,7 @@ class LogOpener:
                     *lost_beginning(opened_log, acknowledged_range),
                     *lost_end(opened_log, reached_offset, acknowledged_range),
                 ]
-                newest_epoch, resumes = (
+                newest_epoch, resume_offset = (
                     max(info.leader_epoch, opened_log.epochs.latest),
                     opened_log.end_offset,
                 )
@@ -146,7 +146,7 @@ class LogOpener:
                     self._counted_epoch(topic_id, key[1]),
                 )
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest_epoch)
-                self._record_losses(key, topic_id, info.leader_epoch, losses, resumes)
+                self._record_losses(key, topic_id, info.leader_epoch, losses, resume_offset)
             elif opened_log is not None and self._leads(info) and info.is_replicated:
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest_epoch)
             is_new = opened_log is None and not losses

@@ -172,11 +172,11 @@ class OpenLogs:
         return True
 
     def _rest_down_to(self, files: int) -> None:
-        awake = self._awake
-        for log in (*awake, *awake):
+        awake_logs = self._awake
+        for log in (*awake_logs, *awake_logs):
             if self._taken <= files:
                 return
-            if log not in awake:
+            if log not in awake_logs:
                 continue
             if log.used:
                 log.used = False
@@ -185,4 +185,4 @@ class OpenLogs:
                 continue
             else:
                 log.flush()
-            awake[log] = awake.pop(log)
+            awake_logs[log] = awake_logs.pop(log)

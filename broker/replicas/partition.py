@@ -317,9 +317,9 @@ class Partition:
 
     def _commit(self) -> None:
         """Advance the committed offset to where the other replicas are."""
-        before = self.log.exposed_offset
+        old_offset = self.log.exposed_offset
         self.log.replicated(inf if self.followers is None else self.followers.committed)
-        if self.log.exposed_offset > before:
+        if self.log.exposed_offset > old_offset:
             self._committed()
 
     def _committed(self) -> None:
@@ -410,7 +410,7 @@ class Partition:
         self.check_available()
         code = ErrorCode.not_leader_or_follower
         self.unavailable = code, f"{self.topic}-{self.index} is being truncated to match its leader"
-        self._going_back = going_back = self._loop.create_future()
+        self._going_back = future = self._loop.create_future()
         self._timing.cancel()
         try:
             await self.flushed()
@@ -418,7 +418,7 @@ class Partition:
         finally:
             self.unavailable = self._going_back = None
             self._timing.records = 0
-            going_back.set_result(None)
+            future.set_result(None)
             if self.log.offline:
                 self.take_offline(self.log.offline)
 
@@ -517,14 +517,14 @@ class Partition:
             ticket = self.log.begin_flush()
         if ticket is None:
             return
-        catches_up = self._copied >= _MUCH_COPIED and not self.is_in_sync
+        is_catching_up = self._copied >= _MUCH_COPIED and not self.is_in_sync
         self._flushing = True
         self._timing.records = self._copied = 0
         self._flusher.start(
             ticket,
             lambda seconds: self._flush_ended(ticket, seconds),
             self._written_for,
-            catches_up=catches_up,
+            catches_up=is_catching_up,
         )
 
     def _flush_ended(self, ticket: FlushTicket, seconds: float) -> None:

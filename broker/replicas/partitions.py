@@ -238,13 +238,13 @@ class Partitions:
         self._unsettled |= self._changed(snapshot)
         await self._drop_removed()
         topics = frozenset(self._unsettled)
-        wanted: dict[Key, _Wanted] = {}
+        wanted_states: dict[Key, _Wanted] = {}
         for topic in topics & self._followed.keys():
-            wanted.update(self._followed[topic].wanted)
-        await self._drop(topics, wanted, snapshot)
+            wanted_states.update(self._followed[topic].wanted)
+        await self._drop(topics, wanted_states, snapshot)
         await self._look_for_strays(snapshot)
         openers = []
-        for key, wanted_state in wanted.items():
+        for key, wanted_state in wanted_states.items():
             partition = self._partitions.get(key)
             if partition is not None:
                 if partition.config is not wanted_state.config:
@@ -260,8 +260,8 @@ class Partitions:
         remaining_keys = iter(wanted)
 
         async def open_some() -> None:
-            for key, want in remaining_keys:
-                await self._open(key, want)
+            for key, wanted_state in remaining_keys:
+                await self._open(key, wanted_state)
 
         openers = (open_some() for _ in range(2 * _OPENING_THREADS))
         # If the map did not answer, or no file could be opened, everything is applied again.
@@ -272,8 +272,10 @@ class Partitions:
     async def look_for_removed(self) -> None:
         """Reopens partitions whose files were removed while they were open, to report their loss.
         Ignores a log that truncates itself, as it removes its own files."""
-        active = {key: served.log.active_path for key, served in tuple(self._partitions.items())}
-        removed_keys = await self._loop.run_in_executor(self._threads, _missing_of, active)
+        active_paths = {
+            key: served.log.active_path for key, served in tuple(self._partitions.items())
+        }
+        removed_keys = await self._loop.run_in_executor(self._threads, _missing_of, active_paths)
         for key in removed_keys:
             partition = self._partitions.get(key)
             # It may have been removed by retention meanwhile.
@@ -302,11 +304,11 @@ class Partitions:
 
     def _changed(self, snapshot: ClusterSnapshot) -> set[str]:
         """Topics whose state in the map differs from the one applied last."""
-        changed = set()
-        followed, configs = self._followed, snapshot.topic_configs
+        changed_topics = set()
+        followed_topics, configs = self._followed, snapshot.topic_configs
         for name, info in snapshot.topics.items():
             overrides = configs.get(name)
-            old_state = followed.get(name)
+            old_state = followed_topics.get(name)
             if (
                 old_state is not None
                 and old_state.info is info
@@ -314,19 +316,19 @@ class Partitions:
             ):
                 continue
             if name not in snapshot.deleting:
-                changed.add(name)
+                changed_topics.add(name)
                 self._forget(name)
-                old_state = followed[name] = self._follow_topic(info, overrides)
+                old_state = followed_topics[name] = self._follow_topic(info, overrides)
                 self._elsewhere |= old_state.elsewhere
         deleted_topics = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
         for name in deleted_topics:
             self._forget(name)
-        return changed | deleted_topics
+        return changed_topics | deleted_topics
 
     def _forget(self, topic: str) -> None:
-        known = self._followed.pop(topic, None)
-        if known is not None:
-            self._elsewhere -= known.elsewhere
+        old_state = self._followed.pop(topic, None)
+        if old_state is not None:
+            self._elsewhere -= old_state.elsewhere
 
     def _follow_topic(self, info: TopicInfo, overrides: Mapping[str, str] | None) -> _Followed:
         defaults = self._defaults.for_replicas(replication_factor(info))
@@ -348,24 +350,27 @@ class Partitions:
         for key, (topic_id, _) in tuple(self._offline.items()):
             if key[0] in topics and (key not in wanted or wanted[key].topic_id != topic_id):
                 del self._offline[key]
-        deleted: Counter[str] = Counter()
+        deleted_counts: Counter[str] = Counter()
         for key in [key for key in self._partitions if key[0] in topics]:
             partition = self._partitions[key]
             if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
-                deleted[key[0]] += await self._let_go(key, partition, snapshot)
+                deleted_counts[key[0]] += await self._let_go(key, partition, snapshot)
                 await asyncio.sleep(0)  # clients are served in between
-        for topic, count in (+deleted).items():
+        for topic, count in (+deleted_counts).items():
             log.info("partitions deleted topic=%s count=%d", topic, count)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
         """Whether it was deleted: with its topic, or because its replicas are elsewhere now."""
         topic, index = key
-        current = snapshot.topics.get(topic)
+        current_topic = snapshot.topics.get(topic)
         is_deleted = (
             topic in snapshot.deleting
             or (
-                current is not None
-                and (current.topic_id != partition.log.topic_id or index < len(current.partitions))
+                current_topic is not None
+                and (
+                    current_topic.topic_id != partition.log.topic_id
+                    or index < len(current_topic.partitions)
+                )
             )
             or partition.log.topic_id in self._deleted_meanwhile(snapshot)
         )
@@ -400,17 +405,22 @@ class Partitions:
         ):
             return
         scan = directories.scan
-        for stray in await self._loop.run_in_executor(self._threads, scan, self._data.path):
-            if stray.topic in snapshot.deleting or (
-                deleted and directories.topic_id(stray.path) in deleted
+        for stray_directory in await self._loop.run_in_executor(
+            self._threads, scan, self._data.path
+        ):
+            if stray_directory.topic in snapshot.deleting or (
+                deleted and directories.topic_id(stray_directory.path) in deleted
             ):
-                directories.mark_deleted(stray.path)
-            elif stray.topic not in snapshot.topics and stray.path not in self._warned:
-                self._warned.add(stray.path)
+                directories.mark_deleted(stray_directory.path)
+            elif (
+                stray_directory.topic not in snapshot.topics
+                and stray_directory.path not in self._warned
+            ):
+                self._warned.add(stray_directory.path)
                 log.warning(
                     "topic not in the map, data kept path=%s; if the map was lost, run "
                     "`penstock topics recover`",
-                    stray.path,
+                    stray_directory.path,
                 )
         self._remover.submit(_remove_deleted, self._data.path)
         self._strays = now
@@ -426,10 +436,10 @@ class Partitions:
     async def _open(self, key: Key, want: _Wanted) -> None:
         topic, index = key
         config = want.config.log_config()
-        act = self._opening.open
+        open_log = self._opening.open
         try:
             opened_log = await self._loop.run_in_executor(
-                self._threads, act, key, want.topic_id, want.info, config
+                self._threads, open_log, key, want.topic_id, want.info, config
             )
         except ClusterError:
             raise
@@ -507,19 +517,19 @@ class Partitions:
         self._pending = None
         if self._applying is not None:
             await asyncio.gather(self._applying, return_exceptions=True)
-        online = [partition for partition in self if not partition.offline_reason]
+        online_partitions = [partition for partition in self if not partition.offline_reason]
         results = await asyncio.gather(
-            *(self._close(partition) for partition in online), return_exceptions=True
+            *(self._close(partition) for partition in online_partitions), return_exceptions=True
         )
         self._threads.shutdown()
         self._remover.shutdown()
         checkpoints = {key: self._data.checkpoint(key) for key in self.offline}
-        for partition, result in zip(online, results, strict=True):
+        for partition, result in zip(online_partitions, results, strict=True):
             if isinstance(result, BaseException):
                 log.error("log not closed directory=%s error=%r", partition.log.directory, result)
             else:
                 checkpoints[partition.topic, partition.index] = result
-        return checkpoints, len(checkpoints) == len(online)
+        return checkpoints, len(checkpoints) == len(online_partitions)
 
     async def _close(self, partition: Partition) -> Checkpoint:
         await partition.flushed()

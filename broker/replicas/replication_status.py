@@ -126,8 +126,8 @@ class ReplicationStatus:
             if name in snapshot.deleting:
                 continue
             for index, partition in enumerate(topic.partitions):
-                concerns = sees_all or self._broker_id in partition.replicas
-                if concerns and partition.leader == NO_LEADER:
+                is_relevant = sees_all or self._broker_id in partition.replicas
+                if is_relevant and partition.leader == NO_LEADER:
                     headless.append(f"{name}-{index}")
                     awaited_brokers |= set(partition.isr) - snapshot.brokers.keys()
         if headless:
@@ -141,8 +141,8 @@ class ReplicationStatus:
             )
 
     def _of_led(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
-        few: list[str] = []
-        under: list[str] = []
+        short_isr_names: list[str] = []
+        under_min_names: list[str] = []
         missing_brokers: set[int] = set()
         for partition in self._partitions():
             if not partition.leads or partition.offline_reason:
@@ -150,21 +150,23 @@ class ReplicationStatus:
             info, isr_size, least = partition.info, partition.in_sync, partition.min_insync_replicas
             name = f"{partition.topic}-{partition.index}"
             if isr_size < least:
-                few.append(f"{name}: {isr_size} of {least}")
+                short_isr_names.append(f"{name}: {isr_size} of {least}")
             elif isr_size < len(info.replicas):
-                under.append(name)
+                under_min_names.append(name)
             if isr_size < len(info.replicas):
                 missing_brokers |= set(info.replicas) - set(info.isr)
         away = missing_brokers - snapshot.brokers.keys()
-        why = _remedy(away, missing_brokers - away)
-        if few:
-            remedy = why or "the topic has fewer replicas than that: lower min.insync.replicas"
+        remedy_text = _remedy(away, missing_brokers - away)
+        if short_isr_names:
+            remedy = (
+                remedy_text or "the topic has fewer replicas than that: lower min.insync.replicas"
+            )
             yield Remark(
                 "fewer in sync than min.insync.replicas",
-                f"{_counted(few)} led here, which reject acks=all: {remedy}",
+                f"{_counted(short_isr_names)} led here, which reject acks=all: {remedy}",
             )
-        if under:
-            yield Remark("under-replicated", f"{_counted(under)} led here: {why}")
+        if under_min_names:
+            yield Remark("under-replicated", f"{_counted(under_min_names)} led here: {remedy_text}")
 
     def _of_copying(self) -> Iterator[Remark]:
         for leader_id, reason in sorted(self._copying.leaders_in_trouble.items()):
@@ -253,24 +255,24 @@ def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
 
 def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[Metric]:
     """Exposed by the controller alone: all brokers see the same map, sooner or later."""
-    headless = GaugeMetricFamily(
+    leaderless_gauge = GaugeMetricFamily(
         _PREFIX + "partitions_without_leader", "Partitions of the cluster without a leader."
     )
-    away = GaugeMetricFamily(
+    absent_gauge = GaugeMetricFamily(
         _PREFIX + "brokers_away", "Brokers with replicas that are not registered."
     )
     if is_controller:
         broker_ids: set[int] = set()
-        without = 0
+        leaderless_count = 0
         for name, topic in snapshot.topics.items():
             if name not in snapshot.deleting:
                 for partition in topic.partitions:
                     broker_ids.update(partition.replicas)
-                    without += partition.leader == NO_LEADER
-        headless.add_metric([], without)
-        away.add_metric([], len(broker_ids - snapshot.brokers.keys()))
-    yield headless
-    yield away
+                    leaderless_count += partition.leader == NO_LEADER
+        leaderless_gauge.add_metric([], leaderless_count)
+        absent_gauge.add_metric([], len(broker_ids - snapshot.brokers.keys()))
+    yield leaderless_gauge
+    yield absent_gauge
 
 
 def _counted(names: Sequence[str]) -> str:

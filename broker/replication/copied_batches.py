@@ -55,9 +55,9 @@ def checked_runs(
     size, position, run_start = len(records), 0, 0
     run: list[BatchHeader] = []
     problem = f"{size} bytes are too short for a batch" if size else ""
-    unpack, make = HEADER.unpack_from, BatchHeader._make
+    unpack, make_header = HEADER.unpack_from, BatchHeader._make
     while position + HEADER_SIZE <= size:
-        header = make(unpack(records, position))
+        header = make_header(unpack(records, position))
         base, length, epoch, magic, crc, _, delta, _, _, _, _, _, count = header
         batch_end = position + LENGTH_PREFIX + length
         if batch_end > size and position:

@@ -77,22 +77,22 @@ class Copying:
 
     def remove(self, partition: FollowedPartition) -> None:
         key = partition.topic, partition.index
-        followed = self._followed.get(key)
-        if followed is None or followed.copied.partition is not partition:
+        followed_link = self._followed.get(key)
+        if followed_link is None or followed_link.copied.partition is not partition:
             return
         del self._followed[key]
-        self._leave(followed)
-        self._bytes_before += followed.copied.bytes_copied
-        followed.copied.bytes_copied = 0
-        if followed.copied.is_at_work:
-            self._removed[key] = followed.copied
-            self._end(self._forget(key, followed.copied))
+        self._leave(followed_link)
+        self._bytes_before += followed_link.copied.bytes_copied
+        followed_link.copied.bytes_copied = 0
+        if followed_link.copied.is_at_work:
+            self._removed[key] = followed_link.copied
+            self._end(self._forget(key, followed_link.copied))
 
     async def idle(self, partition: FollowedPartition) -> None:
         """Returns when no operation on a removed partition is in progress."""
-        copied = self._removed.get((partition.topic, partition.index))
-        if copied is not None and copied.partition is partition:
-            await copied.idle()
+        copied_partition = self._removed.get((partition.topic, partition.index))
+        if copied_partition is not None and copied_partition.partition is partition:
+            await copied_partition.idle()
 
     def brokers(self, brokers: Mapping[int, BrokerInfo]) -> None:
         """Updates the brokers' addresses. An absent broker keeps its last address."""

@@ -70,9 +70,9 @@ class Followers:
         self._count()
 
     def _count(self) -> None:
-        maximal = self.in_sync | (self.proposed or frozenset())
+        maximal_isr = self.in_sync | (self.proposed or frozenset())
         self._counted = [
-            self._followers[replica] for replica in maximal if replica in self._followers
+            self._followers[replica] for replica in maximal_isr if replica in self._followers
         ]
 
     # Progress

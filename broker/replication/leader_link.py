@@ -166,8 +166,8 @@ class LeaderLink:
         """One request, and the processing of its answer."""
         await self._something_to_ask()
         wait_seconds = self._fetching.wait_seconds
-        hurries = self._is_at_work or self._others_join()
-        seconds = _GLANCE if hurries else wait_seconds
+        is_urgent = self._is_at_work or self._others_join()
+        seconds = _GLANCE if is_urgent else wait_seconds
         request = self._asking.request(int(seconds * 1000))
         timeout = seconds + self._fetching.answer_seconds
         answer = await connection.ask(fetch.API, request, timeout)
@@ -209,7 +209,7 @@ class LeaderLink:
         """Whether another portion may be fetched."""
         if not self._catches_up:
             return True
-        at_work = sum(copied.bytes_at_work for copied in self._aside.values())
+        at_work = sum(copied_partition.bytes_at_work for copied_partition in self._aside.values())
         return at_work <= (_PORTIONS - 1) * self._bytes
 
     async def _take(self, answer: FetchResponse) -> None:

@@ -145,8 +145,8 @@ class SessionPartition:
 
     def tell(self, data: PartitionData) -> None:
         """Records the result that the client gets. The end of an error is news, too."""
-        failed = data.error_code is not ErrorCode.none
-        self.high_watermark = _NOT_TOLD if failed else data.high_watermark
+        is_failed = data.error_code is not ErrorCode.none
+        self.high_watermark = _NOT_TOLD if is_failed else data.high_watermark
         self.start_offset = data.log_start_offset
 
 
@@ -368,10 +368,10 @@ class FetchSessions:
             len(self._sessions) + sessions > self._most_sessions
             or self.partitions + partitions > self._most_partitions
         ):
-            victim = self._victim(new, sessions, partitions)
-            if victim is None:
+            evicted_session = self._victim(new, sessions, partitions)
+            if evicted_session is None:
                 return False
-            self._take(victim)
+            self._take(evicted_session)
         return True
 
     def _victim(self, new: FetchSession, sessions: int, partitions: int) -> FetchSession | None:
@@ -384,10 +384,10 @@ class FetchSessions:
         ):
             return oldest_session
         client = self._followers if new.is_followers else self._clients.get(new.owner, _Client())
-        heaviest = max(self._clients.values(), key=self._share, default=client)
-        if heaviest is not client:
-            victim = next(iter(heaviest.sessions.values()))
-            remainder = self._share(heaviest, -1, -len(victim.partitions))
+        largest_client = max(self._clients.values(), key=self._share, default=client)
+        if largest_client is not client:
+            victim = next(iter(largest_client.sessions.values()))
+            remainder = self._share(largest_client, -1, -len(victim.partitions))
             if new.is_followers or remainder >= self._share(client, sessions, partitions):
                 return victim
         size = len(new.partitions)

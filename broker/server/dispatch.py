@@ -223,8 +223,8 @@ class Dispatcher:
         if connection.share is None or key not in _STRICT_FROM:
             return caller
         strict_from = _STRICT_FROM[key]
-        strict = strict_from is not None and version >= strict_from
-        mutations = Mutations(connection.share.mutations, self._now, strict=strict)
+        is_strict = strict_from is not None and version >= strict_from
+        mutations = Mutations(connection.share.mutations, self._now, strict=is_strict)
         return replace(caller, mutations=mutations)
 
     # Answers
@@ -305,13 +305,13 @@ class Dispatcher:
         self._begin(self._in_turns(call), api.key, reply)
 
     async def _in_turns(self, call: _Call) -> None:
-        api, (key, version, _), body, caller, reply, began = call
+        api, (key, version, _), body, caller, reply, start_time = call
         connection = reply.connection
         work = InTurns(self._turns, lambda: connection.open)
         max_elements = _MOST_WITHOUT_RIGHTS if connection.may_nothing else self._most.get(key)
 
         def encode(response: Any) -> list[Part]:
-            return self._frame(api, call.header, api.encode_response(version, response), began)
+            return self._frame(api, call.header, api.encode_response(version, response), start_time)
 
         try:
             request = await work.do(api.decode_request_in_pieces(version, body), max_elements)
@@ -328,7 +328,7 @@ class Dispatcher:
             del request  # here, since freeing everything at once takes as long as a piece
             encoded = await work.do(api.encode_response_in_pieces(version, response))
             del response
-            reply.send(self._frame(api, call.header, encoded, began))
+            reply.send(self._frame(api, call.header, encoded, start_time))
         except Gone:
             pass
         except ProtocolError as error:
@@ -340,17 +340,17 @@ class Dispatcher:
 
     async def _handled_in_turns(self, key: int, request: Any, caller: Caller, work: InTurns) -> Any:
         def handle(piece: Any) -> Any:
-            ended = self._administration.begins(key, piece, caller)
+            record_end = self._administration.begins(key, piece, caller)
             try:
                 response = self._handlers[key](piece, caller)
             except Exception:
-                if ended is not None:
-                    ended(None)
+                if record_end is not None:
+                    record_end(None)
                 raise
             if inspect.isawaitable(response):
-                return _noted(response, ended)
-            if ended is not None:
-                ended(response)
+                return _noted(response, record_end)
+            if record_end is not None:
+                record_end(response)
             return response
 
         cut = CUTS.get(key)

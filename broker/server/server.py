@@ -77,9 +77,9 @@ class Server:
                 _ = tls.context
             except BadTls as error:
                 raise BrokerError(f"listener {config.name}: {error}") from None
-        listens = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
-        self._sockets[config.name] = listens
-        return Listener(config, listens.getsockname()[1], tls)
+        server_socket = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
+        self._sockets[config.name] = server_socket
+        return Listener(config, server_socket.getsockname()[1], tls)
 
     @property
     def port(self) -> int:
@@ -126,11 +126,16 @@ class Server:
         waiting_connections = [
             connection for connection in self._connections if connection.holds_files
         ]
-        slowest = min(
+        slowest_connection = min(
             waiting_connections, key=lambda connection: connection.last_active, default=None
         )
-        if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
-            slowest.close("error='client does not read its responses, and their files are needed'")
+        if (
+            slowest_connection is not None
+            and self._loop.time() - slowest_connection.last_active > _SLOW_S
+        ):
+            slowest_connection.close(
+                "error='client does not read its responses, and their files are needed'"
+            )
 
     @property
     def trouble(self) -> str:

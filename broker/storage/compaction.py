@@ -27,7 +27,7 @@ def due_segments(
     sealed: Sequence[SealedSegment], config: LogConfig, first_dirty: int, now_ms: int
 ) -> tuple[SealedSegment, ...]:
     """Returns the segments to clean; none if cleaning is not due."""
-    cleanable: list[SealedSegment] = []
+    cleanable_segments: list[SealedSegment] = []
     dirty_bytes = 0
     dirty_since = None
     for segment in sealed:
@@ -38,14 +38,14 @@ def due_segments(
             dirty_bytes += segment.size
             if dirty_since is None:
                 # When it was begun, or slightly earlier: the last append to the one before.
-                dirty_since = (cleanable or [segment])[-1].last_append_ms
-        cleanable.append(segment)
+                dirty_since = (cleanable_segments or [segment])[-1].last_append_ms
+        cleanable_segments.append(segment)
     if dirty_since is None or not dirty_bytes:
         return ()
-    ratio = dirty_bytes / sum(segment.size for segment in cleanable)
+    ratio = dirty_bytes / sum(segment.size for segment in cleanable_segments)
     waited_ms = now_ms - dirty_since
     if ratio > config.min_cleanable_dirty_ratio or waited_ms > config.max_compaction_lag_ms:
-        return tuple(cleanable)
+        return tuple(cleanable_segments)
     return ()
 
 

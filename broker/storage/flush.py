@@ -80,8 +80,8 @@ class FlushTicket(msgspec.Struct, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """Whether recovery may skip the part that this flush covers."""
-        unwritten = self.unwritten or self.epochs_unwritten
-        return not unwritten and all(tail.written for tail in self.tails)
+        has_unwritten = self.unwritten or self.epochs_unwritten
+        return not has_unwritten and all(tail.written for tail in self.tails)
 
     @property
     def is_plain(self) -> bool:
@@ -265,29 +265,31 @@ class PendingFlush:
     ) -> FlushTicket | None:
         """Returns a ticket for everything due; None if nothing is. Epochs wait for their first
         batch."""
-        active = segments.active
+        active_segment = segments.active
         logs = [segment.file for segment in self._sealed]
-        if end_offset > max(flushed_offset, active.base_offset):
-            logs.append(active.file)
-        is_whole = self._checkpoint and self._write_indexes(active)
+        if end_offset > max(flushed_offset, active_segment.base_offset):
+            logs.append(active_segment.file)
+        is_whole = self._checkpoint and self._write_indexes(active_segment)
         if is_whole:
             self._checkpoint = False
             self._snapshots.request(end_offset, producers)
         elif not self._checkpoint:
-            self._write_indexes(active, from_bytes=_MUCH_INDEXED)
+            self._write_indexes(active_segment, from_bytes=_MUCH_INDEXED)
         if not (logs or is_whole or self._names or self._snapshots.is_due or self._doomed):
             return None
         snapshots, superfluous_paths = self._snapshots.take(
             segment.base_offset for segment in segments
         )
-        covered_segments = [*self._sealed, active] if is_whole else self._sealed
-        named_segments = tuple(segment for segment in (*self._sealed, active) if not segment.lasts)
+        covered_segments = [*self._sealed, active_segment] if is_whole else self._sealed
+        named_segments = tuple(
+            segment for segment in (*self._sealed, active_segment) if not segment.lasts
+        )
         self._ticket = FlushTicket(
             directory=self._directory,
             end_offset=end_offset,
-            end_segment=active,
-            end_position=active.size,
-            recovery_point=end_offset if is_whole else active.base_offset,
+            end_segment=active_segment,
+            end_position=active_segment.size,
+            recovery_point=end_offset if is_whole else active_segment.base_offset,
             logs=logs,
             indexes=[path for segment in covered_segments for path in segment.unsynced_indexes()],
             tails=[tail for segment in covered_segments for tail in segment.tails()],
@@ -300,7 +302,9 @@ class PendingFlush:
             remove=self._doomed,
             slot=self.slot,
             start_offset=start_offset,
-            save_epochs=partial(epochs.write, taken) if (taken := epochs.take()) else None,
+            save_epochs=partial(epochs.write, taken_epochs)
+            if (taken_epochs := epochs.take())
+            else None,
         )
         self._names = False
         self._doomed = []
@@ -331,4 +335,8 @@ class PendingFlush:
                 self._recovered = ticket.end_segment.base_offset, ticket.end_position
             for segment in ticket.named:
                 segment.lasts = True
-            self._sealed = [sealed for sealed in self._sealed if sealed not in ticket.sealed]
+            self._sealed = [
+                sealed_segment
+                for sealed_segment in self._sealed
+                if sealed_segment not in ticket.sealed
+            ]

@@ -281,12 +281,12 @@ class Log:
             segment = self._make_room(length, base_offset, last_offset, now_ms)
             position = segment.size
         try:
-            written = os.write(self._active_fd, batch)
+            written_bytes = os.write(self._active_fd, batch)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            written = 0
-        if written != length:
+            written_bytes = 0
+        if written_bytes != length:
             os.ftruncate(self._active_fd, position)
             raise DiskFull(f"cannot write a batch in {self.directory}")
         segment.size = position + length
@@ -332,11 +332,11 @@ class Log:
         """Seal the active segment and begin the next. Nothing has changed if this raises."""
         sealed_segment = self._active
         sealed_segment.finish()
-        new = Segment.create(self.directory, end_offset, self.config.index_interval_bytes)
-        self._active = new
-        self._segments.add(new)
+        new_segment = Segment.create(self.directory, end_offset, self.config.index_interval_bytes)
+        self._active = new_segment
+        self._segments.add(new_segment)
         self._pending.seal(sealed_segment, end_offset, self.producers)
-        self._reader.rolled(end_offset, new)
+        self._reader.rolled(end_offset, new_segment)
 
     def _failed(self, what: str, error: OSError) -> LogOffline:
         self.fail(f"{what} failed: {error.strerror or error}")
@@ -567,14 +567,14 @@ class Log:
             if self._pending.is_new:
                 identity.sync_partition_directory(self.directory)
             truncation.carry_out(self.directory, self.config.index_interval_bytes)
-            recovered = recover(self.directory, self.config, 0, 0, clean=True)
+            recovered_log = recover(self.directory, self.config, 0, 0, clean=True)
         except OSError as error:
             raise self._failed("truncation", error) from error
         except CorruptLog as error:
             self.fail(str(error))
             raise
-        recovered.producers.expire(now_ms, self.config.producer_expiration_ms)
-        self._adopt(recovered)
+        recovered_log.producers.expire(now_ms, self.config.producer_expiration_ms)
+        self._adopt(recovered_log)
         self._pending.slot = slot
         if slot is not None:
             slot.note(self.start_offset, self.end_offset)

@@ -95,8 +95,8 @@ class LogReader:
     ) -> FileSlice | None:
         """Does what `slice` does, up to the log's end instead of the exposed end."""
         seen_range = self._offset, self._last, self._end
-        active = self._segments.active
-        self.expose(end_offset, active, active.size)
+        active_segment = self._segments.active
+        self.expose(end_offset, active_segment, active_segment.size)
         try:
             return self._checked(offset, max_bytes, interval, skips=False)
         finally:
@@ -111,8 +111,8 @@ class LogReader:
             cached_place = self._find(offset, interval)
             if cached_place is None:
                 return None
-        with_records = self._with_records(*cached_place) if skips else None
-        segment, position = with_records or cached_place
+        record_place = self._with_records(*cached_place) if skips else None
+        segment, position = record_place or cached_place
         if segment is self._last:
             end = self._end
             if position + max_bytes >= end:
@@ -122,7 +122,7 @@ class LogReader:
             self._segments.keep_warm(segment)
         if position + max_bytes < end:
             end = self._end_of_answer(segment, position, position + max_bytes, end, interval)
-        if with_records and not (segment is self._last and end == self._end):
+        if record_place and not (segment is self._last and end == self._end):
             end = segment.end_of_records(position, end, interval)
         return FileSlice(segment.file, position, end - position)
 
@@ -131,9 +131,9 @@ class LogReader:
         next_segment: Segment | None = segment
         while next_segment is not None:
             end = self._end if next_segment is self._last else next_segment.size
-            located = next_segment.with_records(position, end)
-            if located is not None:
-                return next_segment, located.position
+            located_batch = next_segment.with_records(position, end)
+            if located_batch is not None:
+                return next_segment, located_batch.position
             self._segments.keep_warm(next_segment)
             next_segment = (
                 None if next_segment is self._last else self._segments.after(next_segment)
@@ -181,8 +181,8 @@ class LogReader:
         self, timestamp: int, start_offset: int, interval: int
     ) -> TimestampedOffset | None:
         """Returns the first record with this timestamp or a later one."""
-        with self._visible(interval) as visible:
-            return first_reaching(timestamp, visible, start_offset, interval)
+        with self._visible(interval) as visible_segments:
+            return first_reaching(timestamp, visible_segments, start_offset, interval)
 
     def highest(self, start_offset: int, interval: int) -> TimestampedOffset | None:
         with self._visible(interval) as visible:

@@ -64,13 +64,13 @@ def source_runs(records: memoryview) -> Iterator[SourceRun]:
     invalid batch; the batches before it are good."""
     size, position, run_start, next_offset = len(records), 0, 0, 0
     run: list[BatchHeader] = []
-    unpack, make = HEADER.unpack_from, BatchHeader._make
+    unpack, make_header = HEADER.unpack_from, BatchHeader._make
     problem: BatchError | None = None
     while position < size:
         if position + HEADER_SIZE > size:
             problem = _fault(records[position:], next_offset)
             break
-        header = make(unpack(records, position))
+        header = make_header(unpack(records, position))
         base, length, _, magic, crc, attributes, delta, _, _, _, _, _, count = header
         batch_end = position + LENGTH_PREFIX + length
         if (

@@ -48,11 +48,11 @@ class RetentionClock:
 
     def hold(self, wall_ms: int, monotonic_ms: int) -> str | None:
         """Returns why deletion by age is suspended now; None if the clock can be trusted."""
-        jump = (wall_ms - self._last_wall) - (monotonic_ms - self._last_monotonic)
+        clock_jump = (wall_ms - self._last_wall) - (monotonic_ms - self._last_monotonic)
         self._last_wall = wall_ms
         self._last_monotonic = monotonic_ms
-        if abs(jump) > JUMP_MS:
-            self._hold(f"the wall clock jumped {_span(jump)} the expected time")
+        if abs(clock_jump) > JUMP_MS:
+            self._hold(f"the wall clock jumped {_span(clock_jump)} the expected time")
         if monotonic_ms < self._held_until:
             return self._reason
         if self._reason:

@@ -110,13 +110,13 @@ def throttle(brokers: Brokers, moves: Mapping[Key, Moving], live: Iterable[int],
     leaders: dict[str, list[str]] = {}
     followers: dict[str, list[str]] = {}
     for (topic, index), move in moves.items():
-        sender_ids = (id_ for id_ in move.replicas if id_ not in move.adding)
-        leaders.setdefault(topic, []).extend(f"{index}:{id_}" for id_ in sender_ids)
-        followers.setdefault(topic, []).extend(f"{index}:{id_}" for id_ in move.adding)
+        sender_ids = (replica for replica in move.replicas if replica not in move.adding)
+        leaders.setdefault(topic, []).extend(f"{index}:{replica}" for replica in sender_ids)
+        followers.setdefault(topic, []).extend(f"{index}:{replica}" for replica in move.adding)
     for topic, senders in leaders.items():
         replicas = {_LEADERS: ",".join(senders), _FOLLOWERS: ",".join(followers[topic])}
         alter_topic(brokers, topic, replicas)
-    broker_ids = {id_ for move in moves.values() for id_ in move.replicas}
+    broker_ids = {replica for move in moves.values() for replica in move.replicas}
     for broker_id in sorted(broker_ids & set(live)):
         _alter_broker(brokers, broker_id, dict.fromkeys(_RATES, str(rate)))
 
@@ -138,7 +138,7 @@ def take_throttle_away(brokers: Brokers, topics: Collection[str], live: Iterable
 
 
 def _limited_topics(brokers: Brokers, topics: Iterable[str]) -> list[str]:
-    limited: list[str] = []
+    limited_topics: list[str] = []
     names = sorted(topics)
     for start in range(0, len(names), _TOPICS_AT_ONCE):
         resources = tuple(
@@ -150,12 +150,12 @@ def _limited_topics(brokers: Brokers, topics: Iterable[str]) -> list[str]:
             for topic in names[start : start + _TOPICS_AT_ONCE]
         )
         answer = brokers.call_any(describe_configs.API, DescribeConfigsRequest(resources=resources))
-        limited += [
+        limited_topics += [
             result.resource_name
             for result in answer.results
             if any(config.value for config in result.configs)
         ]
-    return limited
+    return limited_topics
 
 
 def _alter_broker(brokers: Brokers, broker_id: int, configs: Mapping[str, str | None]) -> None:

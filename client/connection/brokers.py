@@ -126,10 +126,10 @@ class Brokers:
         """
 
         def attempt() -> TopicMetadata:
-            known = self.refresh([name], create=create)
-            if not create and not known.has(name):
+            metadata = self.refresh([name], create=create)
+            if not create and not metadata.has(name):
                 raise UnknownTopic(name)
-            topic = known.topic(name, *to, creates=create)
+            topic = metadata.topic(name, *to, creates=create)
             for partition in topic.partitions:
                 topic.partition(partition.index)
             return topic

@@ -141,17 +141,17 @@ class Channel:
             limit -= count
             answer = self._conversation.received(count)
             if answer is not None:
-                pending, body = answer
-                response = self._conversation.decode(pending, body)
+                pending_response, body = answer
+                response = self._conversation.decode(pending_response, body)
                 self.answers += 1
-                self._callbacks.pop(pending)(response)
+                self._callbacks.pop(pending_response)(response)
         return True
 
     @property
     def deadline(self) -> float:
         """The time by which the next answer must arrive, or the next unanswered request be sent."""
-        under_way = self._conversation.under_way
-        answer = under_way[0].deadline if under_way else NEVER
+        pending_responses = self._conversation.under_way
+        answer = pending_responses[0].deadline if pending_responses else NEVER
         return min(answer, self._unsent[0].deadline) if self._unsent else answer
 
     def close(self) -> None:
@@ -161,12 +161,14 @@ class Channel:
     def end(self, error: ClientError) -> None:
         """Closes the connection and fails all requests in flight with this error."""
         self.close()
-        unsent = [frame.called_back for frame in self._unsent if frame.called_back is not None]
-        callbacks = [*self._callbacks.values(), *unsent]
+        unsent_callbacks = [
+            frame.called_back for frame in self._unsent if frame.called_back is not None
+        ]
+        callbacks = [*self._callbacks.values(), *unsent_callbacks]
         self._callbacks.clear()
         self._unsent.clear()
-        for called_back in callbacks:
-            called_back(error)
+        for callback in callbacks:
+            callback(error)
 
     def _queue(
         self, pieces: Sequence[Buffer], deadline: float, called_back: CalledBack | None
@@ -181,11 +183,11 @@ class Channel:
 
     def _send_encrypted(self, pieces: list[memoryview]) -> int:
         """Like `_send_plain`; TLS requires unsent data to be sent again unchanged."""
-        first = pieces[0]
-        if len(first) < _TLS_RECORD and len(pieces) > 1:
-            first = memoryview(_joined(pieces, _TLS_RECORD))
+        first_piece = pieces[0]
+        if len(first_piece) < _TLS_RECORD and len(pieces) > 1:
+            first_piece = memoryview(_joined(pieces, _TLS_RECORD))
         try:
-            return self._socket.send(first[:_TLS_RECORD])
+            return self._socket.send(first_piece[:_TLS_RECORD])
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             return 0
         except OSError as error:

@@ -171,8 +171,8 @@ class _Arrivals:
 
     def take(self) -> list[tuple[Address, BrokerConnection | ClientError]]:
         with self._lock:
-            arrived, self._arrived = self._arrived, []
-        return arrived
+            arrivals, self._arrived = self._arrived, []
+        return arrivals
 
     def close(self) -> None:
         """Closes all channels. Threads that are still connecting close their connections."""

@@ -142,8 +142,8 @@ class BrokerConnection:
         try:
             self._socket = tls.context.wrap_socket(self._socket, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
-            why = f"its certificate is not trusted: {error.verify_message}"
-            raise self._end(NotLetIn, why) from None
+            fault = f"its certificate is not trusted: {error.verify_message}"
+            raise self._end(NotLetIn, fault) from None
         except ssl.SSLError as error:
             failure = (error.reason or "it failed").replace("_", " ").lower()
             hint = "; does it speak TLS at all?" if "WRONG_VERSION" in (error.reason or "") else ""
@@ -228,13 +228,13 @@ class BrokerConnection:
         version: int | None = None,
     ) -> PendingResponse[Response]:
         deadline = time.monotonic() + within
-        pending, pieces = self._conversation.ask(api, request, deadline, version)
+        pending_response, pieces = self._conversation.ask(api, request, deadline, version)
         try:
             self._socket.settimeout(within)
             self._socket.sendall(b"".join(pieces))
         except OSError as error:
             raise self._end(ConnectionLost, reason(error)) from None
-        return pending
+        return pending_response
 
     def _answer(self, pending: PendingResponse[Any], until: float = 0.0) -> memoryview:
         """Returns the answer's body; keeps answers to older requests until received."""

@@ -65,8 +65,8 @@ class Conversation:
     def version(self, api: Api[Any, Any]) -> int:
         """Returns the highest version of an API that both sides support."""
         peer_versions, own_versions = self.served.get(api.key, range(0)), api.versions
-        highest = min(peer_versions.stop, own_versions.stop) - 1
-        if highest < max(peer_versions.start, own_versions.start):
+        highest_version = min(peer_versions.stop, own_versions.stop) - 1
+        if highest_version < max(peer_versions.start, own_versions.start):
             supported_versions = (
                 f"versions {peer_versions.start} to {peer_versions.stop - 1}"
                 if peer_versions
@@ -76,7 +76,7 @@ class Conversation:
                 f"{self.peer} supports {supported_versions} of {api.name}, "
                 f"Penstock {own_versions.start} to {own_versions.stop - 1}"
             )
-        return highest
+        return highest_version
 
     def ask(
         self,

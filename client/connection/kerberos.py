@@ -130,8 +130,8 @@ def _exchange(context: Any, first: bytes) -> Exchange:
         )
     # No layer, hence a maximum message size of 0, and no authorization identity.
     with _login_errors(gssapi, "cannot reply to the broker's GSSAPI response"):
-        chosen = context.wrap(bytes([_NO_LAYER, 0, 0, 0]), False).message
-    yield chosen
+        chosen_layer = context.wrap(bytes([_NO_LAYER, 0, 0, 0]), False).message
+    yield chosen_layer
 
 
 @contextmanager

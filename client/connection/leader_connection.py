@@ -67,7 +67,7 @@ class LeaderConnection:
         cls, address: Address, client_id: str, access: Access, memory: Memory | None = None
     ) -> Self:
         """Opens a connection; responses are received into `memory`. Raises ClientError."""
-        received_into = memory or AnswerMemory()
+        answer_memory = memory or AnswerMemory()
         loop = asyncio.get_running_loop()
         connection_future: asyncio.Future[BrokerConnection] = loop.create_future()
 
@@ -83,7 +83,7 @@ class LeaderConnection:
         def connect() -> None:
             result: BrokerConnection | Exception
             try:
-                result = BrokerConnection(address, client_id, access, memory=received_into)
+                result = BrokerConnection(address, client_id, access, memory=answer_memory)
             except Exception as error:  # noqa: BLE001 raised where it is awaited
                 result = error
             try:
@@ -130,10 +130,10 @@ class LeaderConnection:
         future yields the response or raises ClientError, and must be awaited."""
         self.check()
         answer_future: asyncio.Future[Response] = self._loop.create_future()
-        overdue = self._loop.call_later(within, self._overdue)
+        timer = self._loop.call_later(within, self._overdue)
 
         def called_back(answer: Response | ClientError) -> None:
-            overdue.cancel()
+            timer.cancel()
             if answer_future.done():
                 return
             if isinstance(answer, ClientError):

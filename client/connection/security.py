@@ -106,10 +106,10 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def _check_foreign(self, keys: tuple[str, ...]) -> None:
         """Rejects keys that this mechanism would ignore."""
-        foreign = {
+        foreign_keys = {
             name for mechanism_keys in _KEYS.values() for name in mechanism_keys if name not in keys
         }
-        fields = (field for field in msgspec.structs.fields(Login) if field.name in foreign)
+        fields = (field for field in msgspec.structs.fields(Login) if field.name in foreign_keys)
         if any(getattr(self, field.name) != field.default for field in fields):
             raise ValueError(
                 f"`mechanism: {self.mechanism}` takes only {', '.join(keys[:-1])} and {keys[-1]}"

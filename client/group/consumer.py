@@ -187,16 +187,16 @@ class GroupConsumer:
             partition: _Position(offset.offset, offset.leader_epoch)
             for partition, offset in committed_offsets.items()
         }
-        chosen = self._chosen(self._unplaced - committed_offsets.keys())
-        if chosen:
+        chosen_offsets = self._chosen(self._unplaced - committed_offsets.keys())
+        if chosen_offsets:
             now_ms = time.time_ns() // 1_000_000
             self.member.commit(
                 {
                     partition: CommittedOffset(offset=position.offset, committed_ms=now_ms)
-                    for partition, position in chosen.items()
+                    for partition, position in chosen_offsets.items()
                 }
             )
-        for partition, position in (resumed_partitions | chosen).items():
+        for partition, position in (resumed_partitions | chosen_offsets).items():
             self._positions[partition] = position
             self._committed[partition] = position.offset
             self._fetchers[partition.topic].begin(partition.partition, position.offset)
@@ -261,21 +261,25 @@ class GroupConsumer:
 
     def _begin_again(self, fetcher: Fetcher, error: Refused) -> None:
         """Continues where the log has messages. Raises the error if it has the position."""
-        numbers = sorted(fetcher.positions)
-        first = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.EARLIEST)
-        end = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.LATEST)
+        partition_ids = sorted(fetcher.positions)
+        first_offsets = offsets_at(
+            self._brokers, fetcher.topic, partition_ids, list_offsets.EARLIEST
+        )
+        end = offsets_at(self._brokers, fetcher.topic, partition_ids, list_offsets.LATEST)
         has_moved = False
-        for number in numbers:
-            position = fetcher.positions[number]
-            nearest_offset = max(first[number], min(position, end[number]))
+        for partition_id in partition_ids:
+            position = fetcher.positions[partition_id]
+            nearest_offset = max(first_offsets[partition_id], min(position, end[partition_id]))
             if nearest_offset != position:
                 log.warning(
                     "messages missing group=%r partition=%s-%d first=%d next=%d",
-                    *(self.member.group, fetcher.topic, number, position, nearest_offset),
+                    *(self.member.group, fetcher.topic, partition_id, position, nearest_offset),
                 )
                 # None of its messages are waiting: those are returned before more are fetched.
-                fetcher.begin(number, nearest_offset)
-                self._positions[TopicPartition(fetcher.topic, number)] = _Position(nearest_offset)
+                fetcher.begin(partition_id, nearest_offset)
+                self._positions[TopicPartition(fetcher.topic, partition_id)] = _Position(
+                    nearest_offset
+                )
                 has_moved = True
         if not has_moved:
             raise error

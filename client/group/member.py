@@ -239,13 +239,13 @@ class Member:
             raise group_members.fenced(self._session, membership.member, self.group)
         counts = self._open_topics(membership)
         share = assigned(membership.member, self._known, counts)
-        surplus = frozenset(self.claims - share)
-        if surplus:
-            self._reader.releasing(surplus)
+        surplus_claims = frozenset(self.claims - share)
+        if surplus_claims:
+            self._reader.releasing(surplus_claims)
             if self._membership is None:
                 return  # lost during the commit
-            self.claims -= surplus
-            group_members.release(self._session, membership, surplus)
+            self.claims -= surplus_claims
+            group_members.release(self._session, membership, surplus_claims)
         missing_partitions = share - self.claims
         for topic in sorted({partition.topic for partition in missing_partitions}):
             self._claim(
@@ -263,13 +263,13 @@ class Member:
             if topic_state is None:
                 continue
             owned_topic = group_members.open_topic(self._session, membership, topic, *topic_state)
-            previous = self._opened.get(topic)
-            if previous is not None and previous.version != owned_topic.version:
-                lost_claims = frozenset(claim for claim in self.claims if claim.topic == topic)
-                self.claims -= lost_claims
-                if lost_claims:
-                    self._reader.lost(lost_claims)
-                group_members.release(self._session, membership, lost_claims)
+            old_topic = self._opened.get(topic)
+            if old_topic is not None and old_topic.version != owned_topic.version:
+                topic_claims = frozenset(claim for claim in self.claims if claim.topic == topic)
+                self.claims -= topic_claims
+                if topic_claims:
+                    self._reader.lost(topic_claims)
+                group_members.release(self._session, membership, topic_claims)
             self._opened[topic] = owned_topic
             counts[topic] = topic_state[1]
         return counts
@@ -277,7 +277,9 @@ class Member:
     def _claim(self, membership: Membership, topic: str, numbers: set[int]) -> None:
         opened = self._opened[topic]
         claimed_numbers = group_members.claim(self._session, membership, opened, numbers)
-        gained_partitions = frozenset(TopicPartition(topic, number) for number in claimed_numbers)
+        gained_partitions = frozenset(
+            TopicPartition(topic, partition) for partition in claimed_numbers
+        )
         self.claims |= gained_partitions
         if gained_partitions:
             self._reader.gained(gained_partitions)

@@ -101,8 +101,8 @@ def lag(
         if key[1] in begin_offsets
     }
     known_times = _known_before(first_unread, before or {})
-    unread = {place for place in first_unread.values() if place not in known_times}
-    times = known_times | survey.written(unread, most_bytes, now)
+    unread_places = {place for place in first_unread.values() if place not in known_times}
+    written_times = known_times | survey.written(unread_places, most_bytes, now)
     lags = {}
     for key, offset in offsets.items():
         target = key[1]
@@ -113,9 +113,9 @@ def lag(
             lags[key] = Lag(offset, None, end, unknown=survey.why(target))
         else:
             place = first_unread[key]
-            written = times.get(place, Unknown(survey.why(target)))
+            written_time = written_times.get(place, Unknown(survey.why(target)))
             partial_lag = Lag(offset, begin_offsets[target], end, max(0, end - place.offset))
-            lags[key] = _since(partial_lag, written, now)
+            lags[key] = _since(partial_lag, written_time, now)
     return lags
 
 
@@ -140,14 +140,14 @@ def _known_before(
     first: Mapping[GroupPartition, PartitionOffset], before: Mapping[GroupPartition, Lag]
 ) -> dict[PartitionOffset, Written]:
     """Returns the timestamps of records that are still the first uncommitted ones."""
-    known: dict[PartitionOffset, Written] = {}
+    known_times: dict[PartitionOffset, Written] = {}
     for key, place in first.items():
         old_lag = before.get(key)
         if old_lag is None or old_lag.since is None or old_lag.begins is None:
             continue
         if max(old_lag.committed, old_lag.begins) == place.offset:
-            known[place] = old_lag.since
-    return known
+            known_times[place] = old_lag.since
+    return known_times
 
 
 class _Survey:
@@ -189,11 +189,13 @@ class _Survey:
         places_by_target: dict[TopicPartition, list[PartitionOffset]] = {}
         for place in places:
             places_by_target.setdefault(place.target, []).append(place)
-        readable = self._readable({target.topic for target in places_by_target})
+        readable_topics = self._readable({target.topic for target in places_by_target})
         times: dict[PartitionOffset, Written] = {}
-        for leader, led in self._by_leader(places_by_target).items():
-            led_places = [place for target in led for place in places_by_target[target]]
-            readable_places = [place for place in led_places if place.target.topic in readable]
+        for leader, led_targets in self._by_leader(places_by_target).items():
+            led_places = [place for target in led_targets for place in places_by_target[target]]
+            readable_places = [
+                place for place in led_places if place.target.topic in readable_topics
+            ]
             try:
                 if readable_places:
                     times |= written_at(
@@ -204,7 +206,7 @@ class _Survey:
                         within=self._within,
                     )
             except ClientError as error:
-                self._failed(leader, led, error)
+                self._failed(leader, led_targets, error)
             other_places = [place for place in led_places if place not in times]
             if leader not in self._away:
                 times |= written_about(partial(self._list, leader), other_places, now)
@@ -253,7 +255,7 @@ class _Survey:
         self, leader: int, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Reached]:
         targets = list(times)
-        listed: dict[TopicPartition, Reached] = {}
+        results: dict[TopicPartition, Reached] = {}
         for start in range(0, len(targets), _A_REQUEST):
             portion = targets[start : start + _A_REQUEST]
             try:
@@ -267,13 +269,13 @@ class _Survey:
                 for partition in topic.partitions:
                     target = TopicPartition(topic.name, partition.partition_index)
                     if partition.error_code is ErrorCode.none:
-                        listed[target] = Reached(partition.offset, partition.timestamp)
+                        results[target] = Reached(partition.offset, partition.timestamp)
                     else:
                         needs = on_topic(self._brokers.who, topic.name, Operation.DESCRIBE)
                         self._errors[target] = refusal(
                             str(target), partition.error_code, needs=needs
                         )
-        return listed
+        return results
 
     def _connection(self, leader: int) -> BrokerConnection:
         if (error := self._away.get(leader)) is not None:

@@ -49,7 +49,9 @@ class LeaderCache:
 
     def doubt_broker(self, address: Address) -> None:
         """Forgets this broker as a leader, as its partitions may have moved."""
-        for target in [led for led, leader in self._leaders.items() if leader == address]:
+        for target in [
+            partition for partition, leader in self._leaders.items() if leader == address
+        ]:
             self.doubt(target)
 
     def ask_at(self) -> float:

@@ -49,10 +49,10 @@ def mirrored_body(
     for name, partitions in topics.items():
         buffer += _name(name, flexible)
         buffer += _count(len(partitions), flexible)
-        for partition, data, head in partitions:
+        for partition, data, header in partitions:
             buffer += _INT32.pack(partition)
-            buffer += _count(len(head) + len(data), flexible)
-            buffer += head
+            buffer += _count(len(header) + len(data), flexible)
+            buffer += header
             pieces += [buffer, data]
             buffer = bytearray(tags)
         buffer += tags

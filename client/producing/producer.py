@@ -145,10 +145,10 @@ class Producer:
             self._current = next(self._unkeyed)
         data = build_batch(records, codec=self._codec, leader_epoch=-1)
         batch = Batch(TopicPartition(self.topic, partition), data)
-        delivered: list[Delivered] = []
+        deliveries: list[Delivered] = []
         while not self._shipper.submit(batch):
-            delivered += self._work(1.0)
-        return delivered
+            deliveries += self._work(1.0)
+        return deliveries
 
     def _work(self, seconds: float) -> list[Delivered]:
         """Returns what is delivered in this time; raises the error of a batch that fails."""

@@ -50,11 +50,11 @@ def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
     stored_batches = tuple(
         batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence)
     )
-    absent = batches[len(stored_batches) :]
+    absent_batches = batches[len(stored_batches) :]
     next_number = next_sequence(last_sequence, 1)
-    if absent and absent[0].base_sequence != next_number:
+    if absent_batches and absent_batches[0].base_sequence != next_number:
         return None  # the log has other batches of this producer
-    return LookedUp(stored_batches, absent, next_number)
+    return LookedUp(stored_batches, absent_batches, next_number)
 
 
 def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:

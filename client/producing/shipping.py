@@ -141,8 +141,8 @@ class Shipping:
 
     def next_time(self, now: float) -> float:
         """The time at which work is due even without events."""
-        times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
-        return min(*times, self.pool.next_time(now))
+        due_times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
+        return min(*due_times, self.pool.next_time(now))
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
         """The errors that delay partitions with batches to send."""
@@ -158,8 +158,8 @@ class Shipping:
             numbering = Numbering.LENT if self._is_lent else Numbering.OWN
             if self._acks is not Acks.ALL:
                 numbering = Numbering.NONE
-            lent = self._identity if self._is_lent else None
-            stream = self._streams[target] = Stream(target, numbering, Pauses(), lent)
+            lent_identity = self._identity if self._is_lent else None
+            stream = self._streams[target] = Stream(target, numbering, Pauses(), lent_identity)
         return stream
 
     def _place(self, stream: Stream, now: float) -> None:

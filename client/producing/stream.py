@@ -255,15 +255,15 @@ class Stream:
     def _next(self, now: float) -> _Entry | None:
         if self._is_stopped() or (self._failed and self._under_way):
             return None
-        steady = now - self._acknowledged_at < PAUSE_SECONDS
-        many = steady and self._numbering is not Numbering.NONE
+        is_steady = now - self._acknowledged_at < PAUSE_SECONDS
+        many = is_steady and self._numbering is not Numbering.NONE
         if self._under_way >= (WINDOW if many else 1):
             return None
         for entry in self._open_entries():
             if not entry.under_way and not entry.absent:
                 return entry
-        nameless = self._numbering is not Numbering.NONE and self._identity is None
-        if nameless or self._state is _State.ENDING or self._open >= WINDOW:
+        lacks_identity = self._numbering is not Numbering.NONE and self._identity is None
+        if lacks_identity or self._state is _State.ENDING or self._open >= WINDOW:
             return None
         return self._entries[self._open] if self._open < len(self._entries) else None
 
@@ -309,9 +309,9 @@ class Stream:
         if entry.doubtful:
             return self._halt(error)
         is_behind = False
-        for other in self._open_entries():
-            other.behind_gap |= is_behind
-            is_behind |= other is entry
+        for open_entry in self._open_entries():
+            open_entry.behind_gap |= is_behind
+            is_behind |= open_entry is entry
         self._remove(entry)
         self._acknowledged_at = -NEVER
         if self._numbering is Numbering.LENT:
@@ -348,11 +348,11 @@ class Stream:
 
     def _halted(self) -> Unsettled:
         assert self._reason is not None
-        given_back = [self._entries.popleft() for _ in range(self._open)]
+        returned_entries = [self._entries.popleft() for _ in range(self._open)]
         self._open = 0
         self._state = _State.HALTED
         self.trouble = self._reason
-        batches = tuple(entry.stamped for entry in given_back if entry.stamped is not None)
+        batches = tuple(entry.stamped for entry in returned_entries if entry.stamped is not None)
         return Unsettled(self.target, batches, self._reason)
 
     def _begin_epoch(self) -> None:

@@ -76,10 +76,10 @@ def written_about(
     """Returns the estimated time of the record at each place; `now` is in seconds. Raises the
     errors of `ask`."""
     too_many = Unknown("too many groups at different offsets of the partition")
-    times: dict[PartitionOffset, Written] = dict.fromkeys(places, too_many)
+    written_times: dict[PartitionOffset, Written] = dict.fromkeys(places, too_many)
     for layer in in_layers(places)[:_LAYERS]:
-        times |= _searched(ask, layer, int(now * 1000))
-    return times
+        written_times |= _searched(ask, layer, int(now * 1000))
+    return written_times
 
 
 def _searched(

@@ -204,9 +204,9 @@ def _cut(view: memoryview, position: int, end: int, committed: Committed) -> Ite
     if view and not batches:
         yield _damaged(view, position, position + 1, "no whole batch")
         return
-    for number, (start, header) in enumerate(batches):
+    for index, (start, header) in enumerate(batches):
         batch = view[start : start + header.size]
-        next_offset = batches[number + 1][1].base_offset if number + 1 < len(batches) else end
+        next_offset = batches[index + 1][1].base_offset if index + 1 < len(batches) else end
         if position < header.base_offset < end:
             reason = "removed by compaction, or never written"
             yield Piece(first=position, end=header.base_offset, content=Content.GAP, why=reason)
@@ -231,16 +231,16 @@ def _piece(header: BatchHeader, batch: memoryview, position: int, committed: Com
     except BatchError as error:
         return _damaged(batch, position, header.next_offset, str(error))
     if counts:
-        kind, why = Content.RECORDS, ""
+        kind, reason = Content.RECORDS, ""
     else:
-        kind, why = Content.GAP, _why_nothing(header)
+        kind, reason = Content.GAP, _why_nothing(header)
     return Piece(
         first=position,
         end=header.next_offset,
         content=kind,
         data=batch,
         size=header.size,
-        why=why,
+        why=reason,
     )
 
 

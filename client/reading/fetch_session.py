@@ -81,12 +81,12 @@ class FetchSession:
     def request(self, max_wait_ms: int) -> FetchRequest:
         """Builds the next request."""
         is_full = self._session.epoch == _BEGINNING
-        forgotten: list[Key] = []
+        forgotten_keys: list[Key] = []
         if is_full:
             self._sent = self._rotated()
             requested_keys = list(self._sent)
         else:
-            requested_keys, forgotten = self._take_changes()
+            requested_keys, forgotten_keys = self._take_changes()
         self._changed.clear()
         return FetchRequest(
             replica_id=self._replica_id,
@@ -97,7 +97,7 @@ class FetchSession:
             session_id=self._session.number,
             session_epoch=self._session.epoch,
             topics=self._topics(requested_keys),
-            forgotten_topics_data=_forgotten_topics(forgotten),
+            forgotten_topics_data=_forgotten_topics(forgotten_keys),
         )
 
     def answered(self, response: FetchResponse) -> ErrorCode:
@@ -127,29 +127,29 @@ class FetchSession:
         return {key: self._wanted[key] for key in (*keys[first_index:], *keys[:first_index])}
 
     def _take_changes(self) -> tuple[list[Key], list[Key]]:
-        named, forgotten = [], []
+        requested_keys, forgotten_keys = [], []
         for key in self._changed:
             position = self._wanted.get(key)
             if position is None:
                 if self._sent.pop(key, None) is not None:
-                    forgotten.append(key)
+                    forgotten_keys.append(key)
             elif self._sent.get(key) != position:
                 self._sent[key] = position
-                named.append(key)
-        return named, forgotten
+                requested_keys.append(key)
+        return requested_keys, forgotten_keys
 
     def _topics(self, keys: Iterable[Key]) -> tuple[FetchTopic, ...]:
         topics: dict[str, list[FetchPartition]] = {}
         for topic, index in keys:
-            wanted = self._sent[topic, index]
+            position = self._sent[topic, index]
             topics.setdefault(topic, []).append(
                 FetchPartition(
                     partition=index,
-                    current_leader_epoch=wanted.leader_epoch,
-                    fetch_offset=wanted.offset,
-                    last_fetched_epoch=wanted.last_epoch,
-                    log_start_offset=wanted.log_start,
-                    partition_max_bytes=wanted.max_bytes,
+                    current_leader_epoch=position.leader_epoch,
+                    fetch_offset=position.offset,
+                    last_fetched_epoch=position.last_epoch,
+                    log_start_offset=position.log_start,
+                    partition_max_bytes=position.max_bytes,
                 )
             )
         return tuple(

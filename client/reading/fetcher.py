@@ -112,7 +112,7 @@ class Fetcher:
     def _ask(self) -> None:
         """Sends a fetch to every leader that has none in flight."""
         requested_partitions = {
-            number for sent in self._under_way.values() for number in sent.partitions
+            index for sent_fetch in self._under_way.values() for index in sent_fetch.partitions
         }
         idle = [partition for partition in self.positions if partition not in requested_partitions]
         if not idle:
@@ -165,18 +165,18 @@ class Fetcher:
         return [leaders_by_connection[connection] for connection in ready]
 
     def _receive(self, leader: int, batches: list[FetchedBatch]) -> None:
-        under_way = self._under_way.pop(leader)
+        sent_fetch = self._under_way.pop(leader)
         connection = self._connections[leader]
-        response = connection.receive(under_way.pending, at_least=REQUEST_SECONDS)
+        response = connection.receive(sent_fetch.pending, at_least=REQUEST_SECONDS)
         check(response.error_code, f"fetch from {connection.address}")
         for data in (part for topic in response.responses for part in topic.partitions):
-            requested_position = under_way.positions.get(data.partition_index)
+            requested_position = sent_fetch.positions.get(data.partition_index)
             if (
                 requested_position is not None
                 and self.positions.get(data.partition_index) == requested_position
             ):
-                first = data.partition_index == under_way.partitions[0]
-                self._take(data, batches, must_have_one=first)
+                is_first = data.partition_index == sent_fetch.partitions[0]
+                self._take(data, batches, must_have_one=is_first)
         self._patience.reset()
 
     def _take(

@@ -88,9 +88,9 @@ def search(
 
 def _bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
     partitions = [target.partition]
-    first = offsets_at(brokers, target.topic, partitions, EARLIEST)
+    first_offsets = offsets_at(brokers, target.topic, partitions, EARLIEST)
     end = offsets_at(brokers, target.topic, partitions, LATEST)
-    return first[target.partition], end[target.partition]
+    return first_offsets[target.partition], end[target.partition]
 
 
 def _numbers(batch: Stamped) -> Numbers:

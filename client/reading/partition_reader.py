@@ -251,15 +251,15 @@ class PartitionReader:
     ) -> Iterator[FetchedBatch | PassedOver]:
         committed_filter = Committed(data.aborted_transactions)
         for start, header in batch_headers:
-            reached, hole_end = self.next_offset, min(header.base_offset, self._end)
-            if hole_end > reached:
+            reached_offset, hole_end = self.next_offset, min(header.base_offset, self._end)
+            if hole_end > reached_offset:
                 self._passed(hole_end, header.leader_epoch)
-                yield PassedOver(reached, hole_end, Instead.HOLE)
+                yield PassedOver(reached_offset, hole_end, Instead.HOLE)
             if header.base_offset >= self._end:
                 return
             batch = view[start : start + header.size]
             self._check(header, batch)
-            is_new = header.next_offset > reached and header.base_offset >= self._first
+            is_new = header.next_offset > reached_offset and header.base_offset >= self._first
             instead = self._instead(committed_filter, header, batch)
             self._passed(max(self.next_offset, header.next_offset), header.leader_epoch)
             if not is_new:
@@ -267,7 +267,7 @@ class PartitionReader:
             if instead is None:
                 yield FetchedBatch(self._partition, header, batch)
             else:
-                first_offset = max(reached, header.base_offset)
+                first_offset = max(reached_offset, header.base_offset)
                 yield PassedOver(first_offset, header.next_offset, instead, header)
         # The caller's time does not count: the next error is the first of a new series.
         self._patience.reset()
@@ -393,8 +393,8 @@ class PartitionReader:
         target = TopicPartition(self._topic, self._partition)
         end_offset = end_offsets_of_epochs(self._brokers, {target: self.leader_epoch})[target]
         if 0 <= end_offset < self.next_offset:
-            why = f"the new leader's log diverges at {end_offset} from the one that was read"
-            raise self._missing(why)
+            reason = f"the new leader's log diverges at {end_offset} from the one that was read"
+            raise self._missing(reason)
 
     def _missing(self, why: str, *, retriable: bool = False) -> OffsetsMissing:
         return OffsetsMissing(self._name, self.next_offset, self._end, why, retriable=retriable)

@@ -74,7 +74,7 @@ def written_at(
 
     Raises a ClientError if the broker cannot be asked; all results are then lost.
     """
-    times: dict[PartitionOffset, Written] = {}
+    written_times: dict[PartitionOffset, Written] = {}
     next_offsets = {place: place.offset for place in places}
     portions, idle, remaining_bytes = iter(_PORTIONS), 0, most_bytes
     portion = next(portions)
@@ -99,13 +99,13 @@ def written_at(
                         case _Further(offset):
                             next_offsets[place] = offset
                         case written:
-                            times[place] = written
+                            written_times[place] = written
                             del next_offsets[place]
                     has_moved = True
         idle = 0 if has_moved else idle + 1
         if len(next_offsets) > old_count // 2:
             portion = next(portions, portion)
-    return times
+    return written_times
 
 
 def in_layers(places: Iterable[PartitionOffset]) -> list[list[PartitionOffset]]:
@@ -124,10 +124,10 @@ def _requests(
     waiting: Mapping[PartitionOffset, int], portion: int
 ) -> Iterator[dict[TopicPartition, PartitionOffset]]:
     """Yields the places for each request: no partition twice, and no more than an answer holds."""
-    places_each = max(1, AN_ANSWER // portion)
-    for places in in_layers(waiting):
-        for start in range(0, len(places), places_each):
-            yield {place.target: place for place in places[start : start + places_each]}
+    places_per_request = max(1, AN_ANSWER // portion)
+    for layer in in_layers(waiting):
+        for start in range(0, len(layer), places_per_request):
+            yield {place.target: place for place in layer[start : start + places_per_request]}
 
 
 def _request(

@@ -253,10 +253,10 @@ def _fixed(size: int) -> Skip:
 
 def _enum(symbols: int) -> Skip:
     def skip(message: bytes, position: int) -> int:
-        index, after = read_long(message, position)
+        index, body_start = read_long(message, position)
         if not 0 <= index < symbols:
             raise BadMessage(f"byte {position}: there is no symbol {index}")
-        return after
+        return body_start
 
     return skip
 

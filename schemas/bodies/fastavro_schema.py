@@ -54,7 +54,7 @@ def fastavro_schema(
     for data of another schema; otherwise the writer's. `with_units`, in both of them: values of
     logical types are converted from the writer's unit to the reader's."""
     converter = _Converter(for_reading=for_reading, with_units=with_units)
-    whole = {
+    outer_record = {
         "type": "record",
         "name": f"{_NOWHERE}.Message",
         "doc": "reader" if for_reading else "writer",
@@ -62,7 +62,7 @@ def fastavro_schema(
     }
     named_types: dict[str, Json] = {}
     try:
-        parsed_schema = fastavro.parse_schema(whole, named_types)
+        parsed_schema = fastavro.parse_schema(outer_record, named_types)
     except fastavro.schema.SchemaParseException as error:
         raise InvalidSchema(f"fastavro cannot use the schema: {str(error)[:200]}") from error
     except RecursionError:

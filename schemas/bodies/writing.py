@@ -115,10 +115,10 @@ class Compiler:
         """Encodes the defaults, once all types are compiled: a record's default may be of its own
         type."""
         defaults, self._defaults = self._defaults, []
-        exact = self if self._manner.exact else Compiler(EXACT)
+        exact_compiler = self if self._manner.exact else Compiler(EXACT)
         for fields, index, field in defaults:
             name, write, null, _ = fields[index]
-            fields[index] = name, write, *self._instead(null, _default(field, exact))
+            fields[index] = name, write, *self._instead(null, _default(field, exact_compiler))
 
     def compiled(self, type_: Type) -> Write:
         match type_:
@@ -160,11 +160,11 @@ class Compiler:
         """Compiles a record; returns the writers of its fields, whose defaults `finish` sets, and
         the writer of the record."""
         fields: list[WrittenField] = []
-        for place, field in enumerate(of):
+        for index, field in enumerate(of):
             nulls = self._instead(_null(field.type), None)
             fields.append((field.name, self.compiled(field.type), *nulls))
             if field.has_default:
-                self._defaults.append((fields, place, field))
+                self._defaults.append((fields, index, field))
         exact, rename = self._manner.exact, self._manner.renaming(of)
         names = {field.name for field in of}
 
@@ -180,7 +180,7 @@ class Compiler:
                 raise no(value, f"not a {called}")
             if rename:
                 value = rename(value)
-            absent = 0
+            absent_count = 0
             name = ""
             try:
                 for name, write_field, null, default_bytes in fields:
@@ -196,12 +196,12 @@ class Compiler:
                             raise Misfit("it is null")
                     elif default_bytes is not None:
                         out += default_bytes
-                        absent += 1
+                        absent_count += 1
                     else:
                         raise Misfit("it is missing")
             except Misfit as misfit:
                 raise unknown(value) or misfit.inside(name) from None
-            if exact and len(value) + absent != len(fields):
+            if exact and len(value) + absent_count != len(fields):
                 raise unknown(value) or no(value, f"not a {called}")
 
         return fields, write
@@ -220,12 +220,12 @@ class Compiler:
             for index, type_ in enumerate(union.branches)
         ]
         null = next((branch for branch in branches if branch.kind == "null"), None)
-        others = [branch for branch in branches if branch.kind != "null"]
-        if len(others) == 1 and (null is not None or not self._manner.exact):
-            write = self._single(union, null, others[0])
+        other_branches = [branch for branch in branches if branch.kind != "null"]
+        if len(other_branches) == 1 and (null is not None or not self._manner.exact):
+            write = self._single(union, null, other_branches[0])
         else:
-            write = self._choosing(union, null, others)
-        texts = any(branch.kind == "string" for branch in others)
+            write = self._choosing(union, null, other_branches)
+        texts = any(branch.kind == "string" for branch in other_branches)
         if null is None or texts or not self._manner.nothing:
             return write
         return _or_nothing(null.prefix, self._manner.nothing, write)
@@ -250,15 +250,15 @@ class Compiler:
         return write
 
     def _choosing(self, union: Union, null: Branch | None, branches: Branches) -> Write:
-        by_class, others = self._manner.order(branches)
+        branches_by_class, other_branches = self._manner.order(branches)
         if null is not None:
-            by_class = {**by_class, type(None): [null]}
-        exact, named = self._manner.exact, self._manner.named(union)
+            branches_by_class = {**branches_by_class, type(None): [null]}
+        exact, branch_names = self._manner.exact, self._manner.named(union)
 
         def write(out: bytearray, value: Any) -> None:
-            candidates = by_class.get(value.__class__)
+            candidates = branches_by_class.get(value.__class__)
             if candidates is None:
-                candidates = others(value)
+                candidates = other_branches(value)
             start = len(out)
             nested_misfit = None
             for branch in candidates:
@@ -274,7 +274,7 @@ class Compiler:
                         nested_misfit = misfit
                 else:
                     return
-            raise nested_misfit or no(value, named)
+            raise nested_misfit or no(value, branch_names)
 
         return write
 

@@ -95,13 +95,15 @@ class _Checking:
                 self.steps += len(type_.fields)
                 # Defaults of other kinds contain no record that could omit a field.
                 self.leaves_out.update(
-                    id(f) for f in missing_fields if isinstance(f.default, dict | list)
+                    id(record_field)
+                    for record_field in missing_fields
+                    if isinstance(record_field.default, dict | list)
                 )
-                answer = all(f.has_default for f in missing_fields) and all(
+                answer = all(record_field.has_default for record_field in missing_fields) and all(
                     map(
                         self.fits,
-                        [f.type for f in present_fields],
-                        [value[f.name] for f in present_fields],
+                        [record_field.type for record_field in present_fields],
+                        [value[record_field.name] for record_field in present_fields],
                     )
                 )
             case _:
@@ -118,8 +120,11 @@ class _Checking:
         if self.steps > MAX_STEPS:
             return "the default is too large for the unions it belongs to"
         if isinstance(type_, Record) and isinstance(value, dict):
-            lacks = next(f for f in type_.fields if f.name not in value and not f.has_default)
-            return f"the default{place} lacks {shown(lacks.name)}, which has no default of its own"
+            missing_field = next(
+                f for f in type_.fields if f.name not in value and not f.has_default
+            )
+            name = shown(missing_field.name)
+            return f"the default{place} lacks {name}, which has no default of its own"
         return f"the default{place} is {shown(value)}, expected {_wanted(type_)}"
 
     def _first_wrong(self, type_: Type, value: Json) -> tuple[Type, Json, str] | None:
@@ -130,8 +135,8 @@ class _Checking:
             case Map(), dict():
                 inner = ((type_.values, item, f"[{shown(key)}]") for key, item in value.items())
             case Record(), dict():
-                present = (f for f in type_.fields if f.name in value)
-                inner = ((f.type, value[f.name], f".{shown(f.name)[1:-1]}") for f in present)
+                present_fields = (f for f in type_.fields if f.name in value)
+                inner = ((f.type, value[f.name], f".{shown(f.name)[1:-1]}") for f in present_fields)
         return next((part for part in inner if not self.fits(part[0], part[1])), None)
 
     def refuse_circles(self) -> None:

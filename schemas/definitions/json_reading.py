@@ -119,10 +119,10 @@ def _check_depth(value: Json) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            item
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, dict | list)
         ]
         if not level:
             return

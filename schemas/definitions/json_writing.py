@@ -65,10 +65,10 @@ def _double(value: float) -> str:
         return '"Infinity"' if value > 0 else '"-Infinity"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    shortest = Decimal(repr(value)).normalize()
-    if len(shortest.as_tuple().digits) == 1:
-        shortest = Decimal(f"{value:.1e}")  # two digits at least, the closest
-    mantissa, _, exponent = f"{shortest:e}".partition("e")
+    shortest_number = Decimal(repr(value)).normalize()
+    if len(shortest_number.as_tuple().digits) == 1:
+        shortest_number = Decimal(f"{value:.1e}")  # two digits at least, the closest
+    mantissa, _, exponent = f"{shortest_number:e}".partition("e")
     return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}E{int(exponent)}"
 
 
@@ -86,7 +86,7 @@ def as_float(value: float) -> float:
 
 def _in_32_bits(value: float) -> float:
     try:
-        kept: float = struct.unpack("f", struct.pack("f", value))[0]
+        stored_number: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:  # from Python 3.14
         return math.copysign(math.inf, value)
-    return kept
+    return stored_number

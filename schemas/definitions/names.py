@@ -19,8 +19,8 @@ _STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def name_of(text: str, namespace: str | None) -> Name:
     """Resolves a name: with a dot it is a full name, without one it belongs to the namespace."""
     if "." in text:
-        space, _, simple = text.rpartition(".")
-        return Name(simple, space or None)
+        namespace_text, _, simple_name = text.rpartition(".")
+        return Name(simple_name, namespace_text or None)
     return Name(text, namespace or None)
 
 
@@ -41,7 +41,9 @@ def check_name(name: object, what: str, *, strict: bool) -> str:
 def _is_lax(name: str) -> bool:
     """As Java's letters and digits, which are limited to 16 bits."""
     if not name or not all(
-        c == "_" or (c < "\U00010000" and (c.isalpha() or c.isdecimal())) for c in name
+        character == "_"
+        or (character < "\U00010000" and (character.isalpha() or character.isdecimal()))
+        for character in name
     ):
         return False
     return not name[0].isdecimal()
@@ -63,7 +65,9 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
     """Returns the probable spelling, unless there are too many names to compare."""
     if len(name) > 100 or len(known) > 500:
         return None
-    similar_names = get_close_matches(name, [other for other in known if len(other) <= 100], 1, 0.7)
+    similar_names = get_close_matches(
+        name, [known_name for known_name in known if len(known_name) <= 100], 1, 0.7
+    )
     return similar_names[0] if similar_names else None
 
 

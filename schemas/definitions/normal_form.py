@@ -63,17 +63,17 @@ class _Normalizer:
             return type_
         if full_name in self._done:
             return self._done[full_name]
-        normal = replace(
+        normal_form = replace(
             type_,
             doc=type_.doc or None,
             aliases=tuple(sorted(type_.aliases, key=lambda alias: _place(alias, type_.name))),
             props=_properties(type_),
         )
-        self._done[full_name] = normal
-        if isinstance(normal, Record):
-            normal.is_error = False
-            normal.fields = tuple(map(self._field, normal.fields))
-        return normal
+        self._done[full_name] = normal_form
+        if isinstance(normal_form, Record):
+            normal_form.is_error = False
+            normal_form.fields = tuple(map(self._field, normal_form.fields))
+        return normal_form
 
     def _field(self, field: Field) -> Field:
         return replace(

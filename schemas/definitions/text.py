@@ -55,11 +55,11 @@ class _Writer:
                 branches = (self.type(branch, namespace, depth + 1) for branch in type_.branches)
                 return f"[{','.join(branches)}]"
             case Array():
-                inner = self.type(type_.items, namespace, depth + 1)
-                return f'{{"type":"array","items":{inner}{_properties(_java_order(type_))}}}'
+                inner_text = self.type(type_.items, namespace, depth + 1)
+                return f'{{"type":"array","items":{inner_text}{_properties(_java_order(type_))}}}'
             case Map():
-                inner = self.type(type_.values, namespace, depth + 1)
-                return f'{{"type":"map","values":{inner}{_properties(type_.props)}}}'
+                inner_text = self.type(type_.values, namespace, depth + 1)
+                return f'{{"type":"map","values":{inner_text}{_properties(type_.props)}}}'
             case _:
                 return self._named(type_, namespace, depth)
 

@@ -19,14 +19,14 @@ def type_in_words(type_: Type, depth: int = 0) -> str:
     if depth > _DEEPEST:
         return "…"
     parts = _parts(type_)
-    inner = [type_in_words(part, depth + 1) for part in parts.inner[:_MOST_BRANCHES]]
+    inner_words = [type_in_words(part, depth + 1) for part in parts.inner[:_MOST_BRANCHES]]
     if parts.kind == "union":
         if len(parts.inner) > _MOST_BRANCHES:
-            inner.append(f"{len(parts.inner) - _MOST_BRANCHES} more")
-        words = " or ".join(inner)
+            inner_words.append(f"{len(parts.inner) - _MOST_BRANCHES} more")
+        words = " or ".join(inner_words)
         return f"({words})" if depth else words or "a union of nothing"
-    if inner:
-        return f"{parts.kind} of {inner[0]}"
+    if inner_words:
+        return f"{parts.kind} of {inner_words[0]}"
     name = f"{parts.kind} {parts.name}" if parts.name else parts.kind
     details = parts.details()
     return f"{name} ({', '.join(details)})" if details else name

@@ -70,8 +70,8 @@ def _full_name(schema: dict[str, Any], namespace: str) -> str:
     name, own_namespace = str(schema.get("name", "")), schema.get("namespace")
     if "." in name:
         return name
-    enclosing = own_namespace if isinstance(own_namespace, str) else namespace
-    return f"{enclosing}.{name}" if enclosing else name
+    enclosing_namespace = own_namespace if isinstance(own_namespace, str) else namespace
+    return f"{enclosing_namespace}.{name}" if enclosing_namespace else name
 
 
 def _candidates(name: str, namespace: str) -> tuple[str, ...]:

@@ -98,8 +98,8 @@ class TypeReader:
         self._unfinished.clear()
         try:
             root = self._type(value, None)
-            for holder, where in self._unfinished:
-                self._where = where
+            for holder, place in self._unfinished:
+                self._where = place
                 self._finish(holder)
         except InvalidSchema as wrong:
             if wrong.where:
@@ -233,15 +233,15 @@ class TypeReader:
         if not isinstance(name, str):
             raise InvalidSchema('a field without a "name"')
         kind, record, _ = self._where
-        here = self._where = (kind, record, name)
-        plain = _plain(value)
-        if plain is not None:
-            return _plain_field(name, *plain, self._strict)
+        field_place = self._where = (kind, record, name)
+        plain_value = _plain(value)
+        if plain_value is not None:
+            return _plain_field(name, *plain_value, self._strict)
         check_name(name, "the name", strict=self._strict)
         if "type" not in value:
             raise InvalidSchema('a field needs a "type"')
         type_ = self._type(value["type"], namespace)
-        self._where = here
+        self._where = field_place
         default = value.get("default", ABSENT)
         if isinstance(default, str) and type_.kind in {"float", "double"}:
             default = _number(default)
@@ -309,9 +309,9 @@ class TypeReader:
             if key in branches:
                 raise InvalidSchema(f"{shown(key)} appears twice in a union")
             branches[key] = branch
-        union = Union(tuple(branches.values()))
-        self._await(union, *union.branches)
-        return union
+        union_type = Union(tuple(branches.values()))
+        self._await(union_type, *union_type.branches)
+        return union_type
 
 
 def _plain(field: Object) -> tuple[str, str | None] | None:

@@ -88,7 +88,9 @@ def _walk(findings: Found) -> Iterator[tuple[_Where, FoundBelow]]:
             yield where, item
         if id(inner_findings) not in seen_ids:
             seen_ids.add(id(inner_findings))
-            pending_findings += [(where, inner) for inner in reversed(inner_findings)]
+            pending_findings += [
+                (where, inner_finding) for inner_finding in reversed(inner_findings)
+            ]
 
 
 def _place(where: _Where, finding: FoundBelow, reader: Side) -> str:
@@ -116,8 +118,8 @@ def _missing_default(where: _Where, finding: FoundBelow, reader: Side, writer: S
 
 def _types(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     if where.enum_without_source:
-        what, cure = _missing_default(where, finding, reader, writer)
-        return f"{what} (that of its enum is for unknown symbols)", cure
+        fault, cure = _missing_default(where, finding, reader, writer)
+        return f"{fault} (that of its enum is for unknown symbols)", cure
     reader_words, writer_words = _words(finding.reader), _words(finding.writer)
     if where.branch:
         cure = "make it a union" if reader.is_new else f"leave {writer_words} out"
@@ -137,8 +139,8 @@ def _names(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _P
 
 
 def _sizes(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    size, written = finding.names
-    return f"has {size} bytes in {reader} but {written} in {writer}", "keep the size"
+    size, writer_size = finding.names
+    return f"has {size} bytes in {reader} but {writer_size} in {writer}", "keep the size"
 
 
 def _symbols(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:

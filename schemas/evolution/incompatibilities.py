@@ -199,13 +199,13 @@ class _Check:
         return findings
 
     def _all_branches(self, reader: Type, writer: Union, place: Place) -> _Judging:
-        found: list[FoundBelow | Below] = []
+        findings: list[FoundBelow | Below] = []
         for index, branch in enumerate(writer.branches):
             steps = (str(index),)
             verdict = yield reader, branch, (place, steps)
             if verdict:
-                found.append(Below(reader, "", steps, verdict))
-        return found
+                findings.append(Below(reader, "", steps, verdict))
+        return findings
 
     def _any_branch(self, reader: Union, writer: Type, place: Place) -> _Judging:
         intended_findings = COMPATIBLE
@@ -219,13 +219,13 @@ class _Check:
 
     def _records(self, reader: Record, writer: Record, place: Place) -> _Judging:
         found: list[FoundBelow | Below] = [*_names(reader, writer, place)]
-        written = self._lookups.fields_by_name(writer)
+        writer_fields = self._lookups.fields_by_name(writer)
         self._effort.spend(len(reader.fields))
         for index, field in enumerate(reader.fields):
             if field.aliases:
                 source = self._lookups.source(reader, index, writer, place)
             else:
-                source = written.get(field.name)
+                source = writer_fields.get(field.name)
             if source is not None and self._lookups.read_at_sight(field.type, source.type):
                 continue
             steps = _type_of_field(index)

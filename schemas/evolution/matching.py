@@ -54,9 +54,9 @@ class Lookups:
         of the aliases."""
         field = reader.fields[index]
         self._effort.spend(len(field.aliases))
-        written = self.fields_by_name(writer)
+        writer_fields = self.fields_by_name(writer)
         names = [field.name, *dict.fromkeys(field.aliases)]
-        sources = [written[name] for name in names if name in written]
+        sources = [writer_fields[name] for name in names if name in writer_fields]
         if len(sources) > 1:
             # Java aborts the comparison. A field that is its own alias suffices.
             raise NotJudged(_ambiguous(reader, index, sources, writer, place))
@@ -105,12 +105,12 @@ class Lookups:
         return [branches[index] for index in sorted(branches)]
 
     def fields_by_name(self, record: Record) -> dict[str, Field]:
-        known = self._fields.get(id(record))
-        if known is None:
-            known = {field.name: field for field in record.fields}
-            self._effort.spend(len(known))
-            self._fields[id(record)] = known
-        return known
+        cached_fields = self._fields.get(id(record))
+        if cached_fields is None:
+            cached_fields = {field.name: field for field in record.fields}
+            self._effort.spend(len(cached_fields))
+            self._fields[id(record)] = cached_fields
+        return cached_fields
 
     def _symbols_of(self, enum: Enum) -> frozenset[str]:
         known = self._symbols.get(id(enum))
@@ -155,16 +155,16 @@ def promoted(reader: Primitive, writer: Primitive) -> bool:
 
 def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
     """Returns the index of the reader's branch that values of this written type are read as."""
-    same_name = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
-    same_kind = (place for place, target in enumerate(targets) if _same(writer, target))
-    larger = (
-        place
-        for place, target in enumerate(targets)
+    same_name = (index for index, target in enumerate(targets) if _same_full_name(writer, target))
+    same_kind = (index for index, target in enumerate(targets) if _same(writer, target))
+    wider = (
+        index
+        for index, target in enumerate(targets)
         if isinstance(target, Primitive)
         and isinstance(writer, Primitive)
         and promoted(target, writer)
     )
-    return next(same_name, next(same_kind, next(larger, None)))
+    return next(same_name, next(same_kind, next(wider, None)))
 
 
 def _same_full_name(writer: Type, reader: Type) -> bool:
@@ -184,8 +184,8 @@ def _same(writer: Type, reader: Type) -> bool:
 
 def _aliases(type_: Named) -> list[str]:
     """Inside a namespace, Java does not find the alias of a type without one."""
-    bare = type_.name.namespace is None
-    return [alias.full for alias in type_.aliases if bare or alias.namespace is not None]
+    is_bare = type_.name.namespace is None
+    return [alias.full for alias in type_.aliases if is_bare or alias.namespace is not None]
 
 
 def _ambiguous(

@@ -55,8 +55,8 @@ class Rescaling(msgspec.Struct, frozen=True):
         if self.digits >= 0:
             number *= 10**self.digits
         else:
-            number, rest = divmod(number, 10**-self.digits)
-            if rest:
+            number, remainder = divmod(number, 10**-self.digits)
+            if remainder:
                 raise ValueError(f"a value is not exact as {self.target}")
         if not self.least <= number <= self.most:
             raise ValueError(f"a value does not fit into {self.target}")
@@ -67,8 +67,8 @@ class Rescaling(msgspec.Struct, frozen=True):
         if not value:
             raise ValueError("a decimal has no bytes")
         number = self.number(int.from_bytes(value, "big", signed=True))
-        most = (number if number >= 0 else ~number).bit_length() // 8 + 1
-        return number.to_bytes(most if size is None else size, "big", signed=True)
+        byte_count = (number if number >= 0 else ~number).bit_length() // 8 + 1
+        return number.to_bytes(byte_count if size is None else size, "big", signed=True)
 
 
 def units_differ(writer: Type, reader: Type) -> bool:

@@ -130,8 +130,8 @@ class Transport:
         while True:
             error_to_raise: RegistryError = RegistryNotReachable("no registry")
             first_instance = self._preferred
-            for turn in range(len(self.urls)):
-                index = (first_instance + turn) % len(self.urls)
+            for attempt in range(len(self.urls)):
+                index = (first_instance + attempt) % len(self.urls)
                 url = self.urls[index]
                 try:
                     answer = self._instances[index].ask(

@@ -159,12 +159,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     def encoded(self, write: Writer) -> bytes:
-        form = self._forms.get(write)
-        if form is None:
+        encoded_form = self._forms.get(write)
+        if encoded_form is None:
             out = MessageBuffer()
             write(out, self)
-            form = self._forms[write] = bytes(out)
-        return form
+            encoded_form = self._forms[write] = bytes(out)
+        return encoded_form
 
 
 class _TaggedField(msgspec.Struct, frozen=True):
@@ -244,23 +244,25 @@ def _array_in_pieces(
     element_type, _ = without_none(get_args(theirs)[0])
     our_type, flexible = get_args(ours)[0], schema.__flexible__
     element = _element(field, element_type, our_type, flexible, nullable=False)
-    in_pieces = None
+    codec_in_pieces = None
     if is_dataclass(element_type):
-        in_pieces = entity_in_pieces(element_type, our_type)  # type: ignore[arg-type]  # a class
-    return primitives.array_in_pieces(element, in_pieces, flexible=flexible, nullable=nullable)
+        codec_in_pieces = entity_in_pieces(element_type, our_type)  # type: ignore[arg-type]  # a class
+    return primitives.array_in_pieces(
+        element, codec_in_pieces, flexible=flexible, nullable=nullable
+    )
 
 
 def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
-    plain, tagged = _fields(schema, message)
-    read_tags, write_tags = _tags(tagged)
-    readers = [(name, read) for name, read, _ in plain]
-    writers = [(name, write) for name, _, write in plain]
+    plain_fields, tagged_fields = _fields(schema, message)
+    read_tags, write_tags = _tags(tagged_fields)
+    readers = [(name, read_field) for name, read_field, _ in plain_fields]
+    writers = [(name, write) for name, _, write in plain_fields]
     flexible: bool = schema.__flexible__
 
     def read_entity(buffer: memoryview, position: int) -> tuple[Any, int]:
         values: dict[str, Any] = {}
-        for name, read in readers:
-            values[name], position = read(buffer, position)
+        for name, read_field in readers:
+            values[name], position = read_field(buffer, position)
         if flexible:
             position = read_tags(buffer, position, values)
         return message(**values), position
@@ -279,9 +281,11 @@ def _fields(
 ) -> tuple[list[tuple[str, Reader, Writer]], dict[int, _TaggedField]]:
     """Returns the sequential fields, and the tagged fields by tag."""
     types = get_type_hints(message)
-    ours = {field.name: field for field in msgspec.structs.fields(message)}
-    if unknown := {field.name for field in fields(schema)} - ours.keys():
-        raise TypeError(f"{message.__qualname__} lacks {', '.join(sorted(unknown))} of {schema}")
+    message_fields = {field.name: field for field in msgspec.structs.fields(message)}
+    if unknown_names := {field.name for field in fields(schema)} - message_fields.keys():
+        raise TypeError(
+            f"{message.__qualname__} lacks {', '.join(sorted(unknown_names))} of {schema}"
+        )
 
     plain: list[tuple[str, Reader, Writer]] = []
     tagged: dict[int, _TaggedField] = {}
@@ -290,10 +294,12 @@ def _fields(
         if (tag := field.metadata.get("tag")) is None:
             plain.append((field.name, read, write))
         else:
-            tagged[tag] = _TaggedField(field.name, read, write, _default(message, ours[field.name]))
-    missing_names = ours.keys() - {field.name for field in fields(schema)}
+            tagged[tag] = _TaggedField(
+                field.name, read, write, _default(message, message_fields[field.name])
+            )
+    missing_names = message_fields.keys() - {field.name for field in fields(schema)}
     for name in missing_names:
-        _default(message, ours[name])
+        _default(message, message_fields[name])
     return plain, tagged
 
 
@@ -314,18 +320,18 @@ def _tags(
                 raise ProtocolError(f"tagged field {tag} of {size} bytes reaches past the end")
             if tag in tagged:
                 field = tagged[tag]
-                values[field.name], reached = field.read(buffer, position)
-                if reached != end:
+                values[field.name], value_end = field.read(buffer, position)
+                if value_end != end:
                     raise ProtocolError(f"tagged field {field.name} is not {size} bytes long")
             position = end
         return position
 
     def write_tags(out: MessageBuffer, value: Any) -> None:
-        present = [
+        present_fields = [
             (tag, field) for tag, field in tags if getattr(value, field.name) != field.default
         ]
-        primitives.write_unsigned_varint(out, len(present))
-        for tag, field in present:
+        primitives.write_unsigned_varint(out, len(present_fields))
+        for tag, field in present_fields:
             body = MessageBuffer()
             field.write(body, getattr(value, field.name))
             primitives.write_unsigned_varint(out, tag)
@@ -343,16 +349,16 @@ def _kept_writer(write: Writer) -> Writer:
 
 
 def _field(schema: type[Any], field: Field[Any], ours: Any) -> tuple[Reader, Writer]:
-    theirs, nullable = without_none(field.type)
+    schema_type, nullable = without_none(field.type)
     ours, _ = without_none(ours)
     flexible: bool = schema.__flexible__
-    if get_origin(theirs) is tuple:
-        element_type, _ = without_none(get_args(theirs)[0])
+    if get_origin(schema_type) is tuple:
+        element_type, _ = without_none(get_args(schema_type)[0])
         element = _element(field, element_type, get_args(ours)[0], flexible, nullable=False)
         return primitives.array(element, flexible=flexible, nullable=nullable)
     # A tagged field that is null is absent.
     nullable = nullable and "tag" not in field.metadata
-    return _element(field, theirs, ours, flexible, nullable=nullable)
+    return _element(field, schema_type, ours, flexible, nullable=nullable)
 
 
 def _element(

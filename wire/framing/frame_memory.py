@@ -67,8 +67,8 @@ class FrameMemory:
         if self.kept * 8 > self.limit or self._kept_by.get(address, 0) * 16 > self.limit:
             return min(usual, SMALLEST_BUFFER // 4)
         address_bytes = self._used_by.get(address, 0)
-        scarce = self.used * 8 > self.limit * 5 or address_bytes * 8 > self.limit * 3
-        return min(usual, SMALLEST_BUFFER) if scarce else usual
+        is_scarce = self.used * 8 > self.limit * 5 or address_bytes * 8 > self.limit * 3
+        return min(usual, SMALLEST_BUFFER) if is_scarce else usual
 
     @property
     def contended(self) -> bool:

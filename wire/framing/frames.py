@@ -110,26 +110,26 @@ class FrameReader:
 
         The generator from `received` continues from there later.
         """
-        uncut = self._end - self._start
-        if uncut and self._data is self._scratch:
-            self._memory.keep(uncut, self.address)
+        uncut_bytes = self._end - self._start
+        if uncut_bytes and self._data is self._scratch:
+            self._memory.keep(uncut_bytes, self.address)
             # Writable, because batches are stamped in place.
             self._data = memoryview(bytearray(self._scratch[self._start : self._end]))
-            self._start, self._end = 0, uncut
+            self._start, self._end = 0, uncut_bytes
 
     def grant(self) -> bool:
         """Allocates more memory for the incomplete frame, if there is any."""
-        held, memory = self.held, self._memory
+        held_bytes, memory = self.held, self._memory
         if self._buffer is not None and len(self._buffer) >= self.wanted:
             # A large frame gets room as it is received.
-            step = min(_LARGE_STEP, self.wanted - held)
+            step = min(_LARGE_STEP, self.wanted - held_bytes)
             if not memory.reserve(step, self):
                 return False
-            self._view = memoryview(self._buffer)[: held + step]
+            self._view = memoryview(self._buffer)[: held_bytes + step]
             return True
-        size = capacity(min(self.wanted, _GROWTH * max(held, SMALLEST_BUFFER // _GROWTH)))
+        size = capacity(min(self.wanted, _GROWTH * max(held_bytes, SMALLEST_BUFFER // _GROWTH)))
         if size > LARGEST_WHOLE:
-            return self._grant_large(held)
+            return self._grant_large(held_bytes)
         if not memory.reserve(size, self):
             return False
         self._move_to(memory.buffer(size), size, min(size, self.wanted))
@@ -188,14 +188,14 @@ class FrameReader:
                 break
             self._start = frame_end
             yield self._data[start + 4 : frame_end]
-        rest = self._rest = bytes(self._data[self._start : self._end])
+        rest_bytes = self._rest = bytes(self._data[self._start : self._end])
         self._release()
-        if len(rest) >= 4 and not self.wanted:
-            (size,) = _SIZE.unpack_from(rest)
+        if len(rest_bytes) >= 4 and not self.wanted:
+            (size,) = _SIZE.unpack_from(rest_bytes)
             self._check(size, None)
-        if rest and not (self.wanted and self.grant()):
-            self._memory.keep(len(rest), self.address)
-            self._kept = len(rest)
+        if rest_bytes and not (self.wanted and self.grant()):
+            self._memory.keep(len(rest_bytes), self.address)
+            self._kept = len(rest_bytes)
 
     def _release(self) -> None:
         """Drops received bytes, and those kept by `suspend`."""

@@ -116,8 +116,8 @@ def write_uuid(out: MessageBuffer, value: UUID | None) -> None:
 
 def read_error_code(buffer: memoryview, position: int) -> tuple[ErrorCode, int]:
     """Reads an error code; returns an unknown error for a code that is not known yet."""
-    number, position = read_int16(buffer, position)
-    return _ERROR_CODES.get(number, ErrorCode.unknown_server_error), position
+    code, position = read_int16(buffer, position)
+    return _ERROR_CODES.get(code, ErrorCode.unknown_server_error), position
 
 
 write_error_code = write_int16

@@ -134,8 +134,8 @@ def _elements(names: Sequence[str], parent: Any) -> Iterator[Any]:
 
 def _has_one_of(element: msgspec.Struct, names: Sequence[str]) -> bool:
     return any(
-        _is_called(name, theirs)
-        for theirs, value in zip(element.__struct_fields__, _values(element), strict=True)
+        _is_called(name, field_name)
+        for field_name, value in zip(element.__struct_fields__, _values(element), strict=True)
         if not isinstance(value, tuple | msgspec.Struct)
         for name in names
     )
@@ -160,5 +160,9 @@ def _values(structure: msgspec.Struct) -> list[Any]:
 @functools.cache
 def _is_called(name: str, other: str) -> bool:
     """Whether the names are equal, or one has one more word at an end."""
-    short, long = sorted((name, other), key=len)
-    return short == long or long.startswith(f"{short}_") or long.endswith(f"_{short}")
+    short_name, long_name = sorted((name, other), key=len)
+    return (
+        short_name == long_name
+        or long_name.startswith(f"{short_name}_")
+        or long_name.endswith(f"_{short_name}")
+    )

@@ -54,8 +54,8 @@ class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
 
     def lowered(self, version: int, response: LeaveGroupResponse) -> LeaveGroupResponse:
         if version < _FIRST_OF_SEVERAL and response.members and not response.error_code:
-            (only,) = response.members
-            response = replace(response, error_code=only.error_code)
+            (member,) = response.members
+            response = replace(response, error_code=member.error_code)
         return response
 
 

@@ -72,8 +72,8 @@ class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
 
     def encode_request(self, version: int, request: OffsetFetchRequest) -> MessageBuffer:
         if version < _FIRST_OF_SEVERAL and request.groups:
-            (only,) = request.groups
-            request = replace(request, group_id=only.group_id, topics=only.topics)
+            (group,) = request.groups
+            request = replace(request, group_id=group.group_id, topics=group.topics)
         return super().encode_request(version, request)
 
     def lowered(self, version: int, response: OffsetFetchResponse) -> OffsetFetchResponse:

@@ -260,11 +260,11 @@ def _lz4_frame(data: memoryview, at: int) -> tuple[int, int]:
         raise _corrupt(f"lz4: no frame at byte {at}")
     bound = 0
     flags = data[at + 4]
-    largest = 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
+    block_size = 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
     at += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
     while block := _little(data, at, 4):
         size = block & 0x7FFFFFFF
-        bound += size if block >> 31 else min(largest, size * _LZ4_RATIO)
+        bound += size if block >> 31 else min(block_size, size * _LZ4_RATIO)
         at += 4 + size + (4 if flags & 0x10 else 0)
     return bound, at + 4 + (4 if flags & 0x04 else 0)
 
@@ -276,8 +276,8 @@ def _zstd_bound(data: memoryview) -> int:
         if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
             at += 8 + _little(data, at + 4, 4)
             continue
-        of_frame, at = _zstd_frame(data, at)
-        bound += of_frame
+        frame_size, at = _zstd_frame(data, at)
+        bound += frame_size
     return bound
 
 

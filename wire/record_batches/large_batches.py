@@ -81,7 +81,7 @@ class LargeBatch:
         start = at = HEADER_SIZE  # start and end of records that are cut and not parsed
         first_number = 0
         try:
-            for number in range(self._count):
+            for record_number in range(self._count):
                 byte = batch[at]
                 if not byte & 0x81:  # one byte, not negative
                     size, body = byte >> 1, at + 1
@@ -96,14 +96,14 @@ class LargeBatch:
                 if (
                     large
                     or record_end - start > _PIECE
-                    or number - first_number >= _RECORDS_A_PIECE
+                    or record_number - first_number >= _RECORDS_A_PIECE
                 ):
-                    self._parse(start, at, range(first_number, number))
-                    start, first_number = at, number
+                    self._parse(start, at, range(first_number, record_number))
+                    start, first_number = at, record_number
                     yield
                 if large:
-                    _check_record(batch[:record_end], body, number, keyed=self._keyed)
-                    start, first_number = record_end, number + 1
+                    _check_record(batch[:record_end], body, record_number, keyed=self._keyed)
+                    start, first_number = record_end, record_number + 1
                 at = record_end
         except IndexError:
             raise invalid("malformed records: they end in the middle of one") from None

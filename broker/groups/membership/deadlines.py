@@ -47,8 +47,8 @@ class Deadlines(Generic[Key]):
     def next_time(self) -> float | None:
         heap = self._heap
         while heap:
-            deadline, number, key = heap[0]
-            if self._queued.get(key) != number:
+            deadline, queue_number, key = heap[0]
+            if self._queued.get(key) != queue_number:
                 heappop(heap)
             elif self._deadlines[key] > deadline:
                 heappop(heap)

@@ -274,9 +274,9 @@ class Group:
         return names == member.details.names or self._members.vote() == self.protocol
 
     def _wait_to_join(self, member: Member, answer: JoinAnswer, now: float) -> None:
-        before = self._members.wait_to_join(member, answer)
+        old_answer = self._members.wait_to_join(member, answer)
         self._beat(member, now)
-        self._answers.refuse_join(before, ErrorCode.rebalance_in_progress, member.member_id)
+        self._answers.refuse_join(old_answer, ErrorCode.rebalance_in_progress, member.member_id)
 
     def _joined(self, member: Member) -> JoinOutcome:
         """Only a leader that is to assign gets the list of members."""
@@ -424,19 +424,19 @@ class Group:
         if assignment is not None:
             self.state = State.STABLE
             self._assign(assignment, ErrorCode.none, now)
-        for member, replaced in self._saving.end_replaced().items():
+        for member, replacement in self._saving.end_replaced().items():
             answer = self._members.take_join(member)
             self._beat(member, now)
             if answer is None:
                 continue
-            leads = member is self._members.leader and replaced.may_skip_assignment
+            leads = member is self._members.leader and replacement.may_skip_assignment
             outcome = JoinOutcome(
                 code=ErrorCode.none,
                 member_id=member.member_id,
                 generation=self.generation,
                 protocol_type=self.protocol_type,
                 protocol=self.protocol,
-                leader=self.leader if replaced.may_skip_assignment else replaced.leader_then,
+                leader=self.leader if replacement.may_skip_assignment else replacement.leader_then,
                 members=self._members.for_leader(self.protocol) if leads else (),
                 skip_assignment=leads,
             )
@@ -542,8 +542,8 @@ class Group:
         without ids that they did not send: these were never saved, so the next coordinator would
         fence them."""
         for member in self._members:
-            known = member.member_id if member.knows_id else NO_MEMBER
-            self._answers.refuse_join(self._members.take_join(member), code, known)
+            known_id = member.member_id if member.knows_id else NO_MEMBER
+            self._answers.refuse_join(self._members.take_join(member), code, known_id)
             self._answers.refuse_sync(self._members.take_sync(member), code)
         self.state = State.DEAD
         self._saving.void()
@@ -570,12 +570,12 @@ class Group:
         if self.state is State.DEAD:
             return ErrorCode.coordinator_not_available
         if instance_id is not None:
-            static = self._members.instance(instance_id)
-            if static is None:
+            static_member = self._members.instance(instance_id)
+            if static_member is None:
                 return ErrorCode.unknown_member_id
-            if static.member_id != member_id:
+            if static_member.member_id != member_id:
                 return ErrorCode.fenced_instance_id
-            return static
+            return static_member
         return self._members.get(member_id) or ErrorCode.unknown_member_id
 
     def _of_generation(

@@ -203,11 +203,11 @@ def capacity_of(table_bytes: int) -> int:
 def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
     """Returns the last offset of each key in the dirty segments, and the offset at which the map
     was full."""
-    dirty = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
-    counts = [count for count in _record_counts(job, dirty) if count <= RECORDS_LIMIT]
+    dirty_segments = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
+    counts = [count for count in _record_counts(job, dirty_segments) if count <= RECORDS_LIMIT]
     keys = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
     end_offset = job.first_dirty
-    for segment in dirty:
+    for segment in dirty_segments:
         for header, batch in _batches(job, segment):
             if header.next_offset <= job.first_dirty:
                 continue
@@ -243,10 +243,10 @@ def _clean_group(
             break
         group.append(segment)
         for header, batch in _batches(job, segment):
-            cleaned = cleaner.clean(header, batch)
-            is_changed = is_changed or cleaned is not batch
-            if cleaned:
-                _append(files, cleaned, job.index_interval_bytes)
+            cleaned_batch = cleaner.clean(header, batch)
+            is_changed = is_changed or cleaned_batch is not batch
+            if cleaned_batch:
+                _append(files, cleaned_batch, job.index_interval_bytes)
         cleaner.counts.bytes_before += segment.size
     cleaner.counts.bytes_after += files.size
     if not is_changed and len(group) == 1:
@@ -365,9 +365,9 @@ def _append(files: CleanedFiles, batch: bytes, interval: int) -> None:
     position = files.size
     if position + len(batch) > MAX_POSITION:
         raise StorageError(f"{files.path(layout.LOG)} would grow beyond {MAX_POSITION} bytes")
-    unwritten = memoryview(batch)
-    while unwritten:
-        unwritten = unwritten[os.write(files.file.fd, unwritten) :]
+    unwritten_bytes = memoryview(batch)
+    while unwritten_bytes:
+        unwritten_bytes = unwritten_bytes[os.write(files.file.fd, unwritten_bytes) :]
     files.take(read_header(batch), position, interval)
 
 
@@ -379,11 +379,11 @@ def _batches(job: CleaningJob, segment: SealedSegment) -> Iterator[tuple[BatchHe
     """Every batch of a segment with its header; damage is an error, and never copied."""
     file = _open(job, segment)
     try:
-        for located in verify(file, 0, segment.size, segment.base_offset, gaps=True):
-            header = located.header
+        for located_batch in verify(file, 0, segment.size, segment.base_offset, gaps=True):
+            header = located_batch.header
             if header.next_offset > segment.next_offset:  # no CRC covers the base offset
                 reason = f"unexpected base offset {header.base_offset}"
-                raise InvalidBatch(located.position, segment.next_offset, reason)
-            yield header, read_bytes(file, located.position, header.size)
+                raise InvalidBatch(located_batch.position, segment.next_offset, reason)
+            yield header, read_bytes(file, located_batch.position, header.size)
     except InvalidBatch as error:
         raise CorruptLog(f"{file.path} at byte {error.position}: {error}") from error

@@ -91,7 +91,7 @@ def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path
 
 def retire(directory: Path, base_offset: int) -> list[Path]:
     """Renames a segment's files to `.deleted`; returns the files to be unlinked."""
-    doomed = []
+    doomed_paths = []
     for suffix in reversed(layout.SEGMENT_SUFFIXES):
         path = layout.numbered(directory, base_offset, suffix)
         deleted_path = path.with_name(path.name + layout.DELETED)
@@ -99,8 +99,8 @@ def retire(directory: Path, base_offset: int) -> list[Path]:
             path.replace(deleted_path)
         except FileNotFoundError:
             continue
-        doomed.append(deleted_path)
-    return doomed
+        doomed_paths.append(deleted_path)
+    return doomed_paths
 
 
 def _take_place(directory: Path, base_offset: int) -> None:

@@ -146,10 +146,12 @@ class AcknowledgedFile:
                 _log.warning("damaged slot ignored path=%s byte=%d", self._path, at)
             self._free.append(at)
             return
-        topic_id, partition, leader_epoch, start, end, boot = _SLOT.unpack(body)
+        topic_id, partition, leader_epoch, start, end, boot_id = _SLOT.unpack(body)
         identity = UUID(bytes=topic_id), partition
-        known = AcknowledgedRange(start, end, leader_epoch, clean or boot == self.boot != bytes(8))
-        self._slots[identity] = Slot(self, at, identity, known)
+        known_range = AcknowledgedRange(
+            start, end, leader_epoch, clean or boot_id == self.boot != bytes(8)
+        )
+        self._slots[identity] = Slot(self, at, identity, known_range)
 
     def known(self, topic_id: UUID, partition: int) -> AcknowledgedRange | None:
         slot = self._slots.get((topic_id, partition))

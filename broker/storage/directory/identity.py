@@ -31,19 +31,19 @@ class DirectoryOwner(NamedTuple):
 def claim(data_dir: Path, owner: DirectoryOwner) -> None:
     """Makes sure that `data_dir` belongs to this broker; claims a new directory."""
     path = data_dir / META_PROPERTIES
-    current = read_owner(data_dir)
-    if current is None:
+    current_owner = read_owner(data_dir)
+    if current_owner is None:
         lines = f"version={_VERSION}\nbroker.id={owner.broker_id}\ncluster.id={owner.cluster_id}\n"
         replace_file(path, lines.encode())
         return
-    if current.cluster_id != owner.cluster_id:
+    if current_owner.cluster_id != owner.cluster_id:
         raise ForeignDataDirectory(
-            f"{path}: the data belongs to cluster {current.cluster_id}, this is cluster "
+            f"{path}: the data belongs to cluster {current_owner.cluster_id}, this is cluster "
             f"{owner.cluster_id}: use another data_dir, or connect to the cluster it belongs to"
         )
-    if current.broker_id != owner.broker_id:
+    if current_owner.broker_id != owner.broker_id:
         raise ForeignDataDirectory(
-            f"{path}: the data belongs to broker {current.broker_id}, this is broker "
+            f"{path}: the data belongs to broker {current_owner.broker_id}, this is broker "
             f"{owner.broker_id}: use another data_dir, or the id it belongs to"
         )
 

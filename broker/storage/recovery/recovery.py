@@ -139,10 +139,10 @@ class _Recovery:
         """Indexes without a log: of a segment that was being removed or created, or was lost."""
         files = self._found
         orphans = (files.offset_indexes.keys() | files.time_indexes.keys()) - files.logs.keys()
-        first = min(files.logs, default=0)
+        first_base = min(files.logs, default=0)
         for base in sorted(orphans):
             path = layout.numbered(self._directory, base, layout.LOG)
-            if base > first and files.offset_indexes.get(base):
+            if base > first_base and files.offset_indexes.get(base):
                 raise CorruptLog(f"{path} is missing, but its index exists: {_ADVICE}")
             _log.warning("removing index without log path=%s", path)
             Segment(self._directory, base, 0, 0).remove()
@@ -250,12 +250,12 @@ class _Recovery:
         if base <= self._proven <= verify_from:
             return self._proven
         self._producers.clear()
-        usable = [offset for offset in self._found.snapshots if offset >= base]
-        usable_offsets = [offset for offset in usable if offset <= verify_from]
-        known_at = snapshots.load_newest(self._directory, usable_offsets, self._producers)
-        if known_at is None and base > 0:
-            snapshots.load_oldest(self._directory, usable, self._producers)
-        return base if known_at is None else known_at
+        usable_snapshots = [offset for offset in self._found.snapshots if offset >= base]
+        usable_offsets = [offset for offset in usable_snapshots if offset <= verify_from]
+        snapshot_offset = snapshots.load_newest(self._directory, usable_offsets, self._producers)
+        if snapshot_offset is None and base > 0:
+            snapshots.load_oldest(self._directory, usable_snapshots, self._producers)
+        return base if snapshot_offset is None else snapshot_offset
 
     def _load_producers(self, offset: int, until: int, last: int) -> None:
         """Record the producers' batches from `offset` on, by their headers."""
@@ -264,11 +264,11 @@ class _Recovery:
         for segment in self._segments[self._holding(offset) : last + 1]:
             try:
                 position = segment.position_before(offset, segment.size, self._interval)
-                for located in segment.walk(position, segment.size):
-                    if located.header.base_offset >= until:
+                for located_batch in segment.walk(position, segment.size):
+                    if located_batch.header.base_offset >= until:
                         break
-                    if located.header.base_offset >= offset:
-                        self._remember(segment, located.header)
+                    if located_batch.header.base_offset >= offset:
+                        self._remember(segment, located_batch.header)
             except InvalidBatch as error:
                 raise self._corrupt(segment, segment.size, error) from error
             segment.cool()

@@ -35,11 +35,13 @@ class Truncation(NamedTuple):
             # Nothing would be left, and even an empty log begins at some offset.
             return cls(min(offset, max(start, first_segment.base_offset)), None)
         segment = segments.holding(offset)
-        located = segment.find(offset, segment.size, index_interval)
+        located_batch = segment.find(offset, segment.size, index_interval)
         path = segment.path(layout.LOG)
-        if located is None:  # a gap: nothing is cut off here, except claims that more was there
+        if (
+            located_batch is None
+        ):  # a gap: nothing is cut off here, except claims that more was there
             return cls(offset, (path, segment.size))
-        return cls(min(offset, located.header.base_offset), (path, located.position))
+        return cls(min(offset, located_batch.header.base_offset), (path, located_batch.position))
 
     def carry_out(self, directory: Path, index_interval: int) -> None:
         """Truncates the log. Blocks."""

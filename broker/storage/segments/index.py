@@ -56,8 +56,8 @@ class _Index:
         self.base_offset = base_offset
         self._file: OpenFile | None = None
         size = os.fstat(self.file.fd).st_size
-        self._stored, odd = divmod(size, self.ENTRY.size)
-        if odd:
+        self._stored, odd_bytes = divmod(size, self.ENTRY.size)
+        if odd_bytes:
             raise BadIndex(f"{path} has {size} bytes, not a multiple of {self.ENTRY.size}")
         self._tail = bytearray()
         self.unsynced = False
@@ -85,8 +85,8 @@ class _Index:
     def write_through(self) -> None:
         """Writes the tail to the file. If that fails, the tail stays, and is written again."""
         while self._tail:
-            written = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
-            entry_count = written // self.ENTRY.size
+            written_bytes = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
+            entry_count = written_bytes // self.ENTRY.size
             self._stored += entry_count
             del self._tail[: entry_count * self.ENTRY.size]
 
@@ -261,5 +261,5 @@ class TimeIndex(_Index):
     def truncate(self, offset: int) -> None:
         """Removes the entries for batches that end at `offset` or later."""
         self.keep(self._count_below(offset - self.base_offset, 1))
-        last = self.last()
-        self._highest = NO_TIMESTAMP if last is None else last.timestamp
+        last_entry = self.last()
+        self._highest = NO_TIMESTAMP if last_entry is None else last_entry.timestamp

@@ -40,7 +40,7 @@ def write_all(pieces: Sequence[Piece], *, native: bool = NATIVE) -> list[Fault]:
     """Writes each piece; returns the error of each piece."""
     if not native:
         return [_written(piece) for piece in pieces]
-    return [_fault(number) for number in compiled.write(list(pieces))]
+    return [_fault(error_number) for error_number in compiled.write(list(pieces))]
 
 
 def _fault(number: int) -> Fault:
@@ -60,8 +60,8 @@ def _written(piece: Piece) -> Fault:
     fd, content, position = piece
     try:
         while content:
-            written = os.pwrite(fd, content, position)
-            content, position = content[written:], position + written
+            written_bytes = os.pwrite(fd, content, position)
+            content, position = content[written_bytes:], position + written_bytes
     except OSError as error:
         return error
     return None

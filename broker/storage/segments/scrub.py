@@ -116,19 +116,19 @@ def _sound_pieces(
         held_position += chunk_position
         if offset >= end:
             break
-    short = offset < end and not (gaps and batch is None and not held_bytes)
-    yield position, offset, f"{path.name} ends at byte {position}" if short else None
+    is_short = offset < end and not (gaps and batch is None and not held_bytes)
+    yield position, offset, f"{path.name} ends at byte {position}" if is_short else None
 
 
 def _pieces(path: Path, position: int) -> Iterator[memoryview]:
     """The file's bytes from `position` on."""
-    direct, fd = True, -1
+    is_direct, fd = True, -1
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
     except OSError:  # not every file system supports it
-        direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        is_direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     buffer = mmap.mmap(-1, PIECE)  # aligned, as it must be
     try:
         block_start = position // _BLOCK * _BLOCK
@@ -136,16 +136,16 @@ def _pieces(path: Path, position: int) -> Iterator[memoryview]:
             try:
                 count = os.preadv(fd, [buffer], block_start)
             except OSError:
-                if not direct:
+                if not is_direct:
                     raise
                 os.close(fd)
-                direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                is_direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 continue
             if block_start + count > position:
                 with memoryview(buffer) as view, view[position - block_start : count] as piece:
                     yield piece
                 position = block_start + count
-            if not direct:
+            if not is_direct:
                 with contextlib.suppress(OSError):
                     os.posix_fadvise(fd, block_start, count, os.POSIX_FADV_DONTNEED)
             if count < PIECE:

@@ -196,13 +196,13 @@ class Segment:
     def rebuild_indexes(self, interval: int, reason: str) -> None:
         """Rebuilds both indexes from the headers in the log. Raises `InvalidBatch`."""
         _log.warning("rebuilding index path=%s reason=%r", self.path(layout.OFFSET_INDEX), reason)
-        size, highest = self.size, (self.max_timestamp, self.max_timestamp_offset)
+        size, highest_timestamp = self.size, (self.max_timestamp, self.max_timestamp_offset)
         self.forget_indexes(interval)
         try:
             for located_batch in self.walk(0, size):
                 self.take(located_batch.header, located_batch.position, interval)
         except InvalidBatch:
-            self.max_timestamp, self.max_timestamp_offset = highest
+            self.max_timestamp, self.max_timestamp_offset = highest_timestamp
             raise
         finally:
             self.size = size
@@ -250,11 +250,11 @@ class Segment:
         end, self.size = self.size, position
         next_offset = self.base_offset
         batches = self.walk(position, end)
-        while next_offset < offset and (located := next(batches, None)) is not None:
-            if located.header.next_offset > offset:
+        while next_offset < offset and (located_batch := next(batches, None)) is not None:
+            if located_batch.header.next_offset > offset:
                 break
-            self.take(located.header, located.position, interval)
-            next_offset = located.header.next_offset
+            self.take(located_batch.header, located_batch.position, interval)
+            next_offset = located_batch.header.next_offset
         return next_offset
 
     def _highest_noted(self) -> tuple[int, int]:

@@ -48,16 +48,22 @@ def first_reaching(
 def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOffset | None:
     """Returns the record from `start_offset` on with the highest timestamp; of several, the
     first."""
-    highest_timestamp, where = NO_TIMESTAMP, None
+    highest_timestamp, highest_place = NO_TIMESTAMP, None
     for segment, end in visible:
-        timestamp, located = _highest(segment, end, start_offset, interval)
-        if located is not None and timestamp > highest_timestamp:
-            highest_timestamp, where = timestamp, (segment, located)
-    if where is None:
+        timestamp, located_batch = _highest(segment, end, start_offset, interval)
+        if located_batch is not None and timestamp > highest_timestamp:
+            highest_timestamp, highest_place = timestamp, (segment, located_batch)
+    if highest_place is None:
         return None
-    segment, located = where
-    records = [record for record in _records(segment, located) if record.offset >= start_offset]
-    return _found(max(records, key=lambda record: record.timestamp), located) if records else None
+    segment, located_batch = highest_place
+    records = [
+        record for record in _records(segment, located_batch) if record.offset >= start_offset
+    ]
+    return (
+        _found(max(records, key=lambda record: record.timestamp), located_batch)
+        if records
+        else None
+    )
 
 
 def _highest(
@@ -71,9 +77,9 @@ def _highest(
     if end == segment.size and last_offset > first_batch.header.last_offset:
         return timestamp, segment.find(last_offset, end, interval)
     noted_batch, position = segment.noted_before(end, interval)
-    timestamp, best = NO_TIMESTAMP, None
+    timestamp, best_batch = NO_TIMESTAMP, None
     if noted_batch is not None and noted_batch.last_offset > first_batch.header.last_offset:
-        timestamp, best = (
+        timestamp, best_batch = (
             noted_batch.timestamp,
             segment.find(noted_batch.last_offset, end, interval),
         )
@@ -81,15 +87,15 @@ def _highest(
         position = first_batch.position
     for located in segment.walk(position, end):
         header = located.header
-        reached = header.max_timestamp
+        highest_timestamp = header.max_timestamp
         if header.base_offset < start_offset:
             records = (
                 record for record in _records(segment, located) if record.offset >= start_offset
             )
-            reached = max((record.timestamp for record in records), default=NO_TIMESTAMP)
-        if reached > timestamp:
-            timestamp, best = reached, located
-    return timestamp, best
+            highest_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+        if highest_timestamp > timestamp:
+            timestamp, best_batch = highest_timestamp, located
+    return timestamp, best_batch
 
 
 def _records(segment: Segment, located: Located) -> Iterator[Record]:

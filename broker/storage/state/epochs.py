@@ -154,8 +154,8 @@ class LeaderEpochs:
 
     def _before(self, epoch: int, start_offset: int) -> list[tuple[int, int]]:
         """The entries before a new one: smaller in both respects."""
-        kept = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
-        return self.entries[:kept]
+        kept_count = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
+        return self.entries[:kept_count]
 
     def _set(self, entries: list[tuple[int, int]]) -> None:
         self._epochs = [epoch for epoch, _ in entries]
@@ -173,9 +173,11 @@ def _read(path: Path) -> list[tuple[int, int]]:
         entries = [(int(epoch), int(start)) for epoch, start in map(str.split, lines[2:])]
     except (ValueError, IndexError) as error:
         raise BadCheckpoint(f"{path}: {error}") from error
-    is_ascending = all(a < b and s < t for (a, s), (b, t) in pairwise(entries))
-    negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
-    if version != _VERSION or count != len(entries) or not is_ascending or negative:
+    is_ascending = all(
+        epoch_before < b and s < t for (epoch_before, s), (b, t) in pairwise(entries)
+    )
+    has_negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
+    if version != _VERSION or count != len(entries) or not is_ascending or has_negative:
         raise BadCheckpoint(
             f"{path}: does not have {count} ascending epochs in format version {_VERSION}"
         )

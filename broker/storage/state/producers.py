@@ -79,9 +79,9 @@ class ProducerStates:
         state = self._states.get(producer_id)
         if state is None:
             return None
-        known_epoch, last, _, _, _ = _NEWEST.unpack_from(state)
+        known_epoch, last_sequence, _, _, _ = _NEWEST.unpack_from(state)
         if epoch == known_epoch:
-            if sequence == (last + 1) & MAX_SEQUENCE:
+            if sequence == (last_sequence + 1) & MAX_SEQUENCE:
                 return None
             return _original(state, header)
         if epoch < known_epoch:
@@ -135,9 +135,9 @@ class ProducerStates:
             yield ProducerDescription(producer_id, epoch, last, base_offset + delta, time)
 
     def copy(self) -> Self:
-        twin = type(self)()
-        twin._states = self._states.copy()
-        return twin
+        copy = type(self)()
+        copy._states = self._states.copy()
+        return copy
 
     def clear(self) -> None:
         self._states.clear()
