@@ -530,8 +530,21 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     complete_until: int = -1  # every earlier line is accounted for; -1: all lines; 0: unknown
 
 
+class UnreadInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent does not read or ship until an operator acts, with the command that shows
+    why."""
+
+    cluster: str
+    host: str
+    words: str
+    since: int  # -1: unknown
+    command: str = ""
+    command_kind: CommandKind | None = None
+
+
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/report?cluster&topic&from&to`"""
+    """`/api/v1/report?cluster&topic&from&to`. With `unread` inputs it is at best pending: which
+    topics their lines belong to is unknown."""
 
     state: State
     from_time: int
@@ -539,6 +552,7 @@ class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     as_of: int
     topics: list[TopicReport]
+    unread: list[UnreadInput] = []
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):

@@ -225,8 +225,8 @@ class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     loader: FilePath = "/etc/penstock/loader.yaml"
     """`--config` of `penstock load`, on the loader's host."""
     audit: FilePath = ""
-    """`--config` of `penstock audit`, on this host. Default: the file that this audit was started
-    with."""
+    """`--config` of `penstock audit`, on this host. Default: none if this host has the profile
+    /etc/penstock/client.yaml, otherwise the file that this audit was started with."""
     environment: FilePath = ""
     """A file of variables that the shell reads before each command, such as the one written by
     `penstock up`."""

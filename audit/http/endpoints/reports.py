@@ -1,6 +1,7 @@
 """`/api/v1/report`: whether all lines of a time arrived, topic by topic."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from audit.http.endpoints.topic_lookup import (
     key_of,
 )
 from audit.http.endpoints.totals import delays_of, most_events, tier_totals
+from audit.programs import INPUTS
 from audit.reconciling import words
 from audit.reconciling.findings import State, or_empty, worst
 from audit.reconciling.picture import TopicKey
@@ -25,6 +27,7 @@ from audit.store.judged_hours import DAY
 
 _MOST_FINDINGS: Final = 1_000  # of a topic
 _MOST_WAITS: Final = 100
+_MOST_UNREAD: Final = 100
 
 
 def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer:
@@ -52,14 +55,31 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
     if between[1] > known_until and not any(_has_events(topic) for topic in reports):
         reports = [_unreported(topic) for topic in reports]
     state = worst([topic.state for topic in reports]) if reports else State.PENDING
+    unread = list(islice(_unread(service, query.cluster, between[1]), _MOST_UNREAD))
     return answers.ReportAnswer(
-        state=at_best_pending(state, when=not has_begun),
+        state=at_best_pending(state, when=not has_begun or bool(unread)),
         from_time=between[0],
         to_time=between[1],
         now=now,
         as_of=as_of,
         topics=reports,
+        unread=unread,
     )
+
+
+def _unread(service: Service, cluster: str, to_time: int) -> Iterator[answers.UnreadInput]:
+    """Yields the inputs that are not read now. A time that ended a day before that began is not
+    affected: files that were never read seldom have older lines."""
+    for key, condition in service.alert_conditions.items():
+        is_affected = to_time > condition.since - DAY
+        if key.kind == INPUTS and cluster in {"", key.cluster} and is_affected:
+            yield answers.UnreadInput(
+                cluster=key.cluster,
+                host=key.host,
+                words=condition.words,
+                since=condition.since,
+                **condition.cure.fields,
+            )
 
 
 def _faulty_former(service: Service, key: TopicKey, between: tuple[int, int]) -> Iterator[TopicKey]:
