@@ -5,7 +5,7 @@ a prefix. It applies to one principal, `User:alice`, or to all, `User:*`; to one
 to one operation, or ALL. It allows or denies.
 
 The codes are the protocol's; `words` are those of Kafka's ZooKeeper nodes and tools. Values only:
-`broker.access.acls` evaluates them, `cluster.records.acls` stores them.
+`broker.access.acl_evaluation` evaluates them, `cluster.records.acls` stores them.
 """
 
 from collections.abc import Iterable, Mapping

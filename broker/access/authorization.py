@@ -12,7 +12,7 @@ Denials are reported to `denied`, which counts and logs them; calling `may` repo
 from collections.abc import Callable, Iterable, Set
 from typing import Final
 
-from broker.access.acls import ON, Permissions
+from broker.access.acl_evaluation import ON, Permissions
 from broker.configs.config import AuthorizationConfig
 from broker.connections.caller import Caller
 from broker.errors import ApiError

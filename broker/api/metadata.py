@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Iterable, Set
 import msgspec
 from msgspec.structs import replace
 
-from broker.access.acls import ON
+from broker.access.acl_evaluation import ON
 from broker.access.authorization import Authorization, Rights
 from broker.admin.topics import TopicAdmin
 from broker.api.administration import Administration

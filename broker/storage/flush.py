@@ -216,7 +216,7 @@ class PendingFlush:
         self._names = True
         self._snapshots.request(end_offset, producers)
 
-    def name(self) -> None:
+    def note_new_file(self) -> None:
         """Notes that a file was created, so that the next flush makes its name durable."""
         self._names = True
 

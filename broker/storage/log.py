@@ -128,7 +128,7 @@ class Log:
         log = cls(directory, topic_id, config, recovered_log, replicated)
         log._pending.is_new = True
         if first:
-            log._pending.name()
+            log._pending.note_new_file()
             log._settle()
         log.rest()
         return log
@@ -473,7 +473,7 @@ class Log:
                 error, f"cannot record the new start in {self.directory}"
             ) from error
         self._pending.unlink([layout.numbered(self.directory, self.start_offset, layout.START)])
-        self._pending.name()
+        self._pending.note_new_file()
         self.start_offset = offset
         ends = [*(segment.base_offset for segment in self._segments), self.end_offset][1:]
         self._remove_first(bisect_right(ends, offset))
