@@ -249,13 +249,13 @@ class Broker:
         flusher = Flusher(self.loop, run_all)
         ends.callback(flusher.stop)
         clean = data.take_clean_mark()
-        acknowledged = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=clean)
-        ends.callback(acknowledged.close)
+        acknowledged_file = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=clean)
+        ends.callback(acknowledged_file.close)
         self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
         states = OwnStates(self.session, config.id)
         opener = LogOpener(
             data,
-            acknowledged,
+            acknowledged_file,
             self.withdrawals,
             states,
             clean=clean,
@@ -277,10 +277,10 @@ class Broker:
             open_logs=self._open_logs,
             replication=self._replication,
         )
-        ends.push_async_callback(self._close_logs, data, acknowledged)
+        ends.push_async_callback(self._close_logs, data, acknowledged_file)
         ends.push_async_callback(self._replication.stop)
         self._has_partitions = True
-        return opener, acknowledged
+        return opener, acknowledged_file
 
     async def _follow_cluster(self) -> None:
         """Load the cluster's map, and the parts that follow it."""

@@ -162,7 +162,7 @@ def _needs(
 
 def _ordered(files: Mapping[str, SchemaFile]) -> Sequence[str]:
     dependencies = {
-        subject: [needed.subject for needed in file.needs if needed.inside]
+        subject: [needed_type.subject for needed_type in file.needs if needed_type.inside]
         for subject, file in files.items()
     }
     try:

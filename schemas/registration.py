@@ -93,12 +93,16 @@ class Planner:
         return parse(file.text, self._texts([], self._references(file)))
 
     def _plan(self, file: SchemaFile) -> RegistrationPlan:
-        needed_plans = [self._plans[needed.subject] for needed in file.needs if needed.inside]
+        needed_plans = [
+            self._plans[needed_type.subject] for needed_type in file.needs if needed_type.inside
+        ]
         if refused_paths := [plan.file.path for plan in needed_plans if plan.schema is None]:
             raise InvalidSchema(f"the schema needs {', '.join(refused_paths)}")
         latest_version = self._registry.latest(file.subject)
         pending_types = tuple(
-            needed for needed in file.needs if needed.inside and not self._version(needed)
+            needed_type
+            for needed_type in file.needs
+            if needed_type.inside and not self._version(needed_type)
         )
         # Unless something else changes, a schema keeps referring to the same versions.
         used_references = latest_version.references if latest_version else ()
@@ -143,18 +147,20 @@ class Planner:
         """References to the latest versions, or to those that were used before."""
         old_references = {reference.name: reference for reference in used}
         references = []
-        for needed in file.needs:
-            if needed.inside:
-                if version := self._version(needed):
-                    references.append(Reference(needed.name, needed.subject, version))
-            elif needed.name in old_references:
-                references.append(old_references[needed.name])
-            elif latest := self._registry.latest(needed.subject):
-                references.append(Reference(needed.name, needed.subject, latest.version))
+        for needed_type in file.needs:
+            if needed_type.inside:
+                if version := self._version(needed_type):
+                    references.append(Reference(needed_type.name, needed_type.subject, version))
+            elif needed_type.name in old_references:
+                references.append(old_references[needed_type.name])
+            elif latest_version := self._registry.latest(needed_type.subject):
+                references.append(
+                    Reference(needed_type.name, needed_type.subject, latest_version.version)
+                )
             else:
                 raise InvalidSchema(
-                    f"{needed.name} is not defined here, and the registry has no "
-                    f"subject {needed.subject}"
+                    f"{needed_type.name} is not defined here, and the registry has no "
+                    f"subject {needed_type.subject}"
                 )
         return tuple(references)
 
@@ -174,8 +180,8 @@ class Planner:
         level = self._levels.get(subject)
         if level is None:
             return None
-        before = self._registry.own_level(subject)
-        return None if before == level else LevelChange(before, level)
+        old_level = self._registry.own_level(subject)
+        return None if old_level == level else LevelChange(old_level, level)
 
     def _differences(
         self, latest: RegisteredSchema | None, schema: AvroSchema
@@ -228,9 +234,13 @@ class Planner:
         versions = [plan.latest]
         if level.endswith("_TRANSITIVE"):
             older_versions = self._registry.versions(subject)
-            versions = [self._registry.version(subject, number) for number in older_versions]
-        previous = [(version.version, self._registry.resolved(version)) for version in versions]
-        return explain(level, plan.schema, previous)
+            versions = [
+                self._registry.version(subject, version_number) for version_number in older_versions
+            ]
+        earlier_schemas = [
+            (version.version, self._registry.resolved(version)) for version in versions
+        ]
+        return explain(level, plan.schema, earlier_schemas)
 
 
 def in_order(

@@ -299,7 +299,7 @@ class Permissions:
 
     @property
     def remembered(self) -> int:
-        return sum(len(of_kind.answers) for of_kind in self._kinds.values())
+        return sum(len(acls_of_kind.answers) for acls_of_kind in self._kinds.values())
 
     def _compute(self, principal: str, host: str, of_kind: _OneKind, name: str) -> int:
         if principal in self._super_users:
@@ -322,10 +322,10 @@ class Permissions:
                         allowed_patterns.append(pattern)
                     else:
                         denied_patterns.add(pattern)
-        literal = ResourcePattern(kind, ANYTHING)
-        if literal in denied_patterns:
+        any_pattern = ResourcePattern(kind, ANYTHING)
+        if any_pattern in denied_patterns:
             return False
-        if self._if_no_acl or literal in allowed_patterns:
+        if self._if_no_acl or any_pattern in allowed_patterns:
             return True
         return not all(_is_denied(pattern, denied_patterns) for pattern in allowed_patterns)
 
@@ -333,8 +333,8 @@ class Permissions:
         if not self._for_whom and self.acls:
             prefixes: defaultdict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]
             prefixes = defaultdict(list)
-            for pattern, standing in self.acls.items():
-                for acl in standing:
+            for pattern, pattern_acls in self.acls.items():
+                for acl in pattern_acls:
                     prefixes[pattern.resource_type, acl.principal].append((pattern, acl))
             self._for_whom = prefixes
         return self._for_whom

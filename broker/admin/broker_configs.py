@@ -65,10 +65,10 @@ class BrokerConfigAdmin:
             change(overrides_of(snapshot, broker_id))
             return
         resource = BrokerResource(broker_id)
-        after = await in_thread(configs.alter, self._session, resource, change)
+        new_configs = await in_thread(configs.alter, self._session, resource, change)
         with suppress(TimeoutError):  # it is written, and may have been overwritten since
             async with asyncio.timeout(_SEEN_SECONDS):
-                await self._topics.seen(lambda map_: overrides_of(map_, broker_id) == after)
+                await self._topics.seen(lambda map_: overrides_of(map_, broker_id) == new_configs)
 
 
 def checked_name(name: str) -> int | None:

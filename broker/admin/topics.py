@@ -165,9 +165,9 @@ class TopicAdmin:
         await in_thread(topics.mark_deleted, self._session, epoch, name)
 
         def is_gone(snapshot: ClusterSnapshot) -> bool:
-            known = snapshot.topics.get(name)
-            if known is not None:
-                return known.topic_id != info.topic_id
+            topic = snapshot.topics.get(name)
+            if topic is not None:
+                return topic.topic_id != info.topic_id
             return name not in snapshot.deleting  # watched separately, and possibly seen later
 
         await within(timeout_ms, self.seen(is_gone))
@@ -275,14 +275,16 @@ class TopicAdmin:
         new_overrides = await in_thread(configs.alter, self._session, resource, change)
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:
-            known = [snapshot.topic_configs.get(name, NOTHING)]
-            known += [
+            configs_seen = [snapshot.topic_configs.get(name, NOTHING)]
+            configs_seen += [
                 partition.config.overrides
                 for partition in self._partitions
                 if partition.topic == name
             ]
             return all(
-                before.get(key) == new_overrides.get(key) for before in known for key in keys
+                overrides.get(key) == new_overrides.get(key)
+                for overrides in configs_seen
+                for key in keys
             )
 
         with suppress(TimeoutError):  # it is written, and may have been overwritten since
@@ -300,8 +302,12 @@ class TopicAdmin:
                 await self.seen(lambda map_: self._knows_controller(map_.controller_id))
         epoch = self._controller_epoch()
         if epoch is None:
-            known = self._view.snapshot.controller_id
-            hint = "there is no controller at the moment" if known is None else f"broker {known} is"
+            controller_id = self._view.snapshot.controller_id
+            hint = (
+                "there is no controller at the moment"
+                if controller_id is None
+                else f"broker {controller_id} is"
+            )
             raise ApiError(
                 ErrorCode.not_controller,
                 f"broker {self._broker_id} is not the controller: {hint}",

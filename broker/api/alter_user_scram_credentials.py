@@ -113,12 +113,12 @@ def _check(upsertion: ScramCredentialUpsertion) -> None:
     except ValueError as error:
         raise ApiError(ErrorCode.unacceptable_credential, str(error)) from None
     if not 0 < len(upsertion.salt) <= _LONGEST_SALT:
-        why = f"the salt has {len(upsertion.salt)} bytes; 1 to {_LONGEST_SALT} are allowed"
-        raise ApiError(ErrorCode.unacceptable_credential, why)
+        reason = f"the salt has {len(upsertion.salt)} bytes; 1 to {_LONGEST_SALT} are allowed"
+        raise ApiError(ErrorCode.unacceptable_credential, reason)
     if not 0 < len(upsertion.salted_password) <= _LONGEST_PASSWORD:
         size = len(upsertion.salted_password)
-        why = f"the salted password has {size} bytes; 1 to {_LONGEST_PASSWORD} are allowed"
-        raise ApiError(ErrorCode.unacceptable_credential, why)
+        reason = f"the salted password has {size} bytes; 1 to {_LONGEST_PASSWORD} are allowed"
+        raise ApiError(ErrorCode.unacceptable_credential, reason)
 
 
 def _credential(upsertion: ScramCredentialUpsertion) -> ScramCredential:

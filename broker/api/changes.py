@@ -94,18 +94,18 @@ def _topics_created(
     known: Known, request: create_topics.CreateTopicsRequest
 ) -> Callable[[create_topics.CreateTopicsResponse], Iterator[Change]]:
     def changes(response: create_topics.CreateTopicsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.topics, response.topics, strict=True):
+        for topic, result in zip(request.topics, response.topics, strict=True):
             if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            count = asked.num_partitions
+            count = topic.num_partitions
             if result.error_code == ErrorCode.none:
-                info = known.cluster.snapshot.topics.get(asked.name)
+                info = known.cluster.snapshot.topics.get(topic.name)
                 count = count if info is None else len(info.partitions)
-            configs = {config.name: config.value or "" for config in asked.configs}
+            configs = {config.name: config.value or "" for config in topic.configs}
             yield _change(
                 "create",
                 Kind.TOPIC,
-                asked.name,
+                topic.name,
                 after={"partitions": str(count), **configs},
                 came_of=(result.error_code, result.error_message),
             )
@@ -118,10 +118,10 @@ def _topics_deleted(
 ) -> Callable[[delete_topics.DeleteTopicsResponse], Iterator[Change]]:
     snapshot = known.cluster.snapshot
     named_topics = (delete_topics.DeleteTopicState(name=name) for name in request.topic_names)
-    asked = (*request.topics, *named_topics)
+    requested_topics = (*request.topics, *named_topics)
 
     def changes(response: delete_topics.DeleteTopicsResponse) -> Iterator[Change]:
-        for topic, result in zip(asked, response.responses, strict=True):
+        for topic, result in zip(requested_topics, response.responses, strict=True):
             topic_id = "" if topic.topic_id is None else str(topic.topic_id)
             name = topic.name
             if name is None and topic.topic_id is not None:
@@ -144,16 +144,16 @@ def _partitions_added(
     topics = known.cluster.snapshot.topics
 
     def changes(response: create_partitions.CreatePartitionsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.topics, response.results, strict=True):
+        for requested_topic, result in zip(request.topics, response.results, strict=True):
             if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            info = topics.get(asked.name)
+            info = topics.get(requested_topic.name)
             yield _change(
                 "extend",
                 Kind.TOPIC,
-                asked.name,
+                requested_topic.name,
                 before={} if info is None else {"partitions": str(len(info.partitions))},
-                after={"partitions": str(asked.count)},
+                after={"partitions": str(requested_topic.count)},
                 came_of=(result.error_code, result.error_message),
             )
 
@@ -173,9 +173,10 @@ def _records_deleted(
 
     def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
         """Yields one entry for each topic and outcome, with its partitions' new start offsets."""
-        for asked, topic in zip(request.topics, response.topics, strict=True):
+        for requested_topic, topic in zip(request.topics, response.topics, strict=True):
             requested_offsets = {
-                partition.partition_index: partition.offset for partition in asked.partitions
+                partition.partition_index: partition.offset
+                for partition in requested_topic.partitions
             }
             for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
                 affected_partitions = [
@@ -208,7 +209,7 @@ def _records_deleted(
 def _leaders_elected(
     known: Known, request: elect_leaders.ElectLeadersRequest
 ) -> Callable[[elect_leaders.ElectLeadersResponse], Iterator[Change]]:
-    before = known.cluster.snapshot
+    snapshot = known.cluster.snapshot
 
     def changes(response: elect_leaders.ElectLeadersResponse) -> Iterator[Change]:
         """Yields one entry for each topic and outcome, with its partitions' leaders."""
@@ -224,7 +225,7 @@ def _leaders_elected(
                     "elect",
                     Kind.TOPIC,
                     topic.topic,
-                    before=_leaders_of(before, topic.topic, indexes),
+                    before=_leaders_of(snapshot, topic.topic, indexes),
                     after=_leaders_of(known.cluster.snapshot, topic.topic, indexes),
                     came_of=(code, affected_partitions[0].error_message),
                 )
@@ -254,12 +255,12 @@ def _replicas_moved(
             for partition in topic.partitions:
                 index = partition.partition_index
                 exists = info is not None and 0 <= index < len(info.partitions)
-                before = info.partitions[index].replicas if info and exists else ()
+                old_replicas = info.partitions[index].replicas if info and exists else ()
                 yield _change(
                     "move",
                     Kind.TOPIC,
                     topic.name,
-                    before={f"replicas of {index}": _listed(before)} if exists else NOTHING,
+                    before={f"replicas of {index}": _listed(old_replicas)} if exists else NOTHING,
                     after={f"replicas of {index}": _listed(partition.replicas)},
                     came_of=results.get(
                         (topic.name, index), (response.error_code, response.error_message)
@@ -310,7 +311,7 @@ def _configs_altered(
     ],
     Iterator[Change],
 ]:
-    before = known.cluster.snapshot
+    snapshot = known.cluster.snapshot
 
     def changes(
         response: alter_configs.AlterConfigsResponse
@@ -318,13 +319,13 @@ def _configs_altered(
     ) -> Iterator[Change]:
         resources: Sequence[_Resource] = request.resources
         results: Sequence[_ResourceResult] = response.responses
-        for asked, result in zip(resources, results, strict=True):
+        for resource, result in zip(resources, results, strict=True):
             if not _is_dry_run(request.validate_only, result.error_code):
                 yield _configured(
                     known,
-                    (asked.resource_type, asked.resource_name),
-                    _overrides(before, asked.resource_type, asked.resource_name),
-                    {config.name: config.value or "" for config in asked.configs},
+                    (resource.resource_type, resource.resource_name),
+                    _overrides(snapshot, resource.resource_type, resource.resource_name),
+                    {config.name: config.value or "" for config in resource.configs},
                     (result.error_code, result.error_message),
                 )
 
@@ -373,17 +374,17 @@ def _acls_added(
     _known: Known, request: create_acls.CreateAclsRequest
 ) -> Callable[[create_acls.CreateAclsResponse], Iterator[Change]]:
     def changes(response: create_acls.CreateAclsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.creations, response.results, strict=True):
+        for creation, result in zip(request.creations, response.results, strict=True):
             yield _change(
                 "create",
                 Kind.ACL,
-                _resource(asked.resource_type, asked.resource_name),
+                _resource(creation.resource_type, creation.resource_name),
                 after=_rule(
-                    asked.resource_pattern_type,
-                    asked.principal,
-                    asked.host,
-                    asked.operation,
-                    asked.permission_type,
+                    creation.resource_pattern_type,
+                    creation.principal,
+                    creation.host,
+                    creation.operation,
+                    creation.permission_type,
                 ),
                 came_of=(result.error_code, result.error_message),
             )
@@ -395,7 +396,7 @@ def _acls_removed(
     _known: Known, request: delete_acls.DeleteAclsRequest
 ) -> Callable[[delete_acls.DeleteAclsResponse], Iterator[Change]]:
     def changes(response: delete_acls.DeleteAclsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.filters, response.filter_results, strict=True):
+        for acl_filter, result in zip(request.filters, response.filter_results, strict=True):
             for rule in result.matching_acls:
                 yield _change(
                     "delete",
@@ -416,7 +417,9 @@ def _acls_removed(
                 yield _change(
                     "delete",
                     Kind.ACL,
-                    _resource(asked.resource_type_filter, asked.resource_name_filter or "*"),
+                    _resource(
+                        acl_filter.resource_type_filter, acl_filter.resource_name_filter or "*"
+                    ),
                     came_of=(result.error_code, no_rule if is_done else result.error_message),
                 )
 
@@ -464,24 +467,26 @@ def _users_altered(
     ) -> Iterator[Change]:
         """Yields the changed users, with the iterations of their passwords, but no passwords."""
         for result in response.results:
-            before = {
+            old_passwords = {
                 str(kind): f"{credential.iterations} iterations"
                 for kind, credential in users.get(result.user, {}).items()
             }
             passwords = new_passwords.get(result.user, {})
             remaining_mechanisms = (
-                before.keys() - deleted_mechanisms.get(result.user, set()) - passwords.keys()
+                old_passwords.keys() - deleted_mechanisms.get(result.user, set()) - passwords.keys()
             )
             yield _change(
                 "alter"
-                if before and (passwords or remaining_mechanisms)
+                if old_passwords and (passwords or remaining_mechanisms)
                 else "create"
                 if passwords
                 else "delete",
                 Kind.USER,
                 result.user,
                 before={
-                    key: text for key, text in before.items() if key not in remaining_mechanisms
+                    key: text
+                    for key, text in old_passwords.items()
+                    if key not in remaining_mechanisms
                 },
                 after=passwords,
                 came_of=(result.error_code, result.error_message),
@@ -501,10 +506,10 @@ def _quotas_altered(
     snapshot = known.quotas.quotas
 
     def changes(response: alter_client_quotas.AlterClientQuotasResponse) -> Iterator[Change]:
-        for asked, result in zip(request.entries, response.entries, strict=True):
+        for entry, result in zip(request.entries, response.entries, strict=True):
             if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            parts = [(part.entity_type, part.entity_name) for part in asked.entity]
+            parts = [(part.entity_type, part.entity_name) for part in entry.entity]
             parts.sort(key=lambda part: part[0])
             old_quotas = snapshot.get(tuple(parts), {})
             yield _change(
@@ -512,9 +517,9 @@ def _quotas_altered(
                 Kind.QUOTA,
                 ",".join(f"{kind}={'*' if name is None else name}" for kind, name in parts),
                 before={
-                    op.key: f"{old_quotas[op.key]:.12g}" for op in asked.ops if op.key in old_quotas
+                    op.key: f"{old_quotas[op.key]:.12g}" for op in entry.ops if op.key in old_quotas
                 },
-                after={op.key: f"{op.value:.12g}" for op in asked.ops if not op.remove},
+                after={op.key: f"{op.value:.12g}" for op in entry.ops if not op.remove},
                 came_of=(result.error_code, result.error_message),
             )
 
@@ -545,7 +550,11 @@ def _offsets_deleted(
             yield _change("delete offsets", Kind.GROUP, group, came_of=(response.error_code, None))
         for topic in response.topics:
             for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
-                indexes = [e.partition_index for e in topic.partitions if e.error_code == code]
+                indexes = [
+                    partition_result.partition_index
+                    for partition_result in topic.partitions
+                    if partition_result.error_code == code
+                ]
                 yield _change(
                     "delete offsets",
                     Kind.GROUP,

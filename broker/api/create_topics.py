@@ -100,7 +100,9 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
         assignment.partition_index: assignment.broker_ids for assignment in topic.assignments
     }
     if len(assignment) < len(topic.assignments):
-        raise ApiError(ErrorCode.invalid_replica_assignment, "a partition is assigned twice")
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment, "the assignments name a partition twice"
+        )
     configs: dict[str, str] = {}
     for config in topic.configs:
         if config.value is None:

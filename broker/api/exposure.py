@@ -20,14 +20,14 @@ _LONGEST_SECONDS: Final = 1.0  # wait for a replica that lags
 
 async def exposed(partitions: Iterable[Partition]) -> None:
     """Returns when everything acknowledged so far is exposed, or can no longer be."""
-    waits = []
+    waiting_events = []
     for partition in partitions:
         exposed_event = asyncio.Event()
         partition.when_committed(partition.acknowledged_end, partial(_note, exposed_event))
-        waits.append(exposed_event.wait())
+        waiting_events.append(exposed_event.wait())
     with suppress(TimeoutError):
         async with asyncio.timeout(_LONGEST_SECONDS):
-            await asyncio.gather(*waits)
+            await asyncio.gather(*waiting_events)
 
 
 def _note(done: asyncio.Event, _code: ErrorCode) -> None:

@@ -503,7 +503,9 @@ class _WholeFetch(_Fetch):
         looks, self._looks = self._looks, []
         if self._watched:
             return
-        self._watched = [look.partition for of in looks for look in of if look.partition]
+        self._watched = [
+            look.partition for topic_looks in looks for look in topic_looks if look.partition
+        ]
         for partition in self._watched:
             if self._is_followers:
                 partition.watch_end(parked.wake)

@@ -234,7 +234,7 @@ def _look_up(
 ) -> tuple[list[TopicInfo], list[MetadataResponseTopic]]:
     """The existing topics, and errors for those that are missing or must not be shown."""
     infos: list[TopicInfo] = []
-    missing: list[MetadataResponseTopic] = []
+    missing_topics: list[MetadataResponseTopic] = []
     for topic in asked:
         name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
         if name is None:
@@ -243,7 +243,7 @@ def _look_up(
                 name=None,
                 topic_id=topic.topic_id,
             )
-            missing.append(absent_topic)
+            missing_topics.append(absent_topic)
         elif rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, name):
             # An id is not secret, as in Kafka; a name is told only to clients that knew it.
             hidden_topic = AbsentTopic(
@@ -251,7 +251,7 @@ def _look_up(
                 name=None if topic.topic_id else name,
                 topic_id=topic.topic_id,
             )
-            missing.append(hidden_topic)
+            missing_topics.append(hidden_topic)
         elif name in snapshot.topics and name not in snapshot.deleting:
             infos.append(snapshot.topics[name])
         else:
@@ -259,8 +259,8 @@ def _look_up(
                 error_code=refused.get(name) or _missing_code(name),
                 name=name,
             )
-            missing.append(absent_topic)
-    return infos, missing
+            missing_topics.append(absent_topic)
+    return infos, missing_topics
 
 
 def _with_operations(topic: MetadataResponseTopic, rights: Rights) -> MetadataResponseTopic:

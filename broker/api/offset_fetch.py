@@ -54,9 +54,11 @@ async def _of_group(
                 if visible_offsets[topic.name]
                 for index in topic.partition_indexes
             ]
-            known = await needs.groups.offsets(name, [*filter(_may_exist, requested_keys)], client)
+            requested_offsets = await needs.groups.offsets(
+                name, [*filter(_may_exist, requested_keys)], client
+            )
             topics = tuple(
-                _topic(topic, known)
+                _topic(topic, requested_offsets)
                 if visible_offsets[topic.name]
                 else _topic_error(topic, ErrorCode.topic_authorization_failed)
                 for topic in asked.topics

@@ -140,8 +140,8 @@ class Quotas:
 
     def connection_from(self, address: str, now: float) -> float:
         """Counts a client's connection; returns the time that it should have waited."""
-        for whose in (((ADDRESS, address),), ((ADDRESS, None),)):
-            rate = self._snapshot.get(whose, {}).get(Quota.CONNECTIONS)
+        for entity in (((ADDRESS, address),), ((ADDRESS, None),)):
+            rate = self._snapshot.get(entity, {}).get(Quota.CONNECTIONS)
             if rate is not None:
                 return self._meter(Quota.CONNECTIONS, ((ADDRESS, address),), rate, now).use(1, now)
         return 0.0

@@ -99,8 +99,10 @@ def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -
 
 
 def _in_sync(partition: PartitionInfo, brokers: Brokers) -> tuple[int, ...]:
-    replicas, live = partition.replicas, brokers.live
-    return tuple(replica for replica in partition.isr if replica in live and replica in replicas)
+    replicas, live_brokers = partition.replicas, brokers.live
+    return tuple(
+        replica for replica in partition.isr if replica in live_brokers and replica in replicas
+    )
 
 
 def _unclean(after: PartitionInfo) -> PartitionInfo:

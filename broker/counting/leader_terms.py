@@ -109,42 +109,44 @@ class Terms:
         return self._ledger.ends(histories) if histories else {}
 
     def _term(self, key: PartitionKey, led: Led, history: CountedUpTo | None) -> Term:
-        place = self._counter.place(key)
-        first_offset = led.start if place is None else max(place.next_offset, led.start)
+        position = self._counter.place(key)
+        first_offset = led.start if position is None else max(position.next_offset, led.start)
         if history is not None and history.source == self._counter.source:
             history = None  # no other broker has led it since
-        elif history is None and (place is None or led.begins - first_offset > MOST_UNASKED):
+        elif history is None and (position is None or led.begins - first_offset > MOST_UNASKED):
             pass  # nothing has ever been reported, or not for as long as the ledger is kept
         else:
             if history is not None and history.next_offset > first_offset:
-                place = CountPosition(history.next_offset, leader_epoch=history.leader_epoch)
-            return Term(led.leader_epoch, led.begins, place or CountPosition(led.start))
-        return Term(led.leader_epoch, -1, place or CountPosition(led.start))
+                position = CountPosition(history.next_offset, leader_epoch=history.leader_epoch)
+            return Term(led.leader_epoch, led.begins, position or CountPosition(led.start))
+        return Term(led.leader_epoch, -1, position or CountPosition(led.start))
 
     def _journal_epochs(self, key: PartitionKey, led: Led, term: Term) -> None:
         """Journal the beginnings of this epoch and of those since the last reported one: their
         leaders may have gone before they did. Done once, as the counter remembers it."""
-        place = self._counter.place(key)
-        counted_epoch = 0 if place is None else place.led
-        if place is None or place.next_offset < term.place.next_offset:
-            place = term.place
+        position = self._counter.place(key)
+        counted_epoch = 0 if position is None else position.led
+        if position is None or position.next_offset < term.place.next_offset:
+            position = term.place
         for start in led.epochs:
             if start.leader_epoch > counted_epoch:
-                self._counter.begin_epoch(key, start.leader_epoch, start.first, place)
+                self._counter.begin_epoch(key, start.leader_epoch, start.first, position)
 
     def _unclean_losses(self, led: Led) -> Iterator[Withdrawn]:
         """Losses by unclean elections that this counter has not reported. The log knows nothing of
         an epoch without batches: its loss is dated by the next epoch."""
         key = key_of(led)
-        place = self._counter.place(key)
-        counted_epoch = 0 if place is None else place.led
+        position = self._counter.place(key)
+        counted_epoch = 0 if position is None else position.led
         unclean_epochs = [
             epoch for epoch in led.unclean if counted_epoch < epoch <= led.leader_epoch
         ]
-        for epoch, first in led.epochs:
+        for epoch, first_offset in led.epochs:
             due_epochs = [
                 unclean_epoch for unclean_epoch in unclean_epochs if unclean_epoch <= epoch
             ]
             if due_epochs:
                 unclean_epochs = unclean_epochs[len(due_epochs) :]
-                yield Withdrawn(key, epoch, first, UNKNOWN, resumes=first, reason=_UNCLEAN)
+                yield Withdrawn(
+                    key, epoch, first_offset, UNKNOWN, resumes=first_offset, reason=_UNCLEAN
+                )

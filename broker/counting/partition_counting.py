@@ -120,15 +120,15 @@ class PartitionCounting:
 
     def _removed_partitions(self, report: CountingReport) -> list[PartitionKey]:
         """Partitions whose directory is missing, or belongs to another topic."""
-        led = {
+        topic_ids = {
             (partition.topic, partition.partition): partition.topic_id for partition in report.led
         }
         unserved_keys = set(report.not_served)
         removed_keys = []
         for key in self._counter.known:
             name = (key.topic, key.partition)
-            if name in led:
-                is_gone = led[name] != key.topic_id
+            if name in topic_ids:
+                is_gone = topic_ids[name] != key.topic_id
             else:
                 directory = self._data_dir / f"{key.topic}-{key.partition}"
                 is_gone = name not in unserved_keys and not directory.exists()

@@ -203,9 +203,9 @@ class Commits:
 
     def _done(self, round_: _Round, codes: Mapping[GroupFence, ErrorCode]) -> None:
         now = self._loop.time()
-        for fence, waiting in round_.items():
+        for fence, waiting_commits in round_.items():
             code = codes.get(fence, ErrorCode.none)
-            for commit in waiting:
+            for commit in waiting_commits:
                 self._size -= commit.size
                 self._of_clients[commit.client] -= commit.size
                 if not self._of_clients[commit.client]:

@@ -183,7 +183,7 @@ class Retention:
 
     async def _remaining_offsets(self, live: LiveGroup) -> Offsets | None:
         """The offsets left after removing those of deleted topics; None if unknown."""
-        touched = live.touched
+        touch_count = live.touched
         try:
             stored_offsets = await self._groups.in_thread(
                 lambda: self._groups.store.stored(live.name)
@@ -198,7 +198,7 @@ class Retention:
         ]
         if deleted_partitions:
             is_here = self._groups.live.get(live.name) is live
-            if live.touched != touched or not is_here:
+            if live.touched != touch_count or not is_here:
                 return None  # it may have been committed since, for another topic
             code = await self._groups.written(
                 live, self._groups.commits.delete(live.fence, deleted_partitions)

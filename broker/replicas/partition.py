@@ -372,9 +372,9 @@ class Partition:
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
         """Applies the committed offset and start offset of the leader's answer."""
         log_ = self.log
-        before = log_.exposed_offset
+        old_offset = log_.exposed_offset
         log_.replicated(high_watermark)
-        if log_.exposed_offset > before:
+        if log_.exposed_offset > old_offset:
             self._committed()
         if log_start_offset > log_.start_offset:
             log_.delete_before(min(log_start_offset, log_.exposed_offset))
@@ -465,8 +465,8 @@ class Partition:
             self.traffic.messages_in += header.record_count
             self._written_for = client
             self._timing.appended(header.record_count)
-            for waiting in tuple(self._awaiting_append):
-                waiting()
+            for waiter in tuple(self._awaiting_append):
+                waiter()
         return appended_batch
 
     @property

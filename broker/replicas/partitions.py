@@ -395,13 +395,16 @@ class Partitions:
 
         If topics were only added, there can be no new ones.
         """
-        deleted = self._deleted_meanwhile(snapshot)
-        known, now = self._strays, _Strays(snapshot.topics.keys(), snapshot.deleting, deleted)
+        deleted_ids = self._deleted_meanwhile(snapshot)
+        old_strays, now = (
+            self._strays,
+            _Strays(snapshot.topics.keys(), snapshot.deleting, deleted_ids),
+        )
         if (
-            known
-            and known.topics <= now.topics
-            and now.deleting <= known.deleting
-            and now.deleted <= known.deleted
+            old_strays
+            and old_strays.topics <= now.topics
+            and now.deleting <= old_strays.deleting
+            and now.deleted <= old_strays.deleted
         ):
             return
         scan = directories.scan
@@ -409,7 +412,7 @@ class Partitions:
             self._threads, scan, self._data.path
         ):
             if stray_directory.topic in snapshot.deleting or (
-                deleted and directories.topic_id(stray_directory.path) in deleted
+                deleted_ids and directories.topic_id(stray_directory.path) in deleted_ids
             ):
                 directories.mark_deleted(stray_directory.path)
             elif (

@@ -120,7 +120,7 @@ class ReplicationStatus:
 
     def _of_headless(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
         """Partitions without a leader that have a replica here; on the controller, all of them."""
-        headless, awaited_brokers = [], set()
+        names, awaited_brokers = [], set()
         sees_all = self._is_controller()
         for name, topic in snapshot.topics.items():
             if name in snapshot.deleting:
@@ -128,15 +128,15 @@ class ReplicationStatus:
             for index, partition in enumerate(topic.partitions):
                 is_relevant = sees_all or self._broker_id in partition.replicas
                 if is_relevant and partition.leader == NO_LEADER:
-                    headless.append(f"{name}-{index}")
+                    names.append(f"{name}-{index}")
                     awaited_brokers |= set(partition.isr) - snapshot.brokers.keys()
-        if headless:
+        if names:
             yield Remark(
                 "without a leader",
-                f"{_counted(headless)} can be neither written nor read. Acknowledged messages are "
+                f"{_counted(names)} can be neither written nor read. Acknowledged messages are "
                 f"on {_brokers(awaited_brokers)}: start {_pronoun(awaited_brokers)}"
                 if awaited_brokers
-                else f"{_counted(headless)} can be neither written nor read until the controller "
+                else f"{_counted(names)} can be neither written nor read until the controller "
                 "has elected a leader",
             )
 
@@ -155,8 +155,8 @@ class ReplicationStatus:
                 under_min_names.append(name)
             if isr_size < len(info.replicas):
                 missing_brokers |= set(info.replicas) - set(info.isr)
-        away = missing_brokers - snapshot.brokers.keys()
-        remedy_text = _remedy(away, missing_brokers - away)
+        absent_brokers = missing_brokers - snapshot.brokers.keys()
+        remedy_text = _remedy(absent_brokers, missing_brokers - absent_brokers)
         if short_isr_names:
             remedy = (
                 remedy_text or "the topic has fewer replicas than that: lower min.insync.replicas"

@@ -105,19 +105,21 @@ class Copying:
                 continue
             self._addresses[leader_id] = address
             led_keys = [
-                followed
-                for followed in self._followed.values()
-                if followed.by.leader_id == leader_id
+                followed_partition
+                for followed_partition in self._followed.values()
+                if followed_partition.by.leader_id == leader_id
             ]
-            for followed in led_keys:
-                self._leave(followed)
-            for followed in led_keys:
-                self._follow(followed)
+            for followed_partition in led_keys:
+                self._leave(followed_partition)
+            for followed_partition in led_keys:
+                self._follow(followed_partition)
 
     async def close(self) -> None:
         """Stops copying; returns when no operation on any partition is in progress."""
-        copied = [followed.copied for followed in self._followed.values()]
-        for copy in copied:
+        copied_partitions = [
+            followed_partition.copied for followed_partition in self._followed.values()
+        ]
+        for copy in copied_partitions:
             self.remove(copy.partition)
         while self._ending:
             await asyncio.wait(self._ending)
@@ -126,27 +128,35 @@ class Copying:
 
     @property
     def bytes_copied(self) -> int:
-        now = sum(followed.copied.bytes_copied for followed in tuple(self._followed.values()))
+        now = sum(
+            followed_partition.copied.bytes_copied
+            for followed_partition in tuple(self._followed.values())
+        )
         return self._bytes_before + now
 
     @property
     def lags(self) -> dict[Key, int]:
         """The number of committed messages that each partition lacks on disk."""
-        return {key: followed.copied.lag for key, followed in tuple(self._followed.items())}
+        return {
+            key: followed_partition.copied.lag
+            for key, followed_partition in tuple(self._followed.items())
+        }
 
     @property
     def troubles(self) -> dict[Key, str]:
-        followed = tuple(self._followed.items())
-        return {key: entry.copied.trouble for key, entry in followed if entry.copied.trouble}
+        followed_partitions = tuple(self._followed.items())
+        return {
+            key: entry.copied.trouble for key, entry in followed_partitions if entry.copied.trouble
+        }
 
     @property
     def leaders_in_trouble(self) -> dict[int, str]:
         """The leaders from which nothing can be copied, with the reasons."""
         links = tuple(self._links.items())
         troubles = {by.leader_id: link.trouble for by, link in links if link.trouble}
-        for followed in tuple(self._followed.values()):
-            leader_id = followed.by.leader_id
-            if followed.by not in self._links and leader_id != NO_LEADER:
+        for followed_partition in tuple(self._followed.values()):
+            leader_id = followed_partition.by.leader_id
+            if followed_partition.by not in self._links and leader_id != NO_LEADER:
                 troubles[leader_id] = f"it has no listener {self._listener}, or is not registered"
         return troubles
 

@@ -209,8 +209,10 @@ class LeaderLink:
         """Whether another portion may be fetched."""
         if not self._catches_up:
             return True
-        at_work = sum(copied_partition.bytes_at_work for copied_partition in self._aside.values())
-        return at_work <= (_PORTIONS - 1) * self._bytes
+        bytes_at_work = sum(
+            copied_partition.bytes_at_work for copied_partition in self._aside.values()
+        )
+        return bytes_at_work <= (_PORTIONS - 1) * self._bytes
 
     async def _take(self, answer: FetchResponse) -> None:
         partition_data = (

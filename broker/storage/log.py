@@ -475,8 +475,8 @@ class Log:
         self._pending.unlink([layout.numbered(self.directory, self.start_offset, layout.START)])
         self._pending.note_new_file()
         self.start_offset = offset
-        ends = [*(segment.base_offset for segment in self._segments), self.end_offset][1:]
-        self._remove_first(bisect_right(ends, offset))
+        end_offsets = [*(segment.base_offset for segment in self._segments), self.end_offset][1:]
+        self._remove_first(bisect_right(end_offsets, offset))
         self.epochs.drop_before(self.start_offset)
 
     def _remove_first(self, count: int) -> list[int]:
@@ -532,9 +532,11 @@ class Log:
         try:
             self._pending.unlink(swap.swap_in(self.directory, bases, cleaned.next_offset))
         except OSError as error:
-            raise self._failed("swapping in a compacted segment", error) from error
-        new = Segment(self.directory, cleaned.base_offset, cleaned.size, cleaned.last_append_ms)
-        self._segments.replace(old_segments, [new])
+            raise self._failed("cannot swap in a compacted segment", error) from error
+        new_segment = Segment(
+            self.directory, cleaned.base_offset, cleaned.size, cleaned.last_append_ms
+        )
+        self._segments.replace(old_segments, [new_segment])
         self._reader.forget()
         self._reader.compacted = True
         return True

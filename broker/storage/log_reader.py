@@ -166,9 +166,9 @@ class LogReader:
         segment: Segment | None = self._segments.holding(offset)
         while segment is not None:
             end = self._end if segment is self._last else segment.size
-            located = segment.find(offset, end, interval)
-            if located is not None:
-                return segment, located.position
+            located_batch = segment.find(offset, end, interval)
+            if located_batch is not None:
+                return segment, located_batch.position
             if segment is self._last:
                 return None
             self._segments.keep_warm(segment)

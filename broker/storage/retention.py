@@ -80,13 +80,15 @@ def expired(
 ) -> int:
     """Returns the number of segments to remove from the start: all, if the active one is too
     old."""
-    ends = [segment.base_offset for segment in segments[1:]]
-    hidden_count = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
+    end_offsets = [segment.base_offset for segment in segments[1:]]
+    hidden_count = bisect_right(
+        end_offsets, start_offset
+    )  # by a `delete_before` that a crash interrupted
     if not config.delete:
         return hidden_count
     excess = sum(segment.size for segment in segments) - config.retention_bytes
     count = 0
-    for segment, end in zip(segments, [*ends, None], strict=True):
+    for segment, end in zip(segments, [*end_offsets, None], strict=True):
         is_old = 0 <= config.retention_ms < now_ms - segment.last_append_ms
         excess -= segment.size
         is_excess = config.retention_bytes >= 0 and excess >= 0 and end is not None

@@ -141,9 +141,9 @@ class Brokers:
         for connection in list(self._connections.values()):
             if not connection.closed:
                 return connection
-        known = [broker.address for broker in self.known.brokers.values()]
+        known_addresses = [broker.address for broker in self.known.brokers.values()]
         failure: ClientError = NotReachable("no broker to connect to")
-        for address in [*shuffled(known), *shuffled(self._bootstrap.addresses)]:
+        for address in [*shuffled(known_addresses), *shuffled(self._bootstrap.addresses)]:
             try:
                 return self._shared(address)
             except ClientError as error:
@@ -160,12 +160,12 @@ class Brokers:
         """Sends the request to the controller, once: repeating it may not be safe."""
 
         def controller() -> BrokerConnection:
-            known = self.refresh([])
-            if known.controller not in known.brokers:
+            metadata = self.refresh([])
+            if metadata.controller not in metadata.brokers:
                 raise Refused(
                     "the cluster", ErrorCode.not_controller, "no broker is the controller"
                 )
-            return self.broker(known.controller)
+            return self.broker(metadata.controller)
 
         return self.persist(controller).call(api, request, within=within)
 

@@ -151,8 +151,8 @@ class Channel:
     def deadline(self) -> float:
         """The time by which the next answer must arrive, or the next unanswered request be sent."""
         pending_responses = self._conversation.under_way
-        answer = pending_responses[0].deadline if pending_responses else NEVER
-        return min(answer, self._unsent[0].deadline) if self._unsent else answer
+        answer_deadline = pending_responses[0].deadline if pending_responses else NEVER
+        return min(answer_deadline, self._unsent[0].deadline) if self._unsent else answer_deadline
 
     def close(self) -> None:
         """Closes the connection without calling callbacks."""

@@ -178,19 +178,19 @@ class _Arrivals:
         """Closes all channels. Threads that are still connecting close their connections."""
         with self._lock:
             self._closed = True
-            for _, arrived in self._arrived:
-                if isinstance(arrived, BrokerConnection):
-                    arrived.close()
+            for _, arrival in self._arrived:
+                if isinstance(arrival, BrokerConnection):
+                    arrival.close()
 
     def _open(self, address: Address) -> None:
-        arrived: BrokerConnection | ClientError
+        arrival: BrokerConnection | ClientError
         try:
-            arrived = BrokerConnection(address, self._client_id, self._access)
+            arrival = BrokerConnection(address, self._client_id, self._access)
         except ClientError as error:
-            arrived = error
+            arrival = error
         with self._lock:
             if not self._closed:
-                self._arrived.append((address, arrived))
+                self._arrived.append((address, arrival))
                 self._wake()
-            elif isinstance(arrived, BrokerConnection):
-                arrived.close()
+            elif isinstance(arrival, BrokerConnection):
+                arrival.close()

@@ -95,7 +95,7 @@ def named_by(token: str) -> str:
     if len(parts) != _PARTS:
         return ""
     try:
-        claims = urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        return msgspec.json.decode(claims, type=known_type(_Named)).sub
+        claims_bytes = urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        return msgspec.json.decode(claims_bytes, type=known_type(_Named)).sub
     except (ValueError, msgspec.MsgspecError):
         return ""

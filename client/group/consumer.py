@@ -203,7 +203,7 @@ class GroupConsumer:
         self._unplaced.clear()
 
     def _chosen(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Position]:
-        chosen: dict[TopicPartition, _Position] = {}
+        chosen_positions: dict[TopicPartition, _Position] = {}
         for topic in sorted({partition.topic for partition in partitions}):
             self._brokers.topic(topic, Operation.READ)
             partition_count = self.member.first_partitions(topic)
@@ -229,11 +229,11 @@ class GroupConsumer:
                 ),
             ):
                 offsets = start_offsets(self._brokers, topic, part, start) if part else {}
-                chosen |= {
+                chosen_positions |= {
                     TopicPartition(topic, partition_id): _Position(offset)
                     for partition_id, offset in offsets.items()
                 }
-        return chosen
+        return chosen_positions
 
     def _fetch(self, seconds: float) -> None:
         active_fetchers = [fetcher for fetcher in self._fetchers.values() if fetcher.positions]

@@ -92,8 +92,8 @@ def lag(
         if commit.offset >= 0
     }
     survey = _Survey(brokers, within)
-    ends = survey.listed({target for _, target in offsets}, LATEST)
-    lagging_keys = {key for key, offset in offsets.items() if offset < ends.get(key[1], -1)}
+    end_offsets = survey.listed({target for _, target in offsets}, LATEST)
+    lagging_keys = {key for key, offset in offsets.items() if offset < end_offsets.get(key[1], -1)}
     begin_offsets = survey.listed({target for _, target in lagging_keys}, EARLIEST)
     first_unread = {
         key: PartitionOffset(key[1], max(offsets[key], begin_offsets[key[1]]))
@@ -106,7 +106,7 @@ def lag(
     lags = {}
     for key, offset in offsets.items():
         target = key[1]
-        end = ends.get(target)
+        end = end_offsets.get(target)
         if end is not None and offset >= end:
             lags[key] = Lag(offset, None, end, 0, None, 0.0)
         elif end is None or key not in first_unread:
@@ -190,7 +190,7 @@ class _Survey:
         for place in places:
             places_by_target.setdefault(place.target, []).append(place)
         readable_topics = self._readable({target.topic for target in places_by_target})
-        times: dict[PartitionOffset, Written] = {}
+        written_times: dict[PartitionOffset, Written] = {}
         for leader, led_targets in self._by_leader(places_by_target).items():
             led_places = [place for target in led_targets for place in places_by_target[target]]
             readable_places = [
@@ -198,7 +198,7 @@ class _Survey:
             ]
             try:
                 if readable_places:
-                    times |= written_at(
+                    written_times |= written_at(
                         self._connection(leader),
                         self._brokers.who,
                         readable_places,
@@ -207,10 +207,10 @@ class _Survey:
                     )
             except ClientError as error:
                 self._failed(leader, led_targets, error)
-            other_places = [place for place in led_places if place not in times]
+            other_places = [place for place in led_places if place not in written_times]
             if leader not in self._away:
-                times |= written_about(partial(self._list, leader), other_places, now)
-        return times
+                written_times |= written_about(partial(self._list, leader), other_places, now)
+        return written_times
 
     def _readable(self, topics: Collection[str]) -> set[str]:
         """Selects readable topics: fetching others would be refused, and logged."""
@@ -239,12 +239,12 @@ class _Survey:
         if not sorted_targets:
             return targets_by_leader
         topics = {target.topic for target in sorted_targets}
-        known = self._brokers.persist(lambda: self._brokers.refresh(topics))
+        metadata = self._brokers.persist(lambda: self._brokers.refresh(topics))
         for target in sorted_targets:
             try:
-                if not known.has(target.topic):
+                if not metadata.has(target.topic):
                     raise UnknownTopic(target.topic)
-                leader = known.topic(target.topic).partition(target.partition).leader
+                leader = metadata.topic(target.topic).partition(target.partition).leader
             except ClientError as error:
                 self._errors[target] = error
             else:

@@ -215,9 +215,9 @@ class BatchProducer:
 
     def _wait(self, seconds: float) -> None:
         with self._lock:
-            idle = not (self._submitted or self._pump_has_news or self._woken)
-            self._pump_sleeps = idle
-        self._shipping.pool.serve(max(0.0, seconds) if idle else 0.0)
+            is_idle = not (self._submitted or self._pump_has_news or self._woken)
+            self._pump_sleeps = is_idle
+        self._shipping.pool.serve(max(0.0, seconds) if is_idle else 0.0)
         with self._lock:
             self._pump_sleeps = False
 

@@ -46,7 +46,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
         is_whole = len(self.data) >= HEADER_SIZE
         if not is_whole or self.header.magic != MAGIC or self.header.size != self.size:
             raise ValueError(
-                f"for {self.target}: {self.size} bytes are not exactly one batch of format v2"
+                f"{self.target}: the {self.size} bytes are not exactly one batch of format v2"
             )
 
     @property

@@ -153,16 +153,16 @@ class Producer:
     def _work(self, seconds: float) -> list[Delivered]:
         """Returns what is delivered in this time; raises the error of a batch that fails."""
         self._shipper.pump(seconds)
-        delivered: list[Delivered] = []
+        deliveries: list[Delivered] = []
         for event in self._shipper.collect():
             match event:
                 case Acknowledged(batch, base_offset):
-                    delivered.append(_delivered(batch, base_offset))
+                    deliveries.append(_delivered(batch, base_offset))
                 case Rejected(_, error):
                     raise error
                 case Unsettled():
-                    delivered += self._settle(event)
-        return delivered
+                    deliveries += self._settle(event)
+        return deliveries
 
     def _settle(self, unsettled: Unsettled) -> list[Delivered]:
         """Continues from the leader's sequence, if the leader knows it and the id is not lent."""

@@ -299,16 +299,16 @@ class Shipping:
         """The broker's partitions may have moved."""
         self._leaders.doubt_broker(address)
         now = self._clock()
-        waiting, self._ready[address] = self._ready[address], {}
-        for stream in waiting.values():
+        streams, self._ready[address] = self._ready[address], {}
+        for stream in streams.values():
             stream.trouble = error
             self._place(stream, now)
         for target in self._leaderless | self._nameless:  # these may have waited for it
             self._streams[target].trouble = error
 
     def _leaders_learned(self, missing: dict[TopicPartition, ClientError], now: float) -> None:
-        waiting, self._leaderless = self._leaderless, set()
-        for target in waiting:
+        targets, self._leaderless = self._leaderless, set()
+        for target in targets:
             stream = self._streams[target]
             events: list[Event] = []
             if error := missing.get(target):
@@ -320,10 +320,10 @@ class Shipping:
                 self._leaders.give_up(target)
 
     def _identified(self, result: Identity | ClientError, now: float) -> None:
-        waiting, self._nameless = self._nameless, set()
+        targets, self._nameless = self._nameless, set()
         if isinstance(result, Identity):
             self._identity = result
-        for target in waiting:
+        for target in targets:
             stream = self._streams[target]
             if isinstance(result, ClientError):
                 stream.trouble = result

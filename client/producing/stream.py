@@ -256,8 +256,8 @@ class Stream:
         if self._is_stopped() or (self._failed and self._under_way):
             return None
         is_steady = now - self._acknowledged_at < PAUSE_SECONDS
-        many = is_steady and self._numbering is not Numbering.NONE
-        if self._under_way >= (WINDOW if many else 1):
+        sends_many = is_steady and self._numbering is not Numbering.NONE
+        if self._under_way >= (WINDOW if sends_many else 1):
             return None
         for entry in self._open_entries():
             if not entry.under_way and not entry.absent:

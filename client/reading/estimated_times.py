@@ -85,7 +85,7 @@ def written_about(
 def _searched(
     ask: Ask, places: Collection[PartitionOffset], now: int
 ) -> dict[PartitionOffset, Written]:
-    times: dict[PartitionOffset, Written] = {}
+    found_times: dict[PartitionOffset, Written] = {}
     searches = {place: _Search(place.offset, now, now + 1) for place in places}
     for _ in range(_ROUNDS):
         if not searches:
@@ -95,9 +95,9 @@ def _searched(
         for place, search in tuple(searches.items()):
             answer = answers.get(place.target)
             if answer is None:
-                times[place] = Unknown("no answer")
+                found_times[place] = Unknown("no answer")
                 del searches[place]
             elif (time := search.learn(timestamps[place.target], answer)) is not None:
-                times[place] = time if time >= 0 else Unknown("no timestamp")
+                found_times[place] = time if time >= 0 else Unknown("no timestamp")
                 del searches[place]
-    return times | dict.fromkeys(searches, Unknown("not found"))
+    return found_times | dict.fromkeys(searches, Unknown("not found"))

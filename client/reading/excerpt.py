@@ -169,10 +169,10 @@ def pieces(
     topic = brokers.known.topic(target.topic, Operation.READ)
     room = _Room(most_bytes)
     leader_id = topic.partition(target.partition).leader
-    position, idle = first, 0
+    position, idle_answers = first, 0
     with closing(brokers.connect(leader_id, memory=room.take)) as connection:
         leader = _Leader(connection, target, brokers.who)
-        while position < end and room.left > 0 and idle < _IDLE_ROUNDS:
+        while position < end and room.left > 0 and idle_answers < _IDLE_ROUNDS:
             timeout = until - time.monotonic()
             if timeout <= 0:
                 return
@@ -188,8 +188,8 @@ def pieces(
             for piece in _cut(view, position, end, Committed(data.aborted_transactions)):
                 yield piece
                 position = piece.end
-            idle = 0 if position > old_position else idle + 1
-    if position == first and idle:  # as after the last record of a compacted log
+            idle_answers = 0 if position > old_position else idle_answers + 1
+    if position == first and idle_answers:  # as after the last record of a compacted log
         yield Piece(first=first, end=end, content=Content.GAP, why="the broker has nothing there")
 
 

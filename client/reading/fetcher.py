@@ -114,14 +114,16 @@ class Fetcher:
         requested_partitions = {
             index for sent_fetch in self._under_way.values() for index in sent_fetch.partitions
         }
-        idle = [partition for partition in self.positions if partition not in requested_partitions]
-        if not idle:
+        idle_partitions = [
+            partition for partition in self.positions if partition not in requested_partitions
+        ]
+        if not idle_partitions:
             return
         if not self._leaders_known:
             self._brokers.refresh([self.topic])
             self._leaders_known = True
         for leader, led_partitions in self._brokers.leaders(
-            self.topic, idle, Operation.READ
+            self.topic, idle_partitions, Operation.READ
         ).items():
             if leader in self._under_way:
                 continue

@@ -260,15 +260,15 @@ class PartitionReader:
             batch = view[start : start + header.size]
             self._check(header, batch)
             is_new = header.next_offset > reached_offset and header.base_offset >= self._first
-            instead = self._instead(committed_filter, header, batch)
+            replacement = self._instead(committed_filter, header, batch)
             self._passed(max(self.next_offset, header.next_offset), header.leader_epoch)
             if not is_new:
                 continue
-            if instead is None:
+            if replacement is None:
                 yield FetchedBatch(self._partition, header, batch)
             else:
                 first_offset = max(reached_offset, header.base_offset)
-                yield PassedOver(first_offset, header.next_offset, instead, header)
+                yield PassedOver(first_offset, header.next_offset, replacement, header)
         # The caller's time does not count: the next error is the first of a new series.
         self._patience.reset()
 

@@ -48,7 +48,7 @@ def cut(answer: bytes, first: int, end: int) -> PlainBatches:
     batches: list[PlainBatch] = []
     timestamps: list[int] = []
     position, last_epoch, last_position = 0, -1, len(answer) - HEADER_SIZE
-    unpack_header, shortest = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
+    unpack_header, shortest_length = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
     while position <= last_position:
         base, length, epoch, magic, crc, attributes, delta, time, producer, count = unpack_header(
             answer, position
@@ -57,7 +57,7 @@ def cut(answer: bytes, first: int, end: int) -> PlainBatches:
         batch = answer[position:batch_end]
         if (
             not first <= base < end
-            or length < shortest
+            or length < shortest_length
             or len(batch) < length + LENGTH_PREFIX
             or magic != MAGIC
             or attributes & _CARE

@@ -76,9 +76,9 @@ def written_at(
     """
     written_times: dict[PartitionOffset, Written] = {}
     next_offsets = {place: place.offset for place in places}
-    portions, idle, remaining_bytes = iter(_PORTIONS), 0, most_bytes
+    portions, idle_rounds, remaining_bytes = iter(_PORTIONS), 0, most_bytes
     portion = next(portions)
-    while next_offsets and idle < _IDLE_ROUNDS and remaining_bytes > 0:
+    while next_offsets and idle_rounds < _IDLE_ROUNDS and remaining_bytes > 0:
         old_count, has_moved = len(next_offsets), False
         for places_by_target in _requests(next_offsets, portion):
             if remaining_bytes <= 0:
@@ -102,7 +102,7 @@ def written_at(
                             written_times[place] = written
                             del next_offsets[place]
                     has_moved = True
-        idle = 0 if has_moved else idle + 1
+        idle_rounds = 0 if has_moved else idle_rounds + 1
         if len(next_offsets) > old_count // 2:
             portion = next(portions, portion)
     return written_times

@@ -263,10 +263,10 @@ def _enum(symbols: int) -> Skip:
 
 def _union(branches: list[Skip]) -> Skip:
     def skip(message: bytes, position: int) -> int:
-        index, after = read_long(message, position)
+        index, body_start = read_long(message, position)
         if not 0 <= index < len(branches):
             raise BadMessage(f"byte {position}: there is no branch {index}")
-        return branches[index](message, after)
+        return branches[index](message, body_start)
 
     return skip
 

@@ -114,30 +114,45 @@ class _Checking:
     def explained(self, field: Field) -> str:
         """Explains an invalid default, as deep inside as possible."""
         type_, value, place = field.type, field.default, ""
-        while (inner := self._first_wrong(type_, value)) is not None:
-            type_, value, step = inner
+        while (inner_default := self._first_wrong(type_, value)) is not None:
+            type_, value, step = inner_default
             place = f"{place}{step}"[:100]
         if self.steps > MAX_STEPS:
             return "the default is too large for the unions it belongs to"
         if isinstance(type_, Record) and isinstance(value, dict):
             missing_field = next(
-                f for f in type_.fields if f.name not in value and not f.has_default
+                record_field
+                for record_field in type_.fields
+                if record_field.name not in value and not record_field.has_default
             )
             name = shown(missing_field.name)
             return f"the default{place} lacks {name}, which has no default of its own"
         return f"the default{place} is {shown(value)}, expected {_wanted(type_)}"
 
     def _first_wrong(self, type_: Type, value: Json) -> tuple[Type, Json, str] | None:
-        inner: Iterable[tuple[Type, Json, str]] = ()
+        inner_values: Iterable[tuple[Type, Json, str]] = ()
         match type_, value:
             case Array(), list():
-                inner = ((type_.items, item, f"[{index}]") for index, item in enumerate(value))
+                inner_values = (
+                    (type_.items, item, f"[{index}]") for index, item in enumerate(value)
+                )
             case Map(), dict():
-                inner = ((type_.values, item, f"[{shown(key)}]") for key, item in value.items())
+                inner_values = (
+                    (type_.values, item, f"[{shown(key)}]") for key, item in value.items()
+                )
             case Record(), dict():
-                present_fields = (f for f in type_.fields if f.name in value)
-                inner = ((f.type, value[f.name], f".{shown(f.name)[1:-1]}") for f in present_fields)
-        return next((part for part in inner if not self.fits(part[0], part[1])), None)
+                present_fields = (
+                    record_field for record_field in type_.fields if record_field.name in value
+                )
+                inner_values = (
+                    (
+                        record_field.type,
+                        value[record_field.name],
+                        f".{shown(record_field.name)[1:-1]}",
+                    )
+                    for record_field in present_fields
+                )
+        return next((part for part in inner_values if not self.fits(part[0], part[1])), None)
 
     def refuse_circles(self) -> None:
         """Rejects a default that omits a field whose default, in turn, omits the first field: such
@@ -159,7 +174,9 @@ class _Checking:
                 elif field not in done_ids:
                     path_ids.add(field)
                     pending_ids.append((field, True))
-                    pending_ids.extend((inner, False) for inner in self.left_out.get(field, ()))
+                    pending_ids.extend(
+                        (inner_id, False) for inner_id in self.left_out.get(field, ())
+                    )
 
 
 def _fits_primitive(kind: str, value: Json) -> bool:

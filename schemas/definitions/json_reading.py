@@ -47,7 +47,7 @@ def read_json(text: str, most: int = MAX_LENGTH) -> Json:
     except RecursionError:
         raise InvalidSchema(TOO_DEEP) from None
     if text[end:].strip("".join(map(chr, range(33)))):
-        raise InvalidSchema("something follows the end of the schema", _place(text, end))
+        raise InvalidSchema("there is text after the end of the schema", _place(text, end))
     if isinstance(value, dict | list) and text.count("{") + text.count("[") > MAX_DEPTH:
         _check_depth(value)
     return value
@@ -112,7 +112,7 @@ def _refuse_halves(value: Json) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidSchema("a string with half a character (a lone surrogate \\ud…)") from None
+        raise InvalidSchema("a string has half a character (a lone surrogate \\ud…)") from None
 
 
 def _check_depth(value: Json) -> None:

@@ -78,9 +78,9 @@ def as_float(value: float) -> float:
     if not math.isfinite(stored_number) or stored_number == 0:
         return stored_number
     for digits in range(1, 9):  # two digits at least, as above
-        shortest = float(f"{stored_number:.{digits}e}")
-        if _in_32_bits(shortest) == stored_number:
-            return shortest
+        shortest_number = float(f"{stored_number:.{digits}e}")
+        if _in_32_bits(shortest_number) == stored_number:
+            return shortest_number
     return stored_number
 
 

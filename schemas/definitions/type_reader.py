@@ -298,9 +298,9 @@ class TypeReader:
     def _union(self, value: list[Json], namespace: str | None) -> Union:
         branches: dict[str, Type] = {}
         for branch_value in value:
-            here = self._where
+            union_place = self._where
             branch = self._type(branch_value, namespace)
-            self._where = here
+            self._where = union_place
             if isinstance(branch, Union):
                 raise InvalidSchema(
                     "a union cannot hold a union: write its types into the outer one"

@@ -35,12 +35,12 @@ class Side(msgspec.Struct, frozen=True):
 def explanations(findings: Found, reader: Side, writer: Side) -> list[str]:
     """Returns a sentence per finding, up to a limit. Omits repeated findings."""
     sentences: list[str] = []
-    for where, finding in _walk(findings):
+    for place_words, finding in _walk(findings):
         if len(sentences) == _MOST_SENTENCES:
             sentences.append("there is more, which is left out here")
             break
-        fault, cure = _PHRASES[finding.kind](where, finding, reader, writer)
-        place = _place(where, finding, reader)
+        fault, cure = _PHRASES[finding.kind](place_words, finding, reader, writer)
+        place = _place(place_words, finding, reader)
         sentences.append(
             f"{place} {fault}, so data of {writer} cannot be read with {reader}; {cure}"
         )
@@ -134,8 +134,8 @@ def _types(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _P
 
 def _names(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     cure = f", or give it the alias {_name(finding.writer)}" if reader.is_new else ""
-    what = f"is {_words(finding.reader)} in {reader} but {_words(finding.writer)} in {writer}"
-    return what, f"keep the name{cure}"
+    fault = f"is {_words(finding.reader)} in {reader} but {_words(finding.writer)} in {writer}"
+    return fault, f"keep the name{cure}"
 
 
 def _sizes(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
@@ -147,14 +147,14 @@ def _symbols(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> 
     missing_symbols = ", ".join(finding.names[:_MOST_SYMBOLS])
     if len(finding.names) > _MOST_SYMBOLS:
         missing_symbols += f" and {len(finding.names) - _MOST_SYMBOLS} more"
-    what = f"lacks the symbols {_cut(missing_symbols)} in {reader}, which {writer} has"
+    fault = f"lacks the symbols {_cut(missing_symbols)} in {reader}, which {writer} has"
     cure = "add them, or give the enum a default" if reader.is_new else "leave them out"
-    return f"{what}, and its enum {_name(finding.reader)} has no default", cure
+    return f"{fault}, and its enum {_name(finding.reader)} has no default", cure
 
 
 def _branches(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    what = f"is a union in {reader} that has nothing for {_words(finding.writer)} of {writer}"
-    return what, "add it to the union" if reader.is_new else "leave it out"
+    fault = f"is a union in {reader} that has nothing for {_words(finding.writer)} of {writer}"
+    return fault, "add it to the union" if reader.is_new else "leave it out"
 
 
 def _ambiguous(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
@@ -169,8 +169,8 @@ def _ambiguous(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -
 
 
 def _not_judged(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    what = f"is too large, or too entangled, to be compared with that of {writer}"
-    return what, "make it simpler"
+    fault = f"is too large, or too entangled, to be compared with that of {writer}"
+    return fault, "make it simpler"
 
 
 _PHRASES: Final[dict[IncompatibilityKind, Callable[[_Where, FoundBelow, Side, Side], _Phrases]]] = {

@@ -218,7 +218,7 @@ class _Check:
         return [_lacking(reader, writer, place, (), intended_findings)]
 
     def _records(self, reader: Record, writer: Record, place: Place) -> _Judging:
-        found: list[FoundBelow | Below] = [*_names(reader, writer, place)]
+        findings: list[FoundBelow | Below] = [*_names(reader, writer, place)]
         writer_fields = self._lookups.fields_by_name(writer)
         self._effort.spend(len(reader.fields))
         for index, field in enumerate(reader.fields):
@@ -232,18 +232,20 @@ class _Check:
             if source is not None:
                 verdict = yield field.type, source.type, (place, steps)
                 if verdict:
-                    found.append(Below(reader, field.name, steps, verdict))
+                    findings.append(Below(reader, field.name, steps, verdict))
             elif field.has_default:
                 continue
             elif isinstance(field.type, Enum) and field.type.default is not None:
                 # As in Java, which should apply the default but compares enum and record.
                 verdict = yield field.type, writer, (place, steps)
-                found.append(Below(reader, field.name, steps, verdict, True))
+                findings.append(Below(reader, field.name, steps, verdict, True))
             else:
                 kind = IncompatibilityKind.READER_FIELD_MISSING_DEFAULT_VALUE
                 names = (field.name,)
-                found.append(FoundBelow(kind, place, steps[:-1], field.name, reader, writer, names))
-        return found
+                findings.append(
+                    FoundBelow(kind, place, steps[:-1], field.name, reader, writer, names)
+                )
+        return findings
 
     def _enum(self, reader: Enum, writer: Enum, place: Place) -> list[FoundBelow]:
         missing_symbols = self._lookups.missing_symbols(reader, writer)

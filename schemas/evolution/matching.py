@@ -113,27 +113,27 @@ class Lookups:
         return cached_fields
 
     def _symbols_of(self, enum: Enum) -> frozenset[str]:
-        known = self._symbols.get(id(enum))
-        if known is None:
-            known = frozenset(enum.symbols)
-            self._effort.spend(len(known))
-            self._symbols[id(enum)] = known
-        return known
+        cached_symbols = self._symbols.get(id(enum))
+        if cached_symbols is None:
+            cached_symbols = frozenset(enum.symbols)
+            self._effort.spend(len(cached_symbols))
+            self._symbols[id(enum)] = cached_symbols
+        return cached_symbols
 
     def _branches_by_name(self, union: Union) -> dict[str, dict[int, Type]]:
         """Branches by index: under their simple name, under "=" and an alias, or without a name."""
-        known = self._branches.get(id(union))
-        if known is None:
-            known = {_UNNAMED: {}}
+        cached_branches = self._branches.get(id(union))
+        if cached_branches is None:
+            cached_branches = {_UNNAMED: {}}
             for index, branch in enumerate(union.branches):
                 keys = [_UNNAMED]
                 if isinstance(branch, Named):
                     keys = [branch.name.simple, *("=" + alias for alias in _aliases(branch))]
                 self._effort.spend(len(keys))
                 for key in keys:
-                    known.setdefault(key, {})[index] = branch
-            self._branches[id(union)] = known
-        return known
+                    cached_branches.setdefault(key, {})[index] = branch
+            self._branches[id(union)] = cached_branches
+        return cached_branches
 
 
 def names_agree(reader: Named, writer: Named) -> bool:

@@ -30,7 +30,7 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED"]}
     [
         ("", 'empty: a schema is JSON, such as "string" or {"type": …}'),
         ('{\n "type": int}', "line 2, column 10: not JSON: expecting value"),
-        ('"int" "long"', "line 1, column 6: something follows the end of the schema"),
+        ('"int" "long"', "line 1, column 6: there is text after the end of the schema"),
         (
             '"strng"',
             '"strng" is not a type: neither primitive nor defined here or in a reference; '

@@ -287,20 +287,20 @@ def _fields(
             f"{message.__qualname__} lacks {', '.join(sorted(unknown_names))} of {schema}"
         )
 
-    plain: list[tuple[str, Reader, Writer]] = []
-    tagged: dict[int, _TaggedField] = {}
+    plain_fields: list[tuple[str, Reader, Writer]] = []
+    tagged_fields: dict[int, _TaggedField] = {}
     for field in fields(schema):
         read, write = _field(schema, field, types[field.name])
         if (tag := field.metadata.get("tag")) is None:
-            plain.append((field.name, read, write))
+            plain_fields.append((field.name, read, write))
         else:
-            tagged[tag] = _TaggedField(
+            tagged_fields[tag] = _TaggedField(
                 field.name, read, write, _default(message, message_fields[field.name])
             )
     missing_names = message_fields.keys() - {field.name for field in fields(schema)}
     for name in missing_names:
         _default(message, message_fields[name])
-    return plain, tagged
+    return plain_fields, tagged_fields
 
 
 def _tags(
@@ -348,17 +348,17 @@ def _kept_writer(write: Writer) -> Writer:
     return write_kept
 
 
-def _field(schema: type[Any], field: Field[Any], ours: Any) -> tuple[Reader, Writer]:
+def _field(schema: type[Any], field: Field[Any], message_type: Any) -> tuple[Reader, Writer]:
     schema_type, nullable = without_none(field.type)
-    ours, _ = without_none(ours)
+    message_type, _ = without_none(message_type)
     flexible: bool = schema.__flexible__
     if get_origin(schema_type) is tuple:
         element_type, _ = without_none(get_args(schema_type)[0])
-        element = _element(field, element_type, get_args(ours)[0], flexible, nullable=False)
+        element = _element(field, element_type, get_args(message_type)[0], flexible, nullable=False)
         return primitives.array(element, flexible=flexible, nullable=nullable)
     # A tagged field that is null is absent.
     nullable = nullable and "tag" not in field.metadata
-    return _element(field, schema_type, ours, flexible, nullable=nullable)
+    return _element(field, schema_type, message_type, flexible, nullable=nullable)
 
 
 def _element(

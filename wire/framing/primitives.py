@@ -246,24 +246,24 @@ def array_in_pieces(
         if count is None:
             return None, position
         elements = []
-        for number in range(1, count + 1):
+        for index in range(1, count + 1):
             if element_in_pieces is None:
                 value, position = read_element(buffer, position)
             else:
                 value, position = yield from element_in_pieces.read(buffer, position)
             elements.append(value)
-            if not number % ELEMENTS_OF_A_PIECE:
+            if not index % ELEMENTS_OF_A_PIECE:
                 yield
         return tuple(elements), position
 
     def write(out: MessageBuffer, values: Any) -> Generator[None, None, None]:
         write_count(out, values)
-        for number, value in enumerate(values or (), 1):
+        for index, value in enumerate(values or (), 1):
             if element_in_pieces is None:
                 write_element(out, value)
             else:
                 yield from element_in_pieces.write(out, value)
-            if not number % ELEMENTS_OF_A_PIECE:
+            if not index % ELEMENTS_OF_A_PIECE:
                 yield
 
     return InPieces(read, write)

@@ -78,20 +78,20 @@ class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
 
     def lowered(self, version: int, response: OffsetFetchResponse) -> OffsetFetchResponse:
         if version < _FIRST_OF_SEVERAL and response.groups:
-            (only,) = response.groups
-            topics = only.topics
-            if version < _FIRST_WITH_A_GROUPS_ERROR and only.error_code:
-                topics = tuple(_refused(topic, only.error_code) for topic in topics)
-            response = replace(response, topics=topics, error_code=only.error_code)
+            (group,) = response.groups
+            topics = group.topics
+            if version < _FIRST_WITH_A_GROUPS_ERROR and group.error_code:
+                topics = tuple(_refused(topic, group.error_code) for topic in topics)
+            response = replace(response, topics=topics, error_code=group.error_code)
         return response
 
     def decode_response(self, version: int, body: memoryview) -> OffsetFetchResponse:
         response = super().decode_response(version, body)
         if version < _FIRST_OF_SEVERAL:
-            only = OffsetFetchResponseGroup(
+            group = OffsetFetchResponseGroup(
                 group_id="", topics=response.topics, error_code=response.error_code
             )
-            return replace(response, groups=(only,))
+            return replace(response, groups=(group,))
         return response
 
 

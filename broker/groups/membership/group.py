@@ -136,8 +136,8 @@ class Group:
 
     def next_time(self) -> float | None:
         """Returns the next time at which `advance` must be called."""
-        times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
-        return min((moment for moment in times if moment is not None), default=None)
+        deadlines = (self._rebalance_at, self._sync_at, self._sessions.next_time())
+        return min((moment for moment in deadlines if moment is not None), default=None)
 
     def advance(self, now: float) -> None:
         while (due_member := self._sessions.take(now)) is not None:
@@ -373,8 +373,8 @@ class Group:
                 self._beat(member, now)
                 self._answers.tell(answer, self._synced(member))
             else:
-                before = self._members.wait_to_sync(member, answer)
-                self._answers.refuse_sync(before, ErrorCode.rebalance_in_progress)
+                old_answer = self._members.wait_to_sync(member, answer)
+                self._answers.refuse_sync(old_answer, ErrorCode.rebalance_in_progress)
                 if member is self._members.leader and self._saving.assigned is None:
                     self._take_assigned(syncing, now)
         self._answers.give()
@@ -449,10 +449,10 @@ class Group:
         if self._saving.end_assigned() is not None:
             self._assign(None, code, now)
             self._prepare(now, "the leader's assignment could not be saved")
-        for member, replaced in tuple(self._saving.replaced.items()):
+        for member, replacement in tuple(self._saving.replaced.items()):
             self._answers.refuse_join(self._members.take_join(member), code)
-            self._members.rename(member, replaced.before.member_id)
-            self._members.update(member, replaced.before.details)
+            self._members.rename(member, replacement.before.member_id)
+            self._members.update(member, replacement.before.details)
             self._beat(member, now)
         self._saving.replaced.clear()
         self._answers.give()

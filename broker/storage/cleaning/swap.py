@@ -124,8 +124,8 @@ def finish(directory: Path, files: layout.PartitionFiles) -> None:
             end_offset = _end_of(path, base_offset)
         for base in bases:
             if base_offset < base < end_offset:
-                for doomed in retire(directory, base):
-                    doomed.unlink()
+                for doomed_path in retire(directory, base):
+                    doomed_path.unlink()
         _take_place(directory, base_offset)
     for path in files.leftovers:
         path.unlink(missing_ok=True)

@@ -294,9 +294,11 @@ class _Recovery:
                 offset = segment.base_offset
                 self._due.append((offset, self._producers.copy()))
             try:
-                for located in verify(segment.file, segment.size, size, offset, gaps=self._gaps):
-                    self._take(segment, located)
-                    offset = located.header.next_offset
+                for located_batch in verify(
+                    segment.file, segment.size, size, offset, gaps=self._gaps
+                ):
+                    self._take(segment, located_batch)
+                    offset = located_batch.header.next_offset
             except InvalidBatch as error:
                 self._cut_off(index, size, error)
                 break

@@ -72,8 +72,8 @@ def cut_off(
     deleted_starts = [start for start in files.starts if start > offset]
     if deleted_starts:
         layout.numbered(directory, offset, layout.START).touch()
-    for claims, suffix in ((deleted_starts, layout.START), (files.snapshots, layout.SNAPSHOT)):
-        for claim in claims:
+    for offsets, suffix in ((deleted_starts, layout.START), (files.snapshots, layout.SNAPSHOT)):
+        for claim in offsets:
             if claim > offset:
                 layout.numbered(directory, claim, suffix).unlink(missing_ok=True)
     bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()

@@ -235,17 +235,17 @@ class Segment:
     def _resume(self, offset: int, interval: int) -> int:
         entry = self.offset_index.at_or_below_offset(offset - 1)
         self.time_index.truncate(offset)
-        highest = self._highest_noted()
+        highest_timestamp = self._highest_noted()
         position = 0
         if entry is not None:
             header = self._check(entry.last_offset, entry.position)
-            if header.max_timestamp > highest[0]:
+            if header.max_timestamp > highest_timestamp[0]:
                 raise BadIndex("the time index is too short")
             position = entry.position
             self.offset_index.truncate(position + 1)
         else:
             self.offset_index.keep(0)
-        self.max_timestamp, self.max_timestamp_offset = highest
+        self.max_timestamp, self.max_timestamp_offset = highest_timestamp
         self.index_due = position + interval
         end, self.size = self.size, position
         next_offset = self.base_offset
@@ -266,10 +266,10 @@ class Segment:
         return last_entry
 
     def _check_time(self, entry: TimeEntry) -> None:
-        for located in walk(
+        for located_batch in walk(
             self.file, self._position_before(entry.last_offset, self.size), self.size
         ):
-            header = located.header
+            header = located_batch.header
             if header.last_offset >= entry.last_offset:
                 if (header.max_timestamp, header.last_offset) == entry:
                     return
@@ -298,9 +298,9 @@ class Segment:
     def walk(self, position: int, end: int) -> Iterator[Located]:
         """Yields the batches from `position` to `end`. Raises `InvalidBatch` at an invalid one."""
         offset = self.base_offset
-        for located in walk(self.file, position, end):
-            yield located
-            position, offset = located.end, located.header.next_offset
+        for located_batch in walk(self.file, position, end):
+            yield located_batch
+            position, offset = located_batch.end, located_batch.header.next_offset
         self._check_end(position, end, offset)
 
     def _check_end(self, position: int, end: int, offset: int) -> None:
@@ -311,21 +311,21 @@ class Segment:
         """Returns the first batch before `end` whose last offset is `offset` or more. One index
         search."""
         position, next_offset = self.position_before(offset, end, interval), self.base_offset
-        for located in walk(self.file, position, end, _NEAR):
-            header = located.header
+        for located_batch in walk(self.file, position, end, _NEAR):
+            header = located_batch.header
             next_offset = header.next_offset
             if next_offset > offset:
-                return located
+                return located_batch
             position += header.size
         self._check_end(position, end, next_offset)
         return None
 
     def with_records(self, position: int, end: int) -> Located | None:
         """Returns the first batch from `position` on, before `end`, that has records."""
-        for located in walk(self.file, position, end, _NEAR):
-            if located.header.record_count:
-                return located
-            position = located.end
+        for located_batch in walk(self.file, position, end, _NEAR):
+            if located_batch.header.record_count:
+                return located_batch
+            position = located_batch.end
         self._check_end(position, end, self.base_offset)
         return None
 
@@ -335,9 +335,9 @@ class Segment:
         while end_of_last == position < search_end:
             indexed_batch = self.boundary(position, search_end - 1, interval)
             search_start = position if indexed_batch is None else indexed_batch.position
-            for located in walk(self.file, search_start, search_end, _NEAR):
-                if located.header.record_count:
-                    end_of_last = located.end
+            for located_batch in walk(self.file, search_start, search_end, _NEAR):
+                if located_batch.header.record_count:
+                    end_of_last = located_batch.end
             search_end = search_start
         return end_of_last
 

@@ -85,16 +85,18 @@ def _highest(
         )
     else:
         position = first_batch.position
-    for located in segment.walk(position, end):
-        header = located.header
+    for located_batch in segment.walk(position, end):
+        header = located_batch.header
         highest_timestamp = header.max_timestamp
         if header.base_offset < start_offset:
             records = (
-                record for record in _records(segment, located) if record.offset >= start_offset
+                record
+                for record in _records(segment, located_batch)
+                if record.offset >= start_offset
             )
             highest_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
         if highest_timestamp > timestamp:
-            timestamp, best_batch = highest_timestamp, located
+            timestamp, best_batch = highest_timestamp, located_batch
     return timestamp, best_batch
 
 

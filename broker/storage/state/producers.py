@@ -102,8 +102,10 @@ class ProducerStates:
         if producer_id < 0 or header.base_sequence < 0:
             return  # the end of a transaction has no sequence
         delta = header.last_offset_delta
-        last = (header.base_sequence + delta) & MAX_SEQUENCE
-        newest_batch = _NEWEST.pack(header.producer_epoch, last, delta, base_offset, now_ms)
+        last_sequence = (header.base_sequence + delta) & MAX_SEQUENCE
+        newest_batch = _NEWEST.pack(
+            header.producer_epoch, last_sequence, delta, base_offset, now_ms
+        )
         self._remember(producer_id, newest_batch)
 
     def _remember(self, producer_id: int, newest: bytes) -> None:
@@ -131,8 +133,8 @@ class ProducerStates:
 
     def describe(self) -> Iterator[ProducerDescription]:
         for producer_id, state in self._states.items():
-            epoch, last, delta, base_offset, time = _NEWEST.unpack_from(state)
-            yield ProducerDescription(producer_id, epoch, last, base_offset + delta, time)
+            epoch, last_sequence, delta, base_offset, time = _NEWEST.unpack_from(state)
+            yield ProducerDescription(producer_id, epoch, last_sequence, base_offset + delta, time)
 
     def copy(self) -> Self:
         copy = type(self)()
@@ -148,11 +150,11 @@ class ProducerStates:
         for producer_id, state in self._states.items():
             (epoch,) = struct.unpack_from(">h", state)
             for at in range(len(state) - _BATCH.size, 0, -_BATCH.size):
-                last, delta, base_offset, time = _BATCH.unpack_from(state, at)
+                last_sequence, delta, base_offset, time = _BATCH.unpack_from(state, at)
                 entries += _ENTRY.pack(
                     producer_id,
                     epoch,
-                    last,
+                    last_sequence,
                     base_offset + delta,
                     delta,
                     time,
@@ -178,10 +180,12 @@ class ProducerStates:
         entries = body[_COUNT.size :]
         if len(entries) != count * _ENTRY.size:
             raise BadSnapshot(f"the producer snapshot has {len(entries)} bytes for {count} entries")
-        for producer_id, epoch, last, last_offset, delta, time, _, _ in _ENTRY.iter_unpack(entries):
+        for producer_id, epoch, last_sequence, last_offset, delta, time, _, _ in _ENTRY.iter_unpack(
+            entries
+        ):
             if last_offset >= 0:  # Kafka writes -1 for a producer that only ended a transaction
-                newest = _NEWEST.pack(epoch, last, delta, last_offset - delta, time)
-                states._remember(producer_id, newest)
+                newest_batch = _NEWEST.pack(epoch, last_sequence, delta, last_offset - delta, time)
+                states._remember(producer_id, newest_batch)
         self._states = states._states
 
 
