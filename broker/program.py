@@ -68,10 +68,10 @@ def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]
         guarded=True,
     )
     stack.callback(zookeeper.stop)
-    is_ended = threading.Event()
-    stack.callback(is_ended.set)
+    end_event = threading.Event()
+    stack.callback(end_event.set)
     threading.Thread(
-        target=_keep_running, args=(zookeeper, is_ended), name="zookeeper-keeper", daemon=True
+        target=_keep_running, args=(zookeeper, end_event), name="zookeeper-keeper", daemon=True
     ).start()
     return zookeeper.address, zookeeper.secret
 

@@ -78,7 +78,7 @@ class InTurns:
     async def do(self, work: Generator[None, None, T], most: int | None = None) -> T:
         """Runs the work and returns its result. Raises `TooMuch` if there are more than `most`
         elements."""
-        pieces = 0
+        piece_count = 0
         while True:
             start_time = await self._turn()
             try:
@@ -88,8 +88,8 @@ class InTurns:
                 return result
             finally:
                 self.seconds += time.perf_counter() - start_time
-            pieces += 1
-            if most is not None and pieces * ELEMENTS_OF_A_PIECE > most:
+            piece_count += 1
+            if most is not None and piece_count * ELEMENTS_OF_A_PIECE > most:
                 raise TooMuch(f"the request has more than {most} elements")
 
     async def handle(self, cut: Cut, request: T, handle: Callable[[T], Any]) -> Any:

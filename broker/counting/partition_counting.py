@@ -57,7 +57,7 @@ class PartitionCounting:
         """Counts new events as far as they can be read. Returns problems instead of raising
         them."""
         counter = self._counter
-        old_batches, old_opened = counter.batches, counter.counting.opened
+        old_batch_count, old_opened_count = counter.batches, counter.counting.opened
         trouble = ""
         told_losses: list[int] = []
         self._damaged = []
@@ -81,8 +81,8 @@ class PartitionCounting:
             trouble = f"{type(error).__name__}: {error}"
             self._damaged = []  # what was not journalled is found again
         return CountingResult(
-            counter.batches - old_batches,
-            counter.counting.opened - old_opened,
+            counter.batches - old_batch_count,
+            counter.counting.opened - old_opened_count,
             trouble,
             told_losses,
             self._damaged,

@@ -36,10 +36,10 @@ class GroupCounts:
         """Returns the metrics of groups. `groups`: the state of each, and its number of members;
         `members_bytes`: the size of all members' metadata."""
         states: Counter[State] = Counter()
-        members = 0
+        member_count = 0
         for state, count in groups:
             states[state] += 1
-            members += count
+            member_count += count
         family = GaugeMetricFamily(
             _PREFIX + "groups", "Consumer groups coordinated by this broker.", labels=["state"]
         )
@@ -49,7 +49,7 @@ class GroupCounts:
         yield GaugeMetricFamily(
             _PREFIX + "group_members",
             "Members of groups coordinated by this broker.",
-            value=members,
+            value=member_count,
         )
         yield GaugeMetricFamily(
             _PREFIX + "group_members_bytes",

@@ -133,15 +133,15 @@ class Commits:
     def _next_round(self) -> _Round:
         round_: _Round = {}
         turns = self._turns()
-        partitions = size = 0
+        partition_count = size = 0
         while turns:
             client, fences = next(iter(turns.items()))
             fence = fences.popleft()
             row = self._rows[fence]
             commit, round_commits = row.waiting[0], round_.get(fence)
             added_count = len(commit.deleted if commit.offsets is None else commit.offsets)
-            if partitions and (
-                partitions + added_count > GATHERED or size + commit.size > MAX_BYTES // 2
+            if partition_count and (
+                partition_count + added_count > GATHERED or size + commit.size > MAX_BYTES // 2
             ):
                 break
             del turns[client]  # it goes to the end, if it has more
@@ -151,7 +151,7 @@ class Commits:
                 round_commits[0].offsets is None or commit.offsets is None
             ):
                 continue  # deletions and commits of a group are not in one round
-            partitions, size = partitions + added_count, size + commit.size
+            partition_count, size = partition_count + added_count, size + commit.size
             row.waiting.popleft()
             row.size -= commit.size
             round_.setdefault(fence, []).append(commit)

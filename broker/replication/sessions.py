@@ -386,10 +386,10 @@ class FetchSessions:
         client = self._followers if new.is_followers else self._clients.get(new.owner, _Client())
         largest_client = max(self._clients.values(), key=self._share, default=client)
         if largest_client is not client:
-            victim = next(iter(largest_client.sessions.values()))
-            remainder = self._share(largest_client, -1, -len(victim.partitions))
+            evicted_session = next(iter(largest_client.sessions.values()))
+            remainder = self._share(largest_client, -1, -len(evicted_session.partitions))
             if new.is_followers or remainder >= self._share(client, sessions, partitions):
-                return victim
+                return evicted_session
         size = len(new.partitions)
         return min(
             (

@@ -161,22 +161,22 @@ class Dispatcher:
         if key == API_VERSIONS_KEY:
             software = f"{request.client_software_name} {request.client_software_version}"
             caller = connection.caller = replace(caller, software=software[:_LONGEST_SOFTWARE])
-        record_end = self._administration.begins(key, request, caller)
+        end_record = self._administration.begins(key, request, caller)
         try:
             response = self._handlers[key](request, caller)
         except Exception:
-            if record_end is not None:
-                record_end(None)
+            if end_record is not None:
+                end_record(None)
             raise
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)
             finish_task = self._finish(
-                api, response, reply, encode, mutations=caller.mutations, ended=record_end
+                api, response, reply, encode, mutations=caller.mutations, ended=end_record
             )
             self._begin(finish_task, key, reply, partial(_close, response))
         else:
-            if record_end is not None:
-                record_end(response)
+            if end_record is not None:
+                end_record(response)
             if connection.share is not None and key not in WITHOUT_LOGIN:
                 connection.charge(connection.share.request, _percent(start_time))
             connection.send(encode(response))
@@ -340,17 +340,17 @@ class Dispatcher:
 
     async def _handled_in_turns(self, key: int, request: Any, caller: Caller, work: InTurns) -> Any:
         def handle(piece: Any) -> Any:
-            record_end = self._administration.begins(key, piece, caller)
+            end_record = self._administration.begins(key, piece, caller)
             try:
                 response = self._handlers[key](piece, caller)
             except Exception:
-                if record_end is not None:
-                    record_end(None)
+                if end_record is not None:
+                    end_record(None)
                 raise
             if inspect.isawaitable(response):
-                return _noted(response, record_end)
-            if record_end is not None:
-                record_end(response)
+                return _noted(response, end_record)
+            if end_record is not None:
+                end_record(response)
             return response
 
         cut = CUTS.get(key)

@@ -532,7 +532,7 @@ class Log:
         try:
             self._pending.unlink(swap.swap_in(self.directory, bases, cleaned.next_offset))
         except OSError as error:
-            raise self._failed("cannot swap in a compacted segment", error) from error
+            raise self._failed("swap of a compacted segment", error) from error
         new_segment = Segment(
             self.directory, cleaned.base_offset, cleaned.size, cleaned.last_append_ms
         )

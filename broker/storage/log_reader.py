@@ -94,13 +94,13 @@ class LogReader:
         self, offset: int, end_offset: int, max_bytes: int, interval: int
     ) -> FileSlice | None:
         """Does what `slice` does, up to the log's end instead of the exposed end."""
-        seen_range = self._offset, self._last, self._end
+        exposed_state = self._offset, self._last, self._end
         active_segment = self._segments.active
         self.expose(end_offset, active_segment, active_segment.size)
         try:
             return self._checked(offset, max_bytes, interval, skips=False)
         finally:
-            self._offset, self._last, self._end = seen_range
+            self._offset, self._last, self._end = exposed_state
 
     def _slice(
         self, offset: int, max_bytes: int, interval: int, *, skips: bool

@@ -275,8 +275,8 @@ class Member:
         return counts
 
     def _claim(self, membership: Membership, topic: str, numbers: set[int]) -> None:
-        opened = self._opened[topic]
-        claimed_numbers = group_members.claim(self._session, membership, opened, numbers)
+        owned_topic = self._opened[topic]
+        claimed_numbers = group_members.claim(self._session, membership, owned_topic, numbers)
         gained_partitions = frozenset(
             TopicPartition(topic, partition) for partition in claimed_numbers
         )
@@ -285,9 +285,9 @@ class Member:
             self._reader.gained(gained_partitions)
         if blocked_numbers := numbers - claimed_numbers:
             # Their owners give them up once they see the same change, or lose them.
-            owned_topic = group_members.owned(self._session, self.group, topic, self._on_change)
+            owned_numbers = group_members.owned(self._session, self.group, topic, self._on_change)
             self._at_latest = self._clock() + _LOOK_AGAIN_S
-            if not blocked_numbers <= owned_topic:
+            if not blocked_numbers <= owned_numbers:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:

@@ -227,10 +227,10 @@ def _cut(view: memoryview, position: int, end: int, committed: Committed) -> Ite
 
 def _piece(header: BatchHeader, batch: memoryview, position: int, committed: Committed) -> Piece:
     try:
-        counts = committed.counts(header, batch)
+        is_committed = committed.counts(header, batch)
     except BatchError as error:
         return _damaged(batch, position, header.next_offset, str(error))
-    if counts:
+    if is_committed:
         kind, reason = Content.RECORDS, ""
     else:
         kind, reason = Content.GAP, _why_nothing(header)

@@ -105,14 +105,18 @@ def written_out(findings: Found) -> list[Incompatibility]:
     """Returns all findings in order, up to the limits; the last entry has the number of omitted
     findings."""
     entries: list[Incompatibility] = []
-    characters = steps = 0
+    character_count = step_count = 0
     iterators = [iter(findings)]
     while iterators:
         item = next(iterators[-1], None)
-        steps += 1
+        step_count += 1
         if item is None:
             iterators.pop()
-        elif steps > MOST_STEPS or len(entries) >= MOST_FINDINGS or characters > MOST_CHARACTERS:
+        elif (
+            step_count > MOST_STEPS
+            or len(entries) >= MOST_FINDINGS
+            or character_count > MOST_CHARACTERS
+        ):
             entries.append(
                 Incompatibility(
                     IncompatibilityKind.MORE, "/", "further incompatibilities are left out"
@@ -124,7 +128,7 @@ def written_out(findings: Found) -> list[Incompatibility]:
         else:
             entry = Incompatibility(item.kind, pointer(item.place, item.steps), _cut(item.detail))
             entries.append(entry)
-            characters += len(entry.path) + len(entry.detail)
+            character_count += len(entry.path) + len(entry.detail)
     return entries
 
 

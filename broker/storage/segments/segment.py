@@ -196,13 +196,13 @@ class Segment:
     def rebuild_indexes(self, interval: int, reason: str) -> None:
         """Rebuilds both indexes from the headers in the log. Raises `InvalidBatch`."""
         _log.warning("rebuilding index path=%s reason=%r", self.path(layout.OFFSET_INDEX), reason)
-        size, highest_timestamp = self.size, (self.max_timestamp, self.max_timestamp_offset)
+        size, highest_entry = self.size, (self.max_timestamp, self.max_timestamp_offset)
         self.forget_indexes(interval)
         try:
             for located_batch in self.walk(0, size):
                 self.take(located_batch.header, located_batch.position, interval)
         except InvalidBatch:
-            self.max_timestamp, self.max_timestamp_offset = highest_timestamp
+            self.max_timestamp, self.max_timestamp_offset = highest_entry
             raise
         finally:
             self.size = size
@@ -235,17 +235,17 @@ class Segment:
     def _resume(self, offset: int, interval: int) -> int:
         entry = self.offset_index.at_or_below_offset(offset - 1)
         self.time_index.truncate(offset)
-        highest_timestamp = self._highest_noted()
+        highest_entry = self._highest_noted()
         position = 0
         if entry is not None:
             header = self._check(entry.last_offset, entry.position)
-            if header.max_timestamp > highest_timestamp[0]:
+            if header.max_timestamp > highest_entry[0]:
                 raise BadIndex("the time index is too short")
             position = entry.position
             self.offset_index.truncate(position + 1)
         else:
             self.offset_index.keep(0)
-        self.max_timestamp, self.max_timestamp_offset = highest_timestamp
+        self.max_timestamp, self.max_timestamp_offset = highest_entry
         self.index_due = position + interval
         end, self.size = self.size, position
         next_offset = self.base_offset
