@@ -203,7 +203,7 @@ class Broker:
 
     def _bind(self) -> int:
         """Bind all ports; only HTTP, whose port this returns, answers before all is ready."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         self.server = Server(
             config,
             self._metrics,
@@ -211,10 +211,10 @@ class Broker:
             self._quotas,
             most_connections=self._descriptors.connections,
         )
-        ends.callback(self.server.close)
+        exit_stack.callback(self.server.close)
         self._open_logs.on_short = self.server.let_go_of_files
         try:
-            door = PageDoor(config.http, self._refusals)
+            page_door = PageDoor(config.http, self._refusals)
         except BadLocks as error:
             raise BrokerError(str(error)) from None
         http = BrokerHttpServer(
@@ -224,11 +224,11 @@ class Broker:
             readiness=lambda: self._not_ready or self.server.trouble,
             health=self._health,
             remarks=self._remarks,
-            door=door,
+            door=page_door,
         )
         http.start()
-        ends.callback(http.stop)
-        ends.callback(self._certificates.stop)
+        exit_stack.callback(http.stop)
+        exit_stack.callback(self._certificates.stop)
         self._certificates.start()
         return http.port
 
@@ -245,20 +245,20 @@ class Broker:
 
     async def _prepare_partitions(self, data: DataDirectory) -> tuple[LogOpener, AcknowledgedFile]:
         """The parts that open and keep logs; which logs there are is learned from the cluster."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         flusher = Flusher(self.loop, run_all)
-        ends.callback(flusher.stop)
-        clean = data.take_clean_mark()
-        acknowledged_file = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=clean)
-        ends.callback(acknowledged_file.close)
-        self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
+        exit_stack.callback(flusher.stop)
+        was_clean = data.take_clean_mark()
+        acknowledged_file = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=was_clean)
+        exit_stack.callback(acknowledged_file.close)
+        self.withdrawals = Withdrawals(data.path, clean=was_clean, keeps_ledger=config.keeps_ledger)
         states = OwnStates(self.session, config.id)
         opener = LogOpener(
             data,
             acknowledged_file,
             self.withdrawals,
             states,
-            clean=clean,
+            clean=was_clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
         self._replication = Replication(
@@ -277,27 +277,27 @@ class Broker:
             open_logs=self._open_logs,
             replication=self._replication,
         )
-        ends.push_async_callback(self._close_logs, data, acknowledged_file)
-        ends.push_async_callback(self._replication.stop)
+        exit_stack.push_async_callback(self._close_logs, data, acknowledged_file)
+        exit_stack.push_async_callback(self._replication.stop)
         self._has_partitions = True
         return opener, acknowledged_file
 
     async def _follow_cluster(self) -> None:
         """Load the cluster's map, and the parts that follow it."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         groups = self._groups = Coordinator(
             self.session, config.id, _rules(config), self._complaints.group_failed
         )
-        ends.push_async_callback(groups.stop)
+        exit_stack.push_async_callback(groups.stop)
         self.cluster = ClusterView(self.session)
         self._leaders = Leaders(self.session, self.cluster, self.defaults.configs)
         self._leaders.start()
-        ends.callback(self._leaders.close)
+        exit_stack.callback(self._leaders.close)
         self._deletions = Deletions(config.id, self.session, self.cluster, self.partitions)
         # A ZooKeeper server that lags would report the leaders from before this start.
         await asyncio.to_thread(self.session.sync)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
-        ends.push_async_callback(asyncio.to_thread, self.cluster.close)
+        exit_stack.push_async_callback(asyncio.to_thread, self.cluster.close)
         self._replication_status = ReplicationStatus(
             config.id,
             session=self.session,
@@ -307,18 +307,18 @@ class Broker:
             throttles=self._replication.throttles,
             is_controller=lambda: self._leaders.epoch is not None,
         )
-        ends.push_async_callback(self._replication_status.stop)
+        exit_stack.push_async_callback(self._replication_status.stop)
 
     async def _follow_logins(self) -> None:
         """Load users and quotas, and what decides who may log in."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         quotas = QuotasView(self.session, self._quotas_changed)
         await asyncio.to_thread(quotas.start)
-        ends.push_async_callback(asyncio.to_thread, quotas.close)
+        exit_stack.push_async_callback(asyncio.to_thread, quotas.close)
         self._quota_admin = QuotaAdmin(self.session, quotas)
         users = UsersView(self.session)
         await asyncio.to_thread(users.start)
-        ends.push_async_callback(asyncio.to_thread, users.close)
+        exit_stack.push_async_callback(asyncio.to_thread, users.close)
         self.users = UserAdmin(self.session, users)
         key = await asyncio.to_thread(login_key, self.session)
         self._producer_ids = ProducerIds(
@@ -332,7 +332,7 @@ class Broker:
             decoy_key=key,
             tokens=config.tokens,
         )
-        ends.callback(self._logins.close)
+        exit_stack.callback(self._logins.close)
 
     async def _recover_logs(self, data: DataDirectory, opener: LogOpener) -> None:
         """Open and recover the logs of this broker's partitions."""
@@ -345,10 +345,10 @@ class Broker:
 
     async def _register(self, info: BrokerInfo) -> None:
         """Tell the cluster that this broker is here, and stand for controller."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         registration = Registration(self.session, info, self._id_taken)
         await asyncio.to_thread(registration.start)
-        ends.push_async_callback(asyncio.to_thread, registration.close)
+        exit_stack.push_async_callback(asyncio.to_thread, registration.close)
         candidate = ControllerCandidate(self.session, config.id, self._elected, self._deposed)
         self.topics = TopicAdmin(
             config.id,
@@ -362,9 +362,9 @@ class Broker:
         preferred_leaders = PreferredLeaders(
             self._leaders, config.replication.preferred_leaders_seconds
         )
-        ends.push_async_callback(preferred_leaders.stop)
+        exit_stack.push_async_callback(preferred_leaders.stop)
         candidate.start()
-        ends.push_async_callback(asyncio.to_thread, candidate.close)
+        exit_stack.push_async_callback(asyncio.to_thread, candidate.close)
 
     async def _serve(
         self,
@@ -373,15 +373,15 @@ class Broker:
         administration: AdministrationLog,
     ) -> None:
         """Answer clients, copy from other brokers, and keep the ledger."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         assert self._groups is not None
         assert self._replication_status is not None
         housekeeping = Housekeeping(
             self.partitions, data, acknowledged, config.intervals, on_lost=self._give_up
         )
-        ends.push_async_callback(housekeeping.stop)
-        ends.push_async_callback(self.server.drain, _DRAIN_SECONDS)
-        ends.callback(self._groups.give_up)
+        exit_stack.push_async_callback(housekeeping.stop)
+        exit_stack.push_async_callback(self.server.drain, _DRAIN_SECONDS)
+        exit_stack.callback(self._groups.give_up)
         # A cluster of one elects itself in a moment, and clients want to know their controller.
         await asyncio.to_thread(
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
@@ -389,7 +389,7 @@ class Broker:
         self.server.start(Dispatcher(self._parts(administration, self._groups)), self._logins)
         self._replication.start(lambda: self.partitions)
         self._replication_status.start()
-        ends.push_async_callback(hand_over, self.session, self.cluster, config.id)
+        exit_stack.push_async_callback(hand_over, self.session, self.cluster, config.id)
         self._keep_ledger()
 
     async def stop(self) -> None:

@@ -88,7 +88,7 @@ def _keep_running(zookeeper: EmbeddedZooKeeper, ended: threading.Event) -> None:
 async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> int:
     loop = asyncio.get_running_loop()
     broker = Broker(config)
-    manager = Supervisor()
+    supervisor = Supervisor()
 
     def stop(number: int) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
@@ -103,11 +103,11 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
             if not await _started(broker, zookeeper, secret):
                 return 0
             look_at_what_is_new()
-            manager.tell(READY)
-            alive = asyncio.ensure_future(stay_alive(manager))
+            supervisor.tell(READY)
+            alive_task = asyncio.ensure_future(stay_alive(supervisor))
             await broker.gone.wait()
-            alive.cancel()
-            manager.tell(STOPPING)
+            alive_task.cancel()
+            supervisor.tell(STOPPING)
             break
         except Unavailable as error:
             has_answered = has_answered or not isinstance(error, NobodyThere)

@@ -92,17 +92,19 @@ def read_folder(folder: Path) -> list[SchemaFile]:
             raise InvalidSchema(reason, one_line(str(path)))
         text = read_schema(path)
         subjects[subject] = (path, text, type_names(text))
-    tops: dict[str, str] = {}
+    subjects_by_type: dict[str, str] = {}
     for subject, (_, _, names) in subjects.items():
         # If several files define a type, none is used; _needs reports an error.
         if names.top:
-            tops[names.top] = "" if names.top in tops else subject
+            subjects_by_type[names.top] = "" if names.top in subjects_by_type else subject
     for subject, (_, _, names) in subjects.items():
         # The type of a file that is not JSON is unknown: use its name.
         if not names.top:
-            tops.setdefault(subject, subject)
+            subjects_by_type.setdefault(subject, subject)
     files = {
-        subject: SchemaFile(one_line(str(path)), subject, text, _needs(path, subject, names, tops))
+        subject: SchemaFile(
+            one_line(str(path)), subject, text, _needs(path, subject, names, subjects_by_type)
+        )
         for subject, (path, text, names) in subjects.items()
     }
     return [files[subject] for subject in _ordered(files)]

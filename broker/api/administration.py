@@ -54,8 +54,8 @@ class Administration:
         )
 
     def _note(self, caller: Caller, change: Change) -> None:
-        requester = Who(caller.principal, caller.host, caller.listener, caller.client_id or "")
-        self._log.note(requester, change)
+        who = Who(caller.principal, caller.host, caller.listener, caller.client_id or "")
+        self._log.note(who, change)
 
 
 def _failed(action: str, kind: Kind) -> Change:

@@ -48,13 +48,13 @@ def handle(
         requested_keys = {
             (topic.topic, index) for topic in request.topics for index in topic.partitions
         }
-    sizes: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+    partitions_by_topic: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for partition in needs.partitions:
         is_requested = (
             requested_keys is None or (partition.topic, partition.index) in requested_keys
         )
         if is_requested and not partition.offline_reason:
-            sizes[partition.topic].append(
+            partitions_by_topic[partition.topic].append(
                 DescribeLogDirsPartition(
                     partition_index=partition.index, partition_size=partition.log.size
                 )
@@ -65,7 +65,7 @@ def handle(
         log_dir=str(directory),
         topics=tuple(
             DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
-            for name, partitions in sizes.items()
+            for name, partitions in partitions_by_topic.items()
         ),
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,

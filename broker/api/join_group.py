@@ -24,7 +24,7 @@ async def handle(needs: Needs, request: JoinGroupRequest, caller: Caller) -> Joi
         return JoinGroupResponse(error_code=REFUSED, member_id=member_id)
     if len(request.group_instance_id or "") > _LONGEST_INSTANCE_ID:
         return JoinGroupResponse(error_code=ErrorCode.invalid_request, member_id=member_id)
-    join_request = Joining(
+    joining = Joining(
         member_id=member_id,
         instance_id=request.group_instance_id,
         client_id=(caller.client_id or "")[:_LONGEST_CLIENT_ID],
@@ -40,7 +40,7 @@ async def handle(needs: Needs, request: JoinGroupRequest, caller: Caller) -> Joi
         reason=request.reason,
     )
     try:
-        outcome = await needs.groups.join(request.group_id, join_request, client_of(caller))
+        outcome = await needs.groups.join(request.group_id, joining, client_of(caller))
     except ApiError as error:
         return JoinGroupResponse(error_code=error.code, member_id=member_id)
     return JoinGroupResponse(

@@ -225,6 +225,6 @@ class LargeChecks:
                 await asyncio.to_thread(walk_large, batch, header, UNPACKED_LIMIT, keyed=keyed)
                 return
             plain_batch = await asyncio.to_thread(unpack_large, batch, header, UNPACKED_LIMIT)
-            large = LargeBatch(plain_batch, header, keyed=keyed, allows=self._at_once.allows)
-            for _ in large.check():
+            large_batch = LargeBatch(plain_batch, header, keyed=keyed, allows=self._at_once.allows)
+            for _ in large_batch.check():
                 await asyncio.sleep(0)

@@ -163,10 +163,10 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
     last_position = (
         position - 1
     )  # the last byte at which a complete header can begin in what was read
-    chunk, chunk_at, ahead = b"", position, HEADER_SIZE
+    chunk, chunk_at, read_ahead = b"", position, HEADER_SIZE
     for _ in range(_MOST):
         if position > last_position:
-            chunk, chunk_at = pread(fd, ahead, position), position
+            chunk, chunk_at = pread(fd, read_ahead, position), position
             last_position = position + len(chunk) - HEADER_SIZE
             if position > last_position:
                 break
@@ -181,7 +181,7 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
             return headers, position, True
         append(header)
         position = next_position
-        ahead = _AHEAD if length < _SMALL else HEADER_SIZE
+        read_ahead = _AHEAD if length < _SMALL else HEADER_SIZE
     return headers, position, False
 
 

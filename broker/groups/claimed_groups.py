@@ -130,21 +130,21 @@ def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) 
     group_claims.remove(session, name, leftover_offsets)
     if not group_claims.without_members(session, [name])[0]:
         return 0
-    since = info.empty_since_ms
-    if since is None:
+    empty_since_ms = info.empty_since_ms
+    if empty_since_ms is None:
         group_claims.note_empty(session, name, now_ms)
         return 0
-    if since > before_ms:
+    if empty_since_ms > before_ms:
         return 0
     old_offsets = {
         key: stored_offset.version
         for key, stored_offset in offsets.items()
         if key not in leftover_offsets and stored_offset.offset.committed_ms <= before_ms
     }
-    if old_offsets and not group_claims.expire(session, name, since, old_offsets):
+    if old_offsets and not group_claims.expire(session, name, empty_since_ms, old_offsets):
         return 0
     if len(old_offsets) + len(leftover_offsets) == len(offsets):
-        group_claims.forget(session, name, since)
+        group_claims.forget(session, name, empty_since_ms)
     return len(old_offsets)
 
 

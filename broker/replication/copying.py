@@ -57,7 +57,7 @@ class Copying:
         leader (-1), or its address is unknown. Call it again when the partition joins or leaves the
         in-sync set."""
         key = partition.topic, partition.index
-        by = _By(leader_id, not partition.is_in_sync)
+        link_key = _By(leader_id, not partition.is_in_sync)
         followed_link = self._followed.get(key)
         if followed_link is not None and followed_link.copied.partition is not partition:
             self.remove(followed_link.copied.partition)
@@ -66,13 +66,15 @@ class Copying:
             copied_partition = self._removed.get(key)
             if copied_partition is None or copied_partition.partition is not partition:
                 copied_partition = CopiedPartition(partition)
-            followed_link = self._followed[key] = _Followed(copied_partition, by, leader_epoch)
-        elif (followed_link.by, followed_link.leader_epoch) == (by, leader_epoch):
+            followed_link = self._followed[key] = _Followed(
+                copied_partition, link_key, leader_epoch
+            )
+        elif (followed_link.by, followed_link.leader_epoch) == (link_key, leader_epoch):
             return
         else:
-            if followed_link.by != by:
+            if followed_link.by != link_key:
                 self._leave(followed_link)
-            followed_link.by, followed_link.leader_epoch = by, leader_epoch
+            followed_link.by, followed_link.leader_epoch = link_key, leader_epoch
         self._follow(followed_link)
 
     def remove(self, partition: FollowedPartition) -> None:

@@ -326,9 +326,9 @@ class Dispatcher:
                 connection.charge(connection.share.request, work.seconds * 100)
             response = self._throttled(connection, key, response)
             del request  # here, since freeing everything at once takes as long as a piece
-            encoded = await work.do(api.encode_response_in_pieces(version, response))
+            encoded_response = await work.do(api.encode_response_in_pieces(version, response))
             del response
-            reply.send(self._frame(api, call.header, encoded, start_time))
+            reply.send(self._frame(api, call.header, encoded_response, start_time))
         except Gone:
             pass
         except ProtocolError as error:

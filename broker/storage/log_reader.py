@@ -185,8 +185,8 @@ class LogReader:
             return first_reaching(timestamp, visible_segments, start_offset, interval)
 
     def highest(self, start_offset: int, interval: int) -> TimestampedOffset | None:
-        with self._visible(interval) as visible:
-            return highest(visible, start_offset, interval)
+        with self._visible(interval) as visible_segments:
+            return highest(visible_segments, start_offset, interval)
 
     @contextmanager
     def _visible(self, interval: int) -> Iterator[Iterator[tuple[Segment, int]]]:

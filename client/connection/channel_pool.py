@@ -89,11 +89,11 @@ class ChannelPool:
         """Waits for events, at most `seconds`, and handles them."""
         for channel in self.channels():
             self._watch(channel)
-        for key, ready in self._selector.select(seconds):
+        for key, ready_events in self._selector.select(seconds):
             if key.data is None:
                 self._woken.recv(4096)
             else:
-                self._serve(key.data, ready)
+                self._serve(key.data, ready_events)
         for address, arrival in self._arrivals.take():
             self._arrived(address, arrival)
         now = time.monotonic()

@@ -88,8 +88,8 @@ class BatchProducer:
                 return False
             self._hold(batch)
             self._submitted.append(batch)
-            wake, self._pump_sleeps = self._pump_sleeps, False
-            if wake:
+            must_wake, self._pump_sleeps = self._pump_sleeps, False
+            if must_wake:
                 self._shipping.pool.wake()
         return True
 

@@ -111,15 +111,15 @@ class Producer:
         """Adds a message, and sends a full batch; returns messages delivered meanwhile."""
         if partition is None:
             partition = self._partition_of(key)
-        collected = self._collecting.get(partition)
-        if collected is None:
+        collecting = self._collecting.get(partition)
+        if collecting is None:
             self._found.partition(partition)  # raises unless the topic has it
-            collected = self._collecting[partition] = _Collecting()
+            collecting = self._collecting[partition] = _Collecting()
         now = time.time_ns() // 1_000_000 if timestamp is None else timestamp
-        record = Record(len(collected.records), now, key, value, tuple(headers))
-        collected.records.append(record)
-        collected.size += len(value or b"") + len(key or b"") + _RECORD_OVERHEAD
-        if collected.size < self._batch_bytes:
+        record = Record(len(collecting.records), now, key, value, tuple(headers))
+        collecting.records.append(record)
+        collecting.size += len(value or b"") + len(key or b"") + _RECORD_OVERHEAD
+        if collecting.size < self._batch_bytes:
             return []
         return self._ship(partition) + self._work(0.0)
 

@@ -279,7 +279,7 @@ class Shipping:
     def _settle(
         self, shipment: Shipment, parts: dict[TopicPartition, PartitionProduceResponse]
     ) -> None:
-        now, who = self._clock(), self.pool.who
+        now, client_name = self._clock(), self.pool.who
         for stream, batch in shipment:
             part = parts.get(stream.target)
             if part is None:
@@ -288,7 +288,7 @@ class Shipping:
                 continue
             if part.error_code in MOVED:
                 self._leaders.doubt(stream.target)
-            self._follow(stream, stream.answered(batch, part, now, who), now)
+            self._follow(stream, stream.answered(batch, part, now, client_name), now)
 
     def _lose(self, shipment: Shipment, error: ClientError) -> None:
         now = self._clock()

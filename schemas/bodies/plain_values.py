@@ -13,7 +13,7 @@ from typing import Any
 def plain(value: Any) -> Any:
     match value:
         case Mapping():
-            return {name: plain(inner) for name, inner in value.items()}
+            return {name: plain(inner_value) for name, inner_value in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
         case bytes():

@@ -165,11 +165,11 @@ class Compiler:
             fields.append((field.name, self.compiled(field.type), *nulls))
             if field.has_default:
                 self._defaults.append((fields, index, field))
-        exact, rename = self._manner.exact, self._manner.renaming(of)
+        is_exact, rename = self._manner.exact, self._manner.renaming(of)
         names = {field.name for field in of}
 
         def unknown(value: Mapping[str, Any]) -> Misfit | None:
-            unknown_names = (key for key in value if exact and key not in names)
+            unknown_names = (key for key in value if is_exact and key not in names)
             misfits = (
                 Misfit(f"there is no field {shown(key)}", of=called) for key in unknown_names
             )
@@ -190,7 +190,7 @@ class Compiler:
                     elif name in value:
                         if null is not None:
                             out += null
-                        elif exact:
+                        elif is_exact:
                             write_field(out, None)  # raises an error with the type
                         else:
                             raise Misfit("it is null")
@@ -201,7 +201,7 @@ class Compiler:
                         raise Misfit("it is missing")
             except Misfit as misfit:
                 raise unknown(value) or misfit.inside(name) from None
-            if exact and len(value) + absent_count != len(fields):
+            if is_exact and len(value) + absent_count != len(fields):
                 raise unknown(value) or no(value, f"not a {called}")
 
         return fields, write
@@ -253,7 +253,7 @@ class Compiler:
         branches_by_class, other_branches = self._manner.order(branches)
         if null is not None:
             branches_by_class = {**branches_by_class, type(None): [null]}
-        exact, branch_names = self._manner.exact, self._manner.named(union)
+        is_exact, branch_names = self._manner.exact, self._manner.named(union)
 
         def write(out: bytearray, value: Any) -> None:
             candidates = branches_by_class.get(value.__class__)
@@ -270,7 +270,7 @@ class Compiler:
                     self.tries += 1
                     if self.tries > MOST_TRIES:
                         raise Undecided("too many union branches nearly match") from None
-                    if exact and misfit.is_inside:
+                    if is_exact and misfit.is_inside:
                         nested_misfit = misfit
                 else:
                     return

@@ -35,12 +35,12 @@ class Side(msgspec.Struct, frozen=True):
 def explanations(findings: Found, reader: Side, writer: Side) -> list[str]:
     """Returns a sentence per finding, up to a limit. Omits repeated findings."""
     sentences: list[str] = []
-    for place_words, finding in _walk(findings):
+    for where, finding in _walk(findings):
         if len(sentences) == _MOST_SENTENCES:
             sentences.append("there is more, which is left out here")
             break
-        fault, cure = _PHRASES[finding.kind](place_words, finding, reader, writer)
-        place = _place(place_words, finding, reader)
+        fault, cure = _PHRASES[finding.kind](where, finding, reader, writer)
+        place = _place(where, finding, reader)
         sentences.append(
             f"{place} {fault}, so data of {writer} cannot be read with {reader}; {cure}"
         )

@@ -107,12 +107,12 @@ class _Check:
             if verdict is None:
                 if pair:
                     self._verdicts[pair] = None
-                judging = self._judging(reader, writer, place)
-                pending_pairs.append((pair, len(self._settled), judging))
+                generator = self._judging(reader, writer, place)
+                pending_pairs.append((pair, len(self._settled), generator))
             while pending_pairs:
-                pair, settled_count, judging = pending_pairs[-1]
+                pair, settled_count, generator = pending_pairs[-1]
                 try:
-                    question = next(judging) if verdict is None else judging.send(verdict)
+                    question = next(generator) if verdict is None else generator.send(verdict)
                     break
                 except StopIteration as done:
                     verdict = done.value

@@ -151,11 +151,7 @@ def test_damage_is_named(log: ScriptedLog, brokers: Brokers) -> None:
         (whole[:16] + b"\1" + whole[17:], "t-0, offset 10: record format 1", 5),
         (whole[:-1], "t-0, offset 10: no complete record batch", 0),
         # It says that it ends before it begins.
-        (
-            whole[:23] + b"\xff\xff\xff\xf0" + whole[27:],
-            "t-0, offset 10: no complete record batch",
-            0,
-        ),
+        (whole[:23] + b"\xff\xff\xff\xf0" + whole[27:], "t-0, offset 10: no complete record", 0),
     ]
     for data, said, count in damaged:
         log.batches, log.end = [batch(0, 10), data], 15

@@ -280,7 +280,7 @@ class Group:
 
     def _joined(self, member: Member) -> JoinOutcome:
         """Only a leader that is to assign gets the list of members."""
-        assigns = member is self._members.leader and self.state is State.COMPLETING
+        is_assigning = member is self._members.leader and self.state is State.COMPLETING
         return JoinOutcome(
             code=ErrorCode.none,
             member_id=member.member_id,
@@ -288,7 +288,7 @@ class Group:
             protocol_type=self.protocol_type,
             protocol=self.protocol,
             leader=self.leader,
-            members=self._members.for_leader(self.protocol) if assigns else (),
+            members=self._members.for_leader(self.protocol) if is_assigning else (),
         )
 
     # Rebalancing

@@ -134,9 +134,9 @@ class CleanedFiles(Segment):
 def clean(job: CleaningJob) -> Cleaning:
     """Cleans the segments of the job; blocks for long. Raises `CorruptLog`, and `OSError` if files
     fail."""
-    keys, end_offset = map_keys(job)
+    offset_map, end_offset = map_keys(job)
     cleaned_segments = []
-    cleaner = _BatchCleaner(job, keys, end_offset)
+    cleaner = _BatchCleaner(job, offset_map, end_offset)
     segments = [segment for segment in job.segments if segment.base_offset < end_offset]
     try:
         while segments:
@@ -205,21 +205,21 @@ def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
     was full."""
     dirty_segments = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
     counts = [count for count in _record_counts(job, dirty_segments) if count <= RECORDS_LIMIT]
-    keys = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
+    offset_map = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
     end_offset = job.first_dirty
     for segment in dirty_segments:
         for header, batch in _batches(job, segment):
             if header.next_offset <= job.first_dirty:
                 continue
             records = _compactable(header, batch) or ()
-            if keys.size + len(records) > keys.capacity:
-                return keys, end_offset  # any batch fits an empty map, so there is progress
+            if offset_map.size + len(records) > offset_map.capacity:
+                return offset_map, end_offset  # any batch fits an empty map, so there is progress
             for record in records:
                 if record.key is not None and record.offset >= job.first_dirty:
-                    keys.put(record.key, record.offset)
+                    offset_map.put(record.key, record.offset)
             end_offset = header.next_offset
         end_offset = segment.next_offset
-    return keys, end_offset
+    return offset_map, end_offset
 
 
 def _record_counts(job: CleaningJob, segments: Sequence[SealedSegment]) -> Iterator[int]:

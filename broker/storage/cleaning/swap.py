@@ -31,9 +31,9 @@ def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
 
 def note_gaps(directory: Path) -> None:
     """Records that gaps in the offsets are not losses from now on. Blocks the first time."""
-    note = directory / layout.COMPACTED
-    if not note.exists():
-        note.touch()
+    note_path = directory / layout.COMPACTED
+    if not note_path.exists():
+        note_path.touch()
         sync_directory(directory)
 
 
@@ -55,9 +55,9 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
 def note_transactions(directory: Path) -> bool:
     """Records that the log may contain transactions from now on. Blocks the first time. Raises
     `NotWritten`."""
-    note = directory / layout.TRANSACTIONS
+    note_path = directory / layout.TRANSACTIONS
     try:
-        note.touch()
+        note_path.touch()
         sync_directory(directory)
     except OSError as error:
         raise NotWritten.because(
@@ -107,9 +107,9 @@ def _take_place(directory: Path, base_offset: int) -> None:
     """Step 4. Replaces the files with these names."""
     for suffix in layout.SEGMENT_SUFFIXES:
         path = layout.numbered(directory, base_offset, suffix)
-        swap = path.with_name(path.name + layout.SWAP)
-        if suffix == layout.LOG or swap.exists():
-            swap.replace(path)
+        swap_path = path.with_name(path.name + layout.SWAP)
+        if suffix == layout.LOG or swap_path.exists():
+            swap_path.replace(path)
 
 
 def finish(directory: Path, files: layout.PartitionFiles) -> None:

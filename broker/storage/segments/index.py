@@ -120,8 +120,8 @@ class _Index:
     def _unpacked(self, buffer: bytes | bytearray, position: int) -> tuple[int, int]:
         if position + self.ENTRY.size > len(buffer):
             raise BadIndex(f"{self.path} is shorter than it was")
-        first_field, second = self.ENTRY.unpack_from(buffer, position)
-        return first_field, second
+        first_field, second_field = self.ENTRY.unpack_from(buffer, position)
+        return first_field, second_field
 
     def _count_below(self, value: int, field: int) -> int:
         """The number of entries with a smaller `field`: the index of the first other one."""

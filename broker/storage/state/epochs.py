@@ -174,7 +174,8 @@ def _read(path: Path) -> list[tuple[int, int]]:
     except (ValueError, IndexError) as error:
         raise BadCheckpoint(f"{path}: {error}") from error
     is_ascending = all(
-        epoch_before < b and s < t for (epoch_before, s), (b, t) in pairwise(entries)
+        epoch_before < next_epoch and start_before < next_start
+        for (epoch_before, start_before), (next_epoch, next_start) in pairwise(entries)
     )
     has_negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
     if version != _VERSION or count != len(entries) or not is_ascending or has_negative:
