@@ -342,17 +342,17 @@ def _configured(
     """An entry with the configs that differ; if rejected, those that were requested."""
     kind, name = resource
     if came_of[0] != ErrorCode.none:
-        before, new_configs = NOTHING, wanted
+        old_configs, new_configs = NOTHING, wanted
     else:
         now = _overrides(known.cluster.snapshot, kind, name)
         new_configs = {key: text for key, text in now.items() if before.get(key) != text}
-        before = {key: text for key, text in before.items() if now.get(key) != text}
+        old_configs = {key: text for key, text in before.items() if now.get(key) != text}
     is_topic = kind == ConfigOf.TOPIC
     return _change(
         "alter",
         Kind.TOPIC_CONFIG if is_topic else Kind.BROKER_CONFIG,
         name,
-        before=before,
+        before=old_configs,
         after=new_configs,
         came_of=came_of,
     )
