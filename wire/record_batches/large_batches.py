@@ -106,7 +106,7 @@ class LargeBatch:
                     start, first_number = record_end, record_number + 1
                 at = record_end
         except IndexError:
-            raise invalid("malformed records: they end in the middle of one") from None
+            raise invalid("malformed records: the last record is incomplete") from None
         if at != end:
             raise invalid(f"{end - at} bytes after the last of {self._count} records")
         self._parse(start, at, range(first_number, self._count))
@@ -131,10 +131,10 @@ def _check_record(plain: memoryview, at: int, offset: int, *, keyed: bool) -> No
     while plain[at] > 0x7F:
         at += 1
     if at - time_start >= _INT64_SIZE:
-        raise invalid("a time of more than ten bytes")
+        raise invalid("a timestamp delta of more than ten bytes")
     offset_delta, at = length_at(plain, at + 1)
     if offset_delta != offset:
-        raise invalid(f"offset delta {offset_delta} where {offset} must be", offset)
+        raise invalid(f"offset delta {offset_delta}, expected {offset}", offset)
     size, at = length_at(plain, at)
     if keyed and size < 0:
         raise invalid("a compacted topic needs a key in every record", offset)

@@ -183,7 +183,7 @@ def check_forms(plain: memoryview, count: int) -> None:
                 _check_headers(plain, at)
             at = end
     except IndexError:
-        raise invalid("malformed records: they end in the middle of one") from None
+        raise invalid("malformed records: the last record is incomplete") from None
 
 
 def _check_headers(plain: memoryview, at: int) -> None:

@@ -82,7 +82,7 @@ def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
             pair for pair in zip(actual_offsets, offsets, strict=True) if ne(*pair)
         )
         raise ValueError(
-            f"offset delta {delta} where {expected_delta} must be (record {expected_delta})"
+            f"offset delta {delta}, expected {expected_delta} (record {expected_delta})"
         )
 
 
@@ -100,7 +100,7 @@ def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> Non
             ):
                 raise ValueError(f"a record with {count} headers, more than {_MAX_HEADERS}")
     except IndexError as error:
-        raise ValueError("malformed records: they end in the middle of one") from error
+        raise ValueError("malformed records: the last record is incomplete") from error
 
 
 def _header_count(unpacked: bytes | memoryview, record: int) -> int:
