@@ -266,6 +266,7 @@ class AlteredBatch(msgspec.Struct, frozen=True, order=True):
     from_time: int = -1
     to_time: int = -1
     at: TierKind = TierKind.BROKER  # whose log it is in
+    found: int = -1  # when that was first reported
 
 
 class UncountedLoss(NamedTuple):
@@ -283,7 +284,8 @@ class UncountedLoss(NamedTuple):
 class Collided(NamedTuple):
     """Events that a loader made dead letters, since others, from offset `kept` on, have the same
     source and seqs but other content. `number` is that of their partition in the picture; -1 in
-    `kept`: the others are no longer in the log. `agent` is the one that claims the source."""
+    `kept`: the others are no longer in the log. `said` is when the loader first reported it;
+    `agent` is the one that claims the source."""
 
     tier: Tier
     number: int
@@ -296,6 +298,7 @@ class Collided(NamedTuple):
     kept: int
     from_time: int
     to_time: int
+    said: int
     agent: str
     host: str
     path: str
@@ -315,7 +318,7 @@ class Acceptance(NamedTuple):
     operator: str
     time: int  # when it was accepted
     kinds: frozenset[str] = frozenset()  # of tiers; empty: any
-    file: str = ""  # a landed file; empty: none, except with the whole topic
+    file: str = ""  # a landed file; empty: none
 
 
 class TopicPicture(msgspec.Struct, frozen=True):
