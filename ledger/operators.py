@@ -30,7 +30,7 @@ def write_accepted(
     """Writes that a fault is accepted, and returns the complete statement.
 
     A topic id of None becomes that of the present topic; an empty one means any topic of that name.
-    Raises ClientError, of it UnknownTopic if there is no present topic, or SchemaError.
+    Raises UnknownTopic if there is no present topic, another ClientError, or SchemaError.
     """
     complete = accepted
     if accepted["topic_id"] is None:
@@ -42,7 +42,7 @@ def write_accepted(
 def _current_id(brokers: Brokers, topic: str) -> str:
     known = brokers.persist(lambda: brokers.refresh([topic]))
     if not known.has(topic):
-        raise UnknownTopic(topic, f"no topic {topic} now (for a deleted one, name its topic id)")
+        raise UnknownTopic(topic, f"no topic {topic} exists (a deleted one needs its topic id)")
     return topic_id_text(known.topic(topic).id)
 
 
