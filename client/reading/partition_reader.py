@@ -289,7 +289,7 @@ class PartitionReader:
 
     def _check(self, header: BatchHeader, batch: memoryview) -> None:
         if header.magic != MAGIC:
-            raise self._corrupt(header, f"format {header.magic}")
+            raise self._corrupt(header, f"record format {header.magic}")
         if crc32c(batch[CRC_START:]) != header.crc:
             raise self._corrupt(header, "the CRC does not match")
 
