@@ -102,7 +102,7 @@ class LoginGate:
             raise self._cut_off(
                 ErrorCode.sasl_authentication_failed,
                 "a connection cannot change its user",
-                f"{self.principal} tried to become {login.principal}",
+                f"{self.principal} tried to log in again as {login.principal}",
             )
         return answer, self._open(login)
 

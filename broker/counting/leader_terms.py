@@ -64,7 +64,7 @@ class Terms:
         self._terms.pop(key, None)
 
     def follow(self, all_led: Iterable[Led]) -> None:
-        """Replaces the led partitions. Raises the ledger's errors."""
+        """Replaces the partitions that this broker leads. Raises the ledger's errors."""
         all_led = list(all_led)
         if losses := [loss for led in all_led if led.unclean for loss in self._unclean_losses(led)]:
             self._counter.withdraw(losses)

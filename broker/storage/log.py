@@ -499,7 +499,9 @@ class Log:
         try:
             self._roll(self.end_offset)
         except OSError as error:
-            _log.warning("cannot seal directory=%s reason=%r", self.directory, error.strerror)
+            _log.warning(
+                "cannot seal segment directory=%s reason=%r", self.directory, error.strerror
+            )
             return False
         return True
 
