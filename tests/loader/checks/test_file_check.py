@@ -7,7 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.checks.comparison import IN_TURN_MILLIS, CommittedFile, differs, to_verify, verified
+from loader.checks.comparison import (
+    IN_EACH_LOAD,
+    IN_TURN_MILLIS,
+    CommittedFile,
+    differs,
+    to_verify,
+    verified,
+)
 from loader.checks.file_check import Checked, from_bytes, state_path, to_bytes
 from loader.commit.layout import manifest_path, published_path, visible_path
 from loader.errors import RunTaken
@@ -241,10 +248,14 @@ def with_checksum(table: Table, each: Added) -> Added:
     return msgspec.structs.replace(each, checksum=table.store.checksum(each.path))
 
 
-def test_flipped_bytes_are_found_by_the_next_load(tmp_path: Path) -> None:
+@pytest.mark.parametrize("untouched", [False, True])
+def test_flipped_bytes_are_found_by_the_next_load(tmp_path: Path, untouched: bool) -> None:
     table = committed(tmp_path, "a", "b")
     assert table.young() == []
-    flip(tmp_path / path(hour(1), "a"))
+    state = table.store.read(state_path(TABLE))
+    assert table.young(NOW + 1) == []
+    assert table.store.read(state_path(TABLE)) == state  # an idle load writes nothing
+    flip(tmp_path / path(hour(1), "a"), untouched=untouched)
     (fault,) = table.young()
     assert fault[:3] == (path(hour(1), "a"), "changed", 10)
     # As long as it is so, and told once.
@@ -268,6 +279,16 @@ def test_what_nobody_has_touched_is_looked_at_in_turn(tmp_path: Path) -> None:
         assert table.check(most_bytes=1).young(later) == []
     (found,) = table.check(most_bytes=1).young(later + IN_TURN_MILLIS)
     assert [each.path for each in found.faults] == [path(hour(1), "c")]
+
+
+@pytest.mark.parametrize(("ago", "paths"), [(1, "bc"), (IN_TURN_MILLIS, "abcd")])
+def test_frequent_loads_compare_a_large_table_in_parts(ago: int, paths: str) -> None:
+    size = IN_EACH_LOAD // 2
+    known = {name: FILE._replace(bytes=size, verified=NOW - ago) for name in "abcdef"}
+    known["a"] = known["a"]._replace(bytes=3 * size)
+    entries = {name: Entry(name, False, file.bytes, 5) for name, file in known.items()}
+    most = 6 * size
+    assert to_verify(known, entries, all_=False, most_bytes=most, now=NOW) == [*paths]
 
 
 def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path: Path) -> None:
