@@ -354,7 +354,10 @@ class FileCheck:
             for hour in expected_hours
             for path in to_count(hour, sizes.get(hour.hour, {}), all_=all_, spoilt=spoilt)
         ]
-        rows = self._count(paths) if paths else {}
+        empty = {path for of_hour in sizes.values() for path, size in of_hour.items() if not size}
+        rows = dict.fromkeys(empty.intersection(paths), 0)
+        if paths := [path for path in paths if path not in empty]:
+            rows |= self._count(paths)
         return [
             outcome_of(hour, sizes.get(hour.hour, {}), rows, all_=all_, spoilt=spoilt)
             for hour in expected_hours

@@ -215,7 +215,8 @@ def _resolved(
             former = form_of(CommitLog(store, table.name).latest())
             next_form(table.name, former, resolved.columns, config.format, resolved.latest)
     except LoaderError as error:
-        return msgspec.structs.replace(check, problems=(str(error),))
+        problem = str(error).removeprefix(f"table {table.name}: ")
+        return msgspec.structs.replace(check, problems=(problem,))
     fields = json.loads(resolved.columns.spark_json)["fields"]
     columns = [ColumnCheck(name=field["name"], type=type_text(field["type"])) for field in fields]
     remarks = [*check.remarks, *resolved.warnings]

@@ -92,6 +92,13 @@ def test_what_a_plain_reader_does_not_see_is_no_fault(table: Table) -> None:
     assert table.young() == [(path(hour(1), "folder/a"), "extra", 0, 1)]
 
 
+def test_an_empty_file_has_no_rows_although_no_reader_opens_it(table: Table) -> None:
+    table.commit([added(hour(1), "a", 5)])
+    table.write(path(hour(1), "a"), b"")
+    assert table.young() == [(path(hour(1), "a"), "changed", 5, 0)]
+    assert table.counted == []
+
+
 def test_what_was_merged_or_rebuilt_is_expected_no_more(table: Table) -> None:
     table.commit([added(hour(1), "a", 5), added(hour(1), "b", 7), added(hour(2), "a", 1)])
     assert table.young() == []
