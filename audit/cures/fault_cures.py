@@ -103,13 +103,14 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
 
 
 def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:
-    """A loader's words about a cure, with its command in a shell that finds the pipeline; `short`:
-    beside the command, which is not repeated."""
+    """A loader's words about a cure, with its commands in a shell that finds the pipeline; `short`:
+    beside the first command, which is not repeated."""
 
     def command(match: re.Match[str]) -> str:
-        typed = ["penstock", *match[1].split()]
-        return f"`{' '.join(typed[:2])} …`" if short else f"`{in_shell(typed, commands)}`"
+        return f"`{in_shell(['penstock', *match[1].split()], commands)}`"
 
+    if short:
+        words = _OF_LOADER.sub(lambda match: f"`penstock {match[1].split()[0]} …`", words, count=1)
     return _OF_LOADER.sub(command, words)
 
 

@@ -82,7 +82,7 @@ def test_a_type_that_a_table_cannot_take(checking: Checking, application: Applic
     )
     CommitLog(LocalStore(checking.settings["root"]), name).commit(manifest)
     said = checking.said(topics=[name], exit_code=1)
-    assert f"yaml: table {name}: column `millis` is string in its files, but double in the lat" in said
+    assert f"yaml: table {name}: column `millis` is string in its files, but double in" in said
 
 
 def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None:
