@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -68,18 +69,9 @@ def test_topics_become_tables_with_columns(checking: Checking, application: Appl
 
 def test_a_type_that_a_table_cannot_take(checking: Checking, application: Application) -> None:
     name = application.topic
-    former = pa.schema([("millis", pa.string())])
-    manifest = Manifest(
-        version=VERSION,
-        run=1,
-        kind=RunKind.LOAD,
-        table=name,
-        committed=0,
-        loader="me",
-        topics=(),
-        format="parquet",
-        schema=spark_json(former),
-    )
+    run: Any = {"version": VERSION, "run": 1, "kind": RunKind.LOAD, "committed": 0, "topics": ()}
+    former = spark_json(pa.schema([("millis", pa.string())]))
+    manifest = Manifest(**run, table=name, loader="me", format="parquet", schema=former)
     CommitLog(LocalStore(checking.settings["root"]), name).commit(manifest)
     said = checking.said(topics=[name], exit_code=1)
     assert f"yaml: table {name}: column `millis` is string in its files, but double in" in said
