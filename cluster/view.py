@@ -1,8 +1,8 @@
 """The shared map, kept current: an immutable snapshot that watches replace.
 
-One thread reads and folds nodes (session/node_follower.py). Many nodes are requested at once and their answers
-awaited together, so loading does not cost a round trip per node, and a change re-reads only the
-nodes it names.
+One thread reads and folds nodes (session/node_follower.py). Many nodes are requested at once and
+their answers awaited together, so loading does not cost a round trip per node, and a change
+re-reads only the nodes it names.
 
 If ZooKeeper comes back empty, or as another cluster, the last snapshot stays: an emptied map must
 not look as if every topic was deleted.

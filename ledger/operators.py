@@ -1,4 +1,4 @@
-"""Writes operators' statements to `_audit`: a fault is accepted, or a host is retired.
+"""Writes operators' statements to `_audit`: that a fault is accepted, or a host is retired.
 
 The commands and the audit's server write them. Each statement is a journal of one entry: there is
 no state to keep, and the audit sees that none is missing. A repeated statement changes nothing.
@@ -31,16 +31,16 @@ def write_accepted(
     A topic id of None becomes that of the present topic, or empty if there is none: then any topic
     of that name is meant. Raises ClientError or SchemaError.
     """
-    complete = accepted
+    statement = accepted
     if accepted["topic_id"] is None:
-        complete = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
-    _write(brokers, registry, cluster, {"accepted": [complete]})
-    return complete
+        statement = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
+    _write(brokers, registry, cluster, {"accepted": [statement]})
+    return statement
 
 
 def _current_id(brokers: Brokers, topic: str) -> str:
-    known = brokers.persist(lambda: brokers.refresh([topic]))
-    return topic_id_text(known.topic(topic).id) if known.has(topic) else ""
+    metadata = brokers.persist(lambda: brokers.refresh([topic]))
+    return topic_id_text(metadata.topic(topic).id) if metadata.has(topic) else ""
 
 
 def write_retired(
@@ -51,7 +51,7 @@ def write_retired(
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
-    """Checks that brokers and registry answer and have the ledger. Raises ClientError or
+    """Checks that the brokers and the registry answer and have the ledger. Raises ClientError or
     SchemaError."""
     brokers.topic(LEDGER_TOPIC, Operation.WRITE)
     registry.lookup(SUBJECT, built_in(LEDGER).text)

@@ -9,6 +9,7 @@ from audit.configuration.config import AuditConfig
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.cli.lazy_group import Lazy, LazyGroup, without
 from penstock.config.options import configuration_options, configured, log_format_option
+from penstock.connections.profile import SYSTEM
 
 
 @click.group(
@@ -50,13 +51,20 @@ def command(
         if config or overrides or count:
             raise click.UsageError(f"pass options after {context.invoked_subcommand}")
         return 0
-    loaded = configured(AuditConfig, config, overrides)
-    if config is not None and not loaded.commands.audit:
-        commands = replace(loaded.commands, audit=str(config.absolute()))
-        loaded = replace(loaded, commands=commands)
+    configuration = configured(AuditConfig, config, overrides)
+    if config is not None:
+        configuration = with_own_file(configuration, config)
     log_to_stderr(log_format)
     try:
         from penstock.services.audit_service import run, run_counter  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise without(missing, "penstock audit", "audit") from missing
-    return run_counter(loaded) if count else run(loaded)
+    return run_counter(configuration) if count else run(configuration)
+
+
+def with_own_file(loaded: AuditConfig, config: Path, profile: Path = SYSTEM) -> AuditConfig:
+    """Names the audit's file in the commands that it shows, unless its configuration names one or
+    this host has a profile, which operators may read."""
+    if loaded.commands.audit or profile.exists():
+        return loaded
+    return replace(loaded, commands=replace(loaded.commands, audit=str(config.absolute())))

@@ -1,6 +1,6 @@
-"""Events that loaders made dead letters because other events have their source and seq with other
-content. If an agent claims their offsets, they are missing: the verdict compares both statements,
-whichever came first.
+"""Stores events that loaders made dead letters because other events have the same source and
+sequence number but other content. If an agent claims their offsets, they are missing: the verdict
+compares both statements, whichever came first.
 
 What a run reports here is void once a later run has rebuilt the time of these events.
 """
@@ -78,12 +78,12 @@ def of(
     between: tuple[int, int],
 ) -> list[Collided]:
     collisions = []
-    for tier, partition, epoch, first, events, source, seq, *others in connection.execute(
+    for tier, partition, epoch, first, events, source, seq, *rest in connection.execute(
         _OF_TOPIC, (topic, *between)
     ):
-        kept_partition, kept, from_time, to_time, *names = others
+        other_partition, kept_offset, from_time, to_time, *names = rest
         for number, begin, end in generations.parts(partition, epoch, first, first + events):
-            skipped = begin - first
+            skipped_events = begin - first
             collisions.append(
                 Collided(
                     tier=tiers[tier],
@@ -92,9 +92,9 @@ def of(
                     first=begin,
                     events=end - begin,
                     source=source,
-                    seq=seq + skipped,
-                    kept_partition=kept_partition,
-                    kept=kept + skipped if kept >= 0 else -1,
+                    seq=seq + skipped_events,
+                    kept_partition=other_partition,
+                    kept=kept_offset + skipped_events if kept_offset >= 0 else -1,
                     from_time=from_time,
                     to_time=to_time,
                     **dict(

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Writes what came of each task on each host into a file, a JSON object a line, for the tests of plays.
+"""Writes what came of each task on each host into a file, a JSON object a line.
 
 Loaded by ansible-playbook itself, in its own Python: nothing of the project is imported here.
 """

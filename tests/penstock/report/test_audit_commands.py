@@ -143,7 +143,7 @@ def test_without_a_time_it_is_as_far_as_its_agents_have_come(cluster: Cluster) -
     assert [each["since"] for each in (*said, *one)] == [SEVEN + 120_000, SEVEN + 180_000]
     assert {query["cluster"] for _, query in audit.asked} == {cluster.name}
     assert unknown.returncode == 1
-    assert "knows no host web in cluster" in unknown.stderr
+    assert "does not know host web in cluster" in unknown.stderr
     assert sorted(each["retired"][0]["agent"] for each in cluster.entries()) == ["", "a3"]
 
 
@@ -260,7 +260,7 @@ WRONG = [
     ("retire web-3 --since soon --reason x", "is not a time such as"),
     ("accept clicks --reason x", "pass --whole-topic alone"),
     ("accept clicks --host h", "--reason"),
-    ("accept clicks --host h --reason REASON", "replace the placeholder by a reason"),
+    ("accept clicks --host h --reason REASON", "replace the placeholder with a reason"),
     ("accept clicks --topic-id 7 --host h", "is not a topic id"),
     ("accept clicks --offsets 1-2 --reason x", "--offsets needs --partition"),
     ("accept clicks --bytes 1-2 --reason x", "--seqs and --bytes need --source"),

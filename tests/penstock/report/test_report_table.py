@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from audit.api.answers import AlteredTotal, Remark, ReportAnswer
+from audit.api.answers import AlteredTotal, Remark, ReportAnswer, UnreadInput
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
 from audit.reconciling.topic_verdict import Wait
 from penstock.report.page import report_page
@@ -140,6 +140,20 @@ def test_of_a_time_that_is_not_over_the_moment_is_named(shown: Shown) -> None:
     waits = [Wait(on="agent", words="web-3: the agent is done up to 07:02:11")]
     pending = topic("a", state=State.PENDING, waits=waits, waits_total=1, **until)
     assert shown(report(pending))[0] == f"… pending: {lines[0][2:]}"
+
+
+def test_inputs_that_are_not_read_make_it_pending(shown: Shown) -> None:
+    words = "the agent on web-1 rejected \x1b[2Jshop.yaml"
+    unread = UnreadInput(cluster="east", host="web-1", words=words, since=MORNING, command="cat x")
+    live = topic("a", complete_until=MORNING + 131_000)
+    lines = shown(report(live, state=State.PENDING, unread=[unread]))
+    assert lines[0] == (
+        "… pending: an agent does not read all of its inputs; "
+        "every line read up to 2026-11-20 07:02:11 UTC is accounted for"
+    )
+    assert lines[2].startswith("! not read since 2026-11-20 07:00: the agent on web-1 rejected ")
+    assert "\x1b" not in lines[2]
+    assert lines[3].endswith("cat x")
 
 
 def test_what_a_person_accepted_is_in_the_first_line_and_nothing_harmless(shown: Shown) -> None:

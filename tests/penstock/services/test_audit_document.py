@@ -39,6 +39,7 @@ from penstock.report.command import (
 from penstock.report.command import command as report
 from penstock.report.operator import accept, retire
 from penstock.services.audit import command as audit
+from penstock.services.audit import with_own_file
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("audit*.md")))
@@ -190,3 +191,10 @@ def test_the_inventory_is_understood() -> None:
     assert [each.host for each in parsed(plain)] == ["web-1", "web-2"]
     hosts = {each.host: each.topics for each in parsed(yaml)}
     assert hosts == {"web-1": (), "web-2": ("clicks", "orders")}
+
+
+def test_commands_name_the_file_where_no_profile_does(tmp_path: Path) -> None:
+    file, profile = tmp_path / "audit.yaml", tmp_path / "client.yaml"
+    assert with_own_file(CONFIG, file, profile).commands.audit == str(file)
+    profile.touch()
+    assert with_own_file(CONFIG, file, profile).commands.audit == ""

@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from audit.alerting.conditions import SILENT, AlertKey, Condition
 from audit.api import queries
 from audit.clusters.state import AuditState, BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.http.endpoints.health import health
+from audit.http.endpoints.reports import report
+from audit.programs import INPUTS
+from audit.reconciling.findings import State
 from audit.service.service import Service
 from audit.store.fleet.health import MOST_PROGRAMS
 from ledger.health import (
@@ -20,7 +24,17 @@ from ledger.health import (
     ProblemKind,
 )
 from tests.audit.audited_ledger import AuditedLedger
-from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, Json, entry
+from tests.audit.store.said import (
+    BEGIN,
+    CLUSTER,
+    HOUR,
+    MINUTE,
+    TOPIC,
+    Json,
+    entry,
+    passage,
+    window,
+)
 
 GIB = 2**30
 FULL = [{"label": "/var/lib/penstock", "free": 5, "total": 100 * GIB}]
@@ -166,3 +180,37 @@ def test_what_is_wrong_comes_first(ledger: AuditedLedger) -> None:
     hangs = replace(TROUBLED, away=(), unreachable="no answer")
     (row,) = (row for row in answered(ledger, hangs, size=100).items if row.program == "broker")
     assert (row.state, row.name, row.host) == ("away", "1", "host-of-b")
+
+
+@pytest.mark.parametrize(
+    ("since", "cluster", "unread"),
+    [
+        (BEGIN, CLUSTER, ["web-1"]),
+        (BEGIN + 23 * HOUR, "", ["web-1"]),  # a file that was never read has earlier lines
+        (BEGIN + 25 * HOUR, "", []),
+        (-1, "", ["web-1"]),
+        (BEGIN, "elsewhere", []),
+    ],
+)
+def test_a_report_is_pending_while_inputs_are_not_read(
+    ledger: AuditedLedger, since: int, cluster: str, unread: list[str]
+) -> None:
+    passages = [passage(0, 0, 10, [window(BEGIN, 10)])]
+    promise = {"until": NOW, "topics": [TOPIC]}
+    ledger.fold(
+        entry("agent", "a", 0, NOW, passages=passages, heartbeats=[promise]),
+        entry("broker", "b", 0, NOW, passages=passages),
+    )
+    conditions = {
+        AlertKey(INPUTS, CLUSTER, "", "web-1"): Condition("rejected shop.yaml", since=since),
+        AlertKey(SILENT, CLUSTER, "", "web-2"): Condition("silent"),
+    }
+    service = Service(
+        AuditConfig(data_dir="/d"), AuditState({CLUSTER: WELL}), alert_conditions=conditions
+    )
+    service.reads(ledger.reading)
+    query = queries.ReportQuery(cluster=cluster, from_time=BEGIN, to_time=BEGIN + MINUTE)
+    answer = report(service, query)
+    assert [each.host for each in answer.unread] == unread
+    if cluster != "elsewhere":
+        assert answer.state is (State.PENDING if unread else State.COMPLETE)
