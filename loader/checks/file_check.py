@@ -5,7 +5,7 @@ names and sizes of all files, the content of files that were modified, and the c
 the others in turn (comparison.py). It counts rows only where something differs. A check on request
 covers all content and counts all rows. Like Spark and Hive, checks skip names that begin with `_`
 or `.`, and files that Hadoop's tools are still copying. Faulty hours are marked for their readers
-(damage_markers.py).
+(damage_markers.py). The files of an hour are also compared before it is closed and they are merged.
 
 A report precedes the note that it was made, so after a crash it is repeated, which is harmless. A
 small file keeps what the last check found and reported:
@@ -230,6 +230,15 @@ class FileCheck:
         """Checks all content of these hours, or of all hours."""
         manifest, checked_before = self._initial_state()
         return self._check(manifest, checked_before, hours, now, all_=True)
+
+    def changed_files(self, hours: Collection[Hour], now: int) -> dict[Hour, list[str]]:
+        """Returns the files of these hours whose content is not as committed."""
+        latest, before = self._initial_state()
+        present, _ = listed(self._commit_log.store, latest.table, hours)
+        known = self._known(latest, before, hours, all_=False)
+        spoilt_files = self._spoilt_files(known, hours, present, now, all_=True)
+        changed = {hour: sorted(spoilt_files & known[hour].keys()) for hour in hours}
+        return {hour: paths for hour, paths in changed.items() if paths}
 
     def _initial_state(self) -> tuple[Manifest, Checked]:
         manifest = self._commit_log.latest()
