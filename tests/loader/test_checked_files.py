@@ -113,11 +113,9 @@ def test_what_a_load_finds_out_beside_its_rows(
 def test_a_changed_file_is_not_merged(
     spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
-    """It would be another value for ever, in a file that is as its run wrote it."""
+    config = msgspec.structs.replace(config, compression=FileCompression.NONE)
     with answering_audit() as audit:
-        config = msgspec.structs.replace(
-            config, completeness=PATIENT, audit=audit.url, compression=FileCompression.NONE
-        )
+        config = msgspec.structs.replace(config, completeness=PATIENT, audit=audit.url)
         audit.said.body = document(missing="agents on web-1", names=["web-1"])
         for partition in (0, 1):
             application.write(20, time=BEGAN, partition=partition)
