@@ -159,8 +159,7 @@ def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> lis
     """The command that accepts a fault by its most exact names; none without any."""
     if conditions := list(_names(finding)):
         config = ["--config", commands.audit] if commands.audit else []
-        topic_id = ["--topic-id", key.topic_id] if key.topic_id else []
-        scope = [*config, "--cluster", key.cluster, *topic_id]
+        scope = [*config, "--cluster", key.cluster, "--topic-id", key.topic_id or "any"]
         return ["penstock", "audit", "accept", key.topic, *scope, *conditions, "--reason", "REASON"]
     return []
 
