@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({problems[0][0]}): it must be rebuilt")
 
 
-VERSION: Final = 30
+VERSION: Final = 31
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
