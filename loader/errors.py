@@ -218,7 +218,7 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
-def cure_of(error: Exception, table: str, config_options: Sequence[str] = ()) -> str:
+def cure_of(error: Exception, table: str, config_options: tuple[str, ...] = ()) -> str:
     """Advice for this error and table, with commands that name the loader's configuration file."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
     version_match = _VERSION.search(str(error))
@@ -229,7 +229,7 @@ def cure_of(error: Exception, table: str, config_options: Sequence[str] = ()) ->
     return advice.format(load=load, penstock=_penstock(), schema=schema)
 
 
-def load_command(table: str, config_options: Sequence[str] = ()) -> str:
+def load_command(table: str, config_options: tuple[str, ...] = ()) -> str:
     """The command that loads one table with this configuration."""
     return f"{_penstock()} {shlex.join(['load', *config_options, '--topics', table])}"
 

@@ -173,7 +173,7 @@ def report_no_start(
     error: Exception,
     began: int,
     *,
-    config_options: Sequence[str] = (),
+    config_options: tuple[str, ...] = (),
 ) -> None:
     """Reports an error that kept a load from starting any table."""
     if not config.ledger:

@@ -121,14 +121,15 @@ def test_a_rebuild_has_the_configuration_of_the_loader_of_its_root(
 
 def test_a_shell_reads_the_variables_first() -> None:
     under_up = CommandsConfig(loader="/a b/l.yaml", environment="/a b/environment")
-    cure = cure_of(GapError("gone"), "clicks", ["--config", "/a b/l.yaml"])
+    options = ("--config", "/a b/l.yaml")
+    cure = cure_of(GapError("gone"), "clicks", options)
     load = "penstock load --config '/a b/l.yaml' --topics clicks --accept-gap"
     assert cure_in(cure, under_up) == (f". '/a b/environment' && {load}", "accepts")
     assert cure_words(cure, under_up).startswith(f"`. '/a b/environment' && {load}` loads")
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
     assert cure_in(cure_of(changed, "clicks"), CommandsConfig()) == (take_back, "mends")
-    cure, again = cure_of(changed, "clicks", "/srv/l.yaml"), f"{load[:-13]} --set dead_share=1"
+    cure, again = cure_of(changed, "clicks", options), f"{load[:-13]} --set dead_share=1"
     assert f"`{take_back}`, then `{again}`" in cure_words(cure, CommandsConfig())
     alert = cure_words(cure, under_up, short=True)
     assert f"`penstock schemas …`, then `. '/a b/environment' && {again}`" in alert

@@ -230,7 +230,7 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
 def test_every_error_has_a_cure() -> None:
     assert "--topics clicks --accept-gap" in cure_of(GapError("x"), "clicks")
     gone = FilesDiffer("gone", rebuild=["dt=H"])
-    assert "'/a b.yaml' --topics t --rebuild dt=H`" in cure_of(gone, "t", ["--config", "/a b.yaml"])
+    assert "'/a b.yaml' --topics t --rebuild dt=H`" in cure_of(gone, "t", ("--config", "/a b.yaml"))
     for error in (LoaderError("x"), StoreError("x"), TooManyDead("x"), ValueError("x")):
         assert cure_of(error, "clicks")
     assert reason_of(ValueError("two\nlines")) == "two lines"
