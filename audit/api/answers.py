@@ -535,6 +535,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     accepted: Kinds = ()  # faults that persons accepted, by kind
     checks: LogChecks = LogChecks()
     complete_until: int = -1  # every earlier line is accounted for; -1: all lines; 0: unknown
+    retired_roots: list[str] = []  # roots of landed files from which nothing is expected, in words
 
 
 class UnreadInput(msgspec.Struct, frozen=True, kw_only=True):

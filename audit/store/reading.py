@@ -44,7 +44,7 @@ from audit.store.fleet import agents, health, lags, marks
 from audit.store.fleet.agents import SilencePatience
 from audit.store.fleet.lags import LagsOverTime, LagsQuery, MeasuredLag
 from audit.store.fleet.marks import MarksQuery
-from audit.store.partitions import event_hours, origins
+from audit.store.partitions import commit_logs, event_hours, origins
 from audit.store.rows import Alert, JournalRow, LoadEnd, TopicShare
 from audit.store.statements import altered_text, loads, scrubs, shares
 from audit.store.topics import pictures, topics
@@ -108,6 +108,11 @@ class StoreReading:
         """Returns the topics that operators have retired."""
         with self._moment() as connection:
             return topics.retired(connection)
+
+    def retired_roots(self, key: TopicKey) -> list[str]:
+        """Returns the retired roots of a topic, each with the reason and operator."""
+        with self._moment() as connection:
+            return commit_logs.retired_roots(connection, pictures.Topic(connection, key).id)
 
     def picture(
         self,

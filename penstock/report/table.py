@@ -175,7 +175,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, wait_words(wait))
     if note := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
         yield _Remark(mark, colour, note)
-    for words in unclaimed_words(topic):
+    for words in (*unclaimed_words(topic), *map(one_line, topic.retired_roots)):
         yield _Remark("i", "", words)
 
 

@@ -161,4 +161,5 @@ def _report(service: Service, verdict: TopicVerdict) -> answers.TopicReport:
         accepted=verdict.totals.accepted,
         checks=service.reading.checks(key),
         complete_until=verdict.complete_until,
+        retired_roots=service.reading.retired_roots(key),
     )

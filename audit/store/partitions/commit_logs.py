@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from audit.reconciling.attribution import attributed
 from audit.reconciling.picture import TierKind
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.keyed_intervals import grouped
@@ -42,6 +43,14 @@ _TOPICS_OF_ROOT: Final = """
 SELECT DISTINCT histories.topic FROM histories JOIN tiers ON tiers.id = tier
     JOIN topics ON topics.id = histories.topic JOIN topic_names ON topic_names.id = name
     WHERE destination = ? AND cluster = ?
+"""
+_RETIRED_ROOTS: Final = """
+SELECT destination, reason, operator, max(retired.time) FROM histories
+    JOIN tiers ON tiers.id = tier JOIN topics ON topics.id = histories.topic
+    JOIN topic_names ON topic_names.id = name
+    JOIN retired ON host = destination AND retired.cluster = topic_names.cluster AND agent = ''
+    WHERE histories.topic = ? GROUP BY destination HAVING min((histories.topic, tier) IN replaced)
+    ORDER BY destination
 """
 _OPEN: Final = """
 INSERT INTO spans (topic, tier, partition, from_time, epoch, to_time, first, next_offset, said,
@@ -69,6 +78,14 @@ def retire(chunk: Chunk, root: str) -> None:
     """Chooses the valid logs again of all topics that were loaded into this root, if it is one."""
     rows = chunk.connection.execute(_TOPICS_OF_ROOT, (root, chunk.cluster)).fetchall()
     _choose(chunk, [topic for (topic,) in rows])
+
+
+def retired_roots(connection: sqlite3.Connection, topic: int) -> list[str]:
+    """Returns the retired roots of a topic, each with the reason and operator."""
+    return [
+        f"{root} is retired: {attributed(reason or 'retired', operator, time)}"
+        for root, reason, operator, time in connection.execute(_RETIRED_ROOTS, (topic,))
+    ]
 
 
 def _choose(chunk: Chunk, topics: Iterable[int]) -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from audit.reconciling.findings import State
 from audit.reconciling.verdict import reconcile
-from tests.audit.audited_ledger import FIRST, AuditedLedger
+from audit.store.fleet.marks import MarksQuery
+from tests.audit.audited_ledger import FIRST, KEY, NOW, AuditedLedger
 from tests.audit.log_entries import TIME, agent, broker, each_way, in_chunks, lines, load, shipped
 from tests.audit.store.said import HOUR, MINUTE, ROOT, TOPIC, Json, entry, passage, window
 
@@ -65,3 +66,7 @@ def test_a_retired_root_is_not_waited_for(
     assert [tier.destination for tier in verdict.tiers if tier.kind == "hdfs"] == roots
     assert verdict.state == state
     assert len(ledger.reading.failing_loads()) == failing
+    retired = [f"{OTHER} is retired: deleted (olga, 2025-10-09 09:01 UTC)"] * (OTHER not in roots)
+    assert ledger.reading.retired_roots(KEY) == retired
+    marks = ledger.reading.marks(MarksQuery(FIRST, NOW, "", TOPIC, ""))
+    assert [mark.host for mark in marks if mark.kind == "retired"] == [OTHER] * (RETIRED in more)

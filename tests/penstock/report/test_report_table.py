@@ -227,11 +227,13 @@ def test_more_than_was_said_is_at_least_that(shown: Shown) -> None:
         (1_239, 5, ["1,234 events at the brokers are", "sent them again", "5 events are", "them"]),
     ],
 )
-def test_what_no_agent_has_claimed(
+def test_what_no_agent_has_claimed_and_retired_roots(
     unclaimed: int, yet: int, words: list[str], shown: Shown
 ) -> None:
-    more = topic("clicks", unclaimed=unclaimed, unclaimed_yet=yet)
+    root = "file:///w is retired: deleted (olga)"
+    more = topic("clicks", unclaimed=unclaimed, unclaimed_yet=yet, retired_roots=[root])
     lines = [line[2:] for line in shown(report(more), everything=True) if line.startswith("i ")]
+    words = [*words, root, root]
     for line, begin, end in zip(lines, words[::2], words[1::2], strict=True):
         assert (line.startswith(begin), line.endswith(end)) == (True, True)
         assert line in report_page(report(more))
