@@ -29,7 +29,7 @@ AT = {"from_time": SEVEN + 1_500, "to_time": SEVEN + 4_200}
 DAYS = {"from_time": SEVEN, "to_time": SEVEN + 86_400_000 + 1}
 EVENTS = {"source": "a1-7", "seq": 120, "events": 12, "position": 8_192, "end_position": 9_216}
 OPEN = {"source": "a1-7", "position": 8_192}
-LANDED = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
+LANDED: dict[str, Any] = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
 _IN, _OUT = "views/dt=2026-11-20/copy.parquet", "_extra-views.dt=2026-11-20.copy.parquet"
 W = "file:///w w"
 ROOT = "hdfs://n:8020/nightly"
@@ -97,26 +97,19 @@ def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: s
 
 
 @pytest.mark.parametrize(
-    ("load_advice", "config"),
+    ("advice", "config"),
     [
         ({ROOT: "`penstock load --config '/a b.yaml' --topics clicks`"}, "'/a b.yaml'"),
-        (
-            {ROOT: f"`penstock load --config /c --set root={ROOT} --topics t`"},
-            f"/c --set root={ROOT}",
-        ),
+        ({ROOT: "`penstock load --config /c --set root=r --topics t`"}, "/c --set root=r"),
         ({ROOT: "restore the brokers"}, "/etc/loader.yaml"),  # no other root is known
-        ({ROOT: "restore the brokers", "file:///other": "`penstock load --config /o`"}, "FILE"),
         ({"file:///other": "`penstock load --config /o --topics clicks`"}, "FILE"),
     ],
 )
-def test_a_rebuild_has_the_configuration_of_the_loader_of_its_root(
-    load_advice: dict[str, str], config: str
-) -> None:
-    landed: dict[str, Any] = {**LANDED, "destination": ROOT}
-    fault = Finding(kind=FaultKind.MISSING, words="", **landed)
+def test_a_root_has_a_loader_of_its_own(advice: dict[str, str], config: str) -> None:
+    fault = Finding(kind=FaultKind.MISSING, words="", destination=ROOT, **LANDED)
     command = f"penstock load --config {config} --topics views {HOUR_7}"
-    note = f"  # FILE: the configuration of the loader of {ROOT}" if config == "FILE" else ""
-    assert cure_for(fault, KEY, COMMANDS, load_advice) == (command + note, "mends")
+    note = f"  # FILE: the configuration of the loader of {ROOT}" * (config == "FILE")
+    assert cure_for(fault, KEY, COMMANDS, advice) == (command + note, "mends")
 
 
 def test_a_shell_reads_the_variables_first() -> None:
