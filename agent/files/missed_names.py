@@ -37,6 +37,7 @@ from agent.history.name_events import NameHistory, Places, follow
 from agent.history.position import MOST_PENDING, HistoryPosition, Pending
 from agent.open_files.paths import below, folder_of
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.identity import Identity
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 1.0
@@ -322,18 +323,22 @@ class MissedNames:
         return has_some
 
     def _settle_moved_folders(self) -> list[NameHistory[str]]:
-        """Locates names in moved folders by the folder's present path. Returns those gone."""
+        """Locates names in moved folders by the folder's present path, and names in folders that
+        the agent stopped watching where they were. Returns those gone."""
         watcher = self._shared.watcher
         gone = []
         for watch in self._listed_moves & self._in_moved_folders.keys():
-            folder = watcher.path_of(watcher.left[watch])
+            identity = watcher.left[watch]
+            present = watcher.path_of(identity)
             for named in self._in_moved_folders.pop(watch):
-                place = folder or "", named.places[-1][1]
-                if folder is None or not os.path.lexists(below(*place)):
+                former, name = named.places[-1]
+                folder = former if present is None and _is_at(former, identity) else present
+                if folder is None or not os.path.lexists(below(folder, name)):
                     gone.append(named)
-                elif place not in self._came:  # otherwise its new path has an event, too
-                    named.places.append(place)
-                    self._came[place] = named
+                elif (folder, name) not in self._came:  # otherwise its new path has an event, too
+                    if folder != former:
+                        named.places.append((folder, name))
+                    self._came[folder, name] = named
         return gone
 
     @property
@@ -476,6 +481,15 @@ def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str]
     if named.is_folder:
         return next((place for place in named.places if input_files.survey.leads_to(*place)), None)
     return next((place for place in named.places if _is_meant(input_files, below(*place))), None)
+
+
+def _is_at(folder: str, identity: Identity) -> bool:
+    """Whether the folder of that device and inode is at this path."""
+    try:
+        status = Path(folder).stat()
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == identity
 
 
 def _is_below(folder: str, changed: Collection[str]) -> bool:
