@@ -75,7 +75,7 @@ class Pipeline:
         self._begins = True
         self._orders: deque[Order] = deque()
         self._stopping = threading.Event()
-        self._clock = clock
+        self.clock = clock  # any thread
         self._cpu = cpu
         self._allowance = CpuAllowance(config.limits.cpu, clock(), cpu())
         self._departures = Departures(config.batches.linger, config.limits.cpu, clock(), cpu())
@@ -116,7 +116,7 @@ class Pipeline:
 
     def run(self) -> None:
         while not self._stopping.is_set():
-            self.turned_at = self._clock()
+            self.turned_at = self.clock()
             try:
                 is_behind = self._turn(self.turned_at)
             except JournalFull as error:
@@ -133,7 +133,7 @@ class Pipeline:
         """The seconds until the next turn; longer if only an event of inotify can bring work."""
         if self._files.at_rest and not self.destinations.hold_something:
             return _REST_SECONDS
-        due = self._departures.due - self._clock()
+        due = self._departures.due - self.clock()
         return min(due, _TURN_SECONDS) if due > 0 else _CALM_TURN_SECONDS
 
     def _turn(self, now: float) -> bool:
@@ -255,7 +255,7 @@ class Pipeline:
         if not self.full:
             log.error("journal not writable, reading stops until it is error=%s", error)
         self.full = str(error)
-        now = self._clock()
+        now = self.clock()
         self.recorder.expect(self._files.look(now))  # handles keep what is deleted
         self.recorder.are_behind(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
@@ -278,7 +278,7 @@ class Pipeline:
 
     def _feed(self, inputs: Sequence[Input]) -> None:
         self._begins = True
-        now = self._clock()
+        now = self.clock()
         wanted = {input_.label: input_ for input_ in inputs}
         for name in [name for name in self.feeds if name not in wanted]:
             del self.feeds[name]

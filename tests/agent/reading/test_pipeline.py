@@ -179,7 +179,7 @@ def test_while_the_journal_is_full_files_are_looked_at_all_the_same(tmp_path: Pa
             second.unlink()
             intake = side.intake(first)
             assert intake is not None
-            wait_until(lambda: intake.behind_since is not None)
+            wait_until(lambda: intake.waits_since > intake.read_at)
         wait_until(lambda: len(side.events("logs")) == 4)
     assert sorted(side.messages("logs")) == ["four", "three", "two", long]
     assert side.eventless() == []
