@@ -22,7 +22,15 @@ from agent.files.input_files import InputFiles
 from agent.files.listing import Listing
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Place, blind_statements, by_folder, changed, of_folder
+from agent.files.unwatched import (
+    KnownFiles,
+    KnownPlaces,
+    Place,
+    blind_statements,
+    by_folder,
+    changed,
+    of_folder,
+)
 from agent.history.blind_times import (
     Looked,
     LookedAt,
@@ -199,11 +207,11 @@ class MissedNames:
         before: Looked,
         listing: Listing,
         *,
-        known: set[Place],
+        known: KnownFiles,
         written: Mapping[str, Traces],
     ) -> None:
-        """Reports a blind time after a complete listing. `known` are the files known before,
-        `written` those that may have been emptied."""
+        """Reports a blind time after a complete listing. `written`: the files that may have been
+        emptied."""
         blind = blind_since(
             input_files.input.topic,
             before,
@@ -465,12 +473,14 @@ class MissedNames:
             self._shared.report(NotWatched(unwatched))
 
 
-def known_places(input_files: InputFiles) -> set[Place]:
-    remembered = input_files.memory.all()
-    places = {(known.last_path or known.path, (known.device, known.inode)) for known in remembered}
-    return places | {
-        (followed.current_path, followed.identity) for followed in input_files.files.values()
-    }
+def known_places(input_files: InputFiles) -> KnownPlaces:
+    places: defaultdict[Identity, set[Place]] = defaultdict(set)
+    for known in input_files.memory.all():
+        path, identity = known.last_path or known.path, (known.device, known.inode)
+        places[identity].add(Place(path, identity, known.born_ns, is_finished=known.finished))
+    for identity, followed in input_files.files.items():
+        places[identity].add(Place(followed.current_path, identity, followed.born_ns))
+    return places
 
 
 def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str] | None:

@@ -32,6 +32,7 @@ _TICK_NS: Final = 20_000_000
 _COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds only
 _SECOND_NS: Final = 1_000_000_000
 _MOST_NAMES: Final = 5
+_NOT_KNOWN: Final = "whether another file was written and removed meanwhile is unknown"
 _NO_SOURCE: Final = SourceId("")
 
 
@@ -164,8 +165,10 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """New names in a folder, known names that are gone, and new files that are not read."""
+    """What happened to a folder's names: known files with other names now ("old to new"), new
+    files, known ones that are gone, and new files that no input reads."""
 
+    renamed: Sequence[str] = ()
     new: Sequence[str] = ()
     gone: Sequence[str] = ()
     unread: Sequence[str] = ()
@@ -287,13 +290,18 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     elif before.mtime_ns == now.mtime_ns:
         how = "its times or permissions were set"
     else:
-        how = "names came or went"
+        how = ""
     news = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
-    return "; ".join([how, *(news or ["the known files are there, others may have been there"])])
+    return "; ".join([*filter(None, [how]), *news, _NOT_KNOWN])
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    news = (("new", names.new), ("gone", names.gone), ("new under no pattern", names.unread))
+    news = (
+        ("renamed", names.renamed),
+        ("new", names.new),
+        ("gone", names.gone),
+        ("new under no pattern", names.unread),
+    )
     return [(word, changed) for word, changed in news if changed]
 
 

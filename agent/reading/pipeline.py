@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from agent.configuration.config import AgentConfig, AgentLimits
@@ -21,6 +21,7 @@ from agent.configuration.inputs import Input
 from agent.encoding.topic_schemas.current_schemas import TopicSchemas
 from agent.errors import JournalFull
 from agent.files.files import Files
+from agent.files.happenings import Happening
 from agent.journal.journal import Journal
 from agent.reading.departures import Departures
 from agent.reading.destinations import Destination, Destinations
@@ -140,9 +141,7 @@ class Pipeline:
         """A turn. Returns whether there is more to read at once."""
         self.destinations.hand_over_again()
         self._carry_out_orders()
-        self.recorder.expect(self._files.look(now))
-        self._note(now)
-        self._files.keep(now)
+        self._note(self._files.look(now), now)
         if self._begins:
             self._begins = False
             self._begun(self.feeds.keys())
@@ -153,9 +152,10 @@ class Pipeline:
         self._keep_to_limits(now)
         return is_behind
 
-    def _note(self, now: float) -> None:
+    def _note(self, happenings: Iterable[Happening], now: float) -> None:
         """Journals the results of a look, and last its position, so that a crash before that
         repeats the look."""
+        self.recorder.expect(happenings)
         looked, reached = [], None
         with self._journal.together():
             self.recorder.note(now)
@@ -169,6 +169,7 @@ class Pipeline:
             self._files.looked_was_written()
         if reached is not None:
             self._files.history_was_written(reached)
+        self._files.keep(now)
 
     def _read(self, now: float) -> bool:
         """Reads a piece of each file with unread bytes. Returns whether any has more.
@@ -261,8 +262,12 @@ class Pipeline:
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:
-        """Hands on what was read; without a journal, it is read again at the next start."""
+        """Hands on what was read; without a journal, it is read again at the next start. Folders
+        were watched up to now, not only up to the last scan."""
+        now = self.clock()
         try:
+            if not self._begins:
+                self._note(self._files.last_look(now), now)
             self.destinations.close_all()
         except JournalFull as error:
             log.warning("journal not writable, lines will be read again error=%s", error)

@@ -1,6 +1,7 @@
 """Reading as a whole: what is full, slow or too long stops nothing else, and loses nothing."""
 
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from agent.configuration.inputs import Format
 from agent.encoding.topic_schemas.values import TopicSchema
+from agent.journal.state import NotSeen
 from agent.shipping.shipper import Shipper
 from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
@@ -183,6 +185,29 @@ def test_while_the_journal_is_full_files_are_looked_at_all_the_same(tmp_path: Pa
         wait_until(lambda: len(side.events("logs")) == 4)
     assert sorted(side.messages("logs")) == ["four", "three", "two", long]
     assert side.eventless() == []
+
+
+def test_folders_are_watched_until_the_agent_stops(tmp_path: Path) -> None:
+    """Not only until its last scan. Names that change later are named if they are no input's."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    inputs = input_of(folder / "a.log*", "a"), input_of(folder / "b.log*", "b")
+    with pipeline_side(tmp_path, *inputs, scan_interval=3600.0) as side, side.running():
+        for topic in ("a", "b"):
+            append(folder / f"{topic}.log", "one\n")
+        wait_until(lambda: side.messages("a") == side.messages("b") == ["one"])
+        stopped = time.time() * 1000
+    for topic in ("a", "b"):
+        (folder / f"{topic}.log").rename(folder / f"{topic}.log.1")
+        append(folder / f"{topic}.log", "two\n")
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.turn(times=2)
+        unseen = [each.unwatched for each in side.journal.statements if isinstance(each, NotSeen)]
+        assert [each.reason.rpartition("; ")[0] for each in unseen] == [
+            f"no agent followed these files; renamed: {log} to {log}.1; new: {log}"
+            for log in ("a.log", "b.log")
+        ]
+        assert all(each.from_millis >= stopped for each in unseen)
 
 
 TWO_REPLICAS = {"min.insync.replicas": "2"}  # there is one broker
