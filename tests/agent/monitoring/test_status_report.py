@@ -77,7 +77,6 @@ def test_the_lag_is_that_of_the_oldest_byte_that_waits(tmp_path: Path, has_room:
         assert file_status(side).inode == path.stat().st_ino
         intake = side.intake(path)
         assert intake is not None
-        wait_until(lambda: not intake.followed.unread)
         assert (file_status(side).lag_bytes, file_status(side).lag_seconds) == (0, 0.0)
         intake.read_at -= 86_400
         if has_room:
@@ -107,12 +106,10 @@ def test_the_lag_of_an_input_whose_last_event_is_never_complete(tmp_path: Path) 
     with pipeline_side(tmp_path, input_of(path, "logs", multiline=start)) as side:
         for number in range(200):
             if number == 100:
-                assert len(side.messages("logs")) == 99
                 side.cluster.stall("logs")
             append(path, f"at {number}\n more\n")
             side.turn(after=10.0)
-            waited = file_status(side).lag_seconds - 10 * max(0, number - 99)
-            assert 0 <= waited < 20
+            assert 0 <= file_status(side).lag_seconds - 10 * max(0, number - 99) < 20
 
 
 def test_why_an_input_stands_still_is_said(tmp_path: Path) -> None:
