@@ -429,8 +429,10 @@ def retire(
     ledgers: Sequence[LedgerPlace],
     as_json: bool,
 ) -> None:
-    """Expect nothing more of a host until it reports again, or of a root of landed files, such as
-    hdfs://namenode:8020/replayed, until something is loaded into it.
+    """Expect nothing more of a host or a root.
+
+    A host is expected again when it reports; a root of landed files, such as
+    hdfs://namenode:8020/replayed, when something is loaded into it.
 
     The reports of a host's agents remain valid: their missing events stay missing. Lines in its
     files that were not shipped will remain unknown. What was loaded into a root does not count any
