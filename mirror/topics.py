@@ -73,7 +73,7 @@ class Standing(StrEnum):
     PAUSED = "paused"
     ORDINARY = "ordinary"  # it has no mark
     FOREIGN = "foreign"  # a copy of something else
-    ANEW = "made anew"  # a copy of a topic that was deleted and recreated
+    RECREATED = "made anew"  # a copy of a topic that was deleted and recreated
     GONE = "gone"  # there is no such topic at the source
 
 
@@ -143,10 +143,10 @@ def _copy(
     here: str, topic: Topic, copy: Topic | None, cluster: str, keep: frozenset[str]
 ) -> TopicCopy:
     mark = MirrorOf(cluster, topic.name, topic.topic_id)
-    wanted = followed(topic.configs, keep)
+    source_configs = followed(topic.configs, keep)
     compacts = "compact" in topic.configs.get(_CLEANUP, "")
     if copy is None:
-        change = Create(here, topic.partitions, {**wanted, MIRROR_OF: str(mark)})
+        change = Create(here, topic.partitions, {**source_configs, MIRROR_OF: str(mark)})
         return TopicCopy(
             *(here, topic.name, Standing.COPIED),
             compacts=compacts,
@@ -162,8 +162,8 @@ def _copy(
     changes: list[Change] = []
     if copy.partitions < topic.partitions:
         changes.append(Enlarge(here, topic.partitions))
-    if altered := _altered(wanted, copy.configs, keep):
-        changes.append(Alter(here, altered))
+    if changes_of_configs := _altered(source_configs, copy.configs, keep):
+        changes.append(Alter(here, changes_of_configs))
     return TopicCopy(
         *(here, topic.name, standing),
         partitions=min(topic.partitions, copy.partitions),
@@ -184,7 +184,7 @@ def _standing(here: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Stand
     if (origin.cluster, origin.topic) != (mark.cluster, mark.topic):
         return Standing.FOREIGN, f"{here} is a copy of {origin.place}, not of {mark.place}"
     if origin.topic_id and mark.topic_id and origin.topic_id != mark.topic_id:
-        return Standing.ANEW, (
+        return Standing.RECREATED, (
             f"{mark.place} was recreated: its id is {mark.topic_id}, the copied topic had "
             f"{origin.topic_id}. Delete {here}, so that it is copied from its beginning; or use "
             "another `prefix`"
@@ -210,10 +210,12 @@ def _is_followed(name: str, keep: frozenset[str]) -> bool:
 
 
 def _altered(
-    wanted: Mapping[str, str], has: Mapping[str, str], keep: frozenset[str]
+    source_configs: Mapping[str, str], copy_configs: Mapping[str, str], keep: frozenset[str]
 ) -> dict[str, str | None]:
-    changed: dict[str, str | None] = {
-        name: value for name, value in wanted.items() if has.get(name) != value
+    changed_values: dict[str, str | None] = {
+        name: value for name, value in source_configs.items() if copy_configs.get(name) != value
     }
-    removed = (name for name in has if name not in wanted and _is_followed(name, keep))
-    return {**changed, **dict.fromkeys(removed)}
+    removed_names = (
+        name for name in copy_configs if name not in source_configs and _is_followed(name, keep)
+    )
+    return {**changed_values, **dict.fromkeys(removed_names)}

@@ -74,7 +74,7 @@ def take(
     *,
     gaps: bool,
 ) -> Taken:
-    """Prepare all whole batches; the footing advances past them."""
+    """Prepares all whole batches; the footing advances past them."""
     received_batches = cut(received, position, gaps=gaps)
     taken = Taken(
         received_batches.data,
@@ -117,7 +117,7 @@ def _take(taken: Taken, footing: Footing, header: BatchHeader, batch: memoryview
 
 
 def _stamped(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoing:
-    stamped = header._replace(
+    new_header = header._replace(
         base_offset=0,
         leader_epoch=-1,
         attributes=header.attributes & CODEC_MASK,
@@ -125,8 +125,8 @@ def _stamped(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoi
         producer_epoch=footing.writer.epoch,
         base_sequence=footing.sequence,
     )
-    stamped = stamped._replace(crc=crc_with(stamped, header))
-    return Outgoing(HEADER.pack(*stamped), batch[HEADER_SIZE:])
+    new_header = new_header._replace(crc=crc_with(new_header, header))
+    return Outgoing(HEADER.pack(*new_header), batch[HEADER_SIZE:])
 
 
 def _opened(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoing:
