@@ -68,7 +68,7 @@ class _Topic(msgspec.Struct):
 
 
 class Assembly(msgspec.Struct):
-    """The state assembled so far. `before` replaces unreadable parts."""
+    """The state assembled so far. `before` supplies what is unreadable now."""
 
     before: ClusterSnapshot = msgspec.field(default_factory=ClusterSnapshot)
     cluster_id: str | None = None
@@ -95,7 +95,7 @@ class Assembly(msgspec.Struct):
         return [f"{path}/{name}" for name in self._names[path] - known]
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
-        """Applies a node's contents, None if it is gone; returns nodes to read as a consequence."""
+        """Applies a node's contents, None if it is gone; returns the further nodes to read."""
         try:
             return self._fold_node(path, node)
         except NodeUnreadable as error:
@@ -136,7 +136,7 @@ class Assembly(msgspec.Struct):
             topic_names=MappingProxyType({info.topic_id: name for name, info in topics.items()}),
             topic_configs=MappingProxyType(dict(self._topic_configs)),
             broker_defaults=configs.pop(paths.DEFAULT_BROKER, MappingProxyType({})),
-            broker_configs=MappingProxyType({int(id_): own for id_, own in configs.items()}),
+            broker_configs=MappingProxyType({int(name): own for name, own in configs.items()}),
             deleting=self._names.get(paths.DELETIONS, frozenset()),
             owed_deletions=_owed(self._names.get(paths.OWED_DELETIONS, frozenset())),
             draining=frozenset(map(int, self._names.get(paths.DRAINING, ()))),
@@ -167,8 +167,8 @@ class Assembly(msgspec.Struct):
             self._set_acls(directory, name, nodes.acls_of(path, node.data))
         else:
             overrides = nodes.decode(path, node.data, nodes.ConfigNode).config
-            of_topics = directory == paths.TOPIC_CONFIGS
-            known = self._topic_configs if of_topics else self._broker_configs
+            is_of_topics = directory == paths.TOPIC_CONFIGS
+            known = self._topic_configs if is_of_topics else self._broker_configs
             known[name] = MappingProxyType(overrides)
         return []
 
@@ -270,10 +270,12 @@ def _controller_id(node: Node | None) -> int | None:
 
 
 def _owed(names: frozenset[str]) -> Mapping[UUID, frozenset[int]]:
-    owing: dict[UUID, set[int]] = {}
+    owing_brokers: dict[UUID, set[int]] = {}
     for broker_id, topic_id in filter(None, map(paths.owed_by, names)):
-        owing.setdefault(topic_id, set()).add(broker_id)
-    return MappingProxyType({topic_id: frozenset(brokers) for topic_id, brokers in owing.items()})
+        owing_brokers.setdefault(topic_id, set()).add(broker_id)
+    return MappingProxyType(
+        {topic_id: frozenset(brokers) for topic_id, brokers in owing_brokers.items()}
+    )
 
 
 def _is_state(path: str) -> bool:

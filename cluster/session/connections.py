@@ -1,4 +1,4 @@
-"""The sockets that kazoo gets: with time limits, TLS and login.
+"""The sockets that kazoo uses: with time limits, TLS and login.
 
 kazoo's own TLS trusts the system's authorities in addition to `ca`, and checks no names unless
 asked; ours is that of all our clients. kazoo hides the reason of a failed connection, so it is
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads, and the sockets they get.
+    """Provides kazoo with threads and sockets.
 
     kazoo would let one attempt take a whole session timeout: with an unreachable member of an
     ensemble, the session would end before the next member is tried; and a server whose port is open
@@ -48,7 +48,7 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
         )
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
-        """Connects. Raises OSError."""
+        """Connects to a server. Raises OSError."""
         address = kwargs["address"]
         try:
             self._take_password()

@@ -41,8 +41,8 @@ class ZooKeeperSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def certificate_files(self) -> CertificateFiles:
         """Files to watch for expiry."""
         tls = self.tls or Tls()
-        own, trusted = frozenset({tls.certificate}), frozenset({tls.ca})
-        return CertificateFiles(own - {""}, trusted - {""})
+        own_files, ca_files = frozenset({tls.certificate}), frozenset({tls.ca})
+        return CertificateFiles(own_files - {""}, ca_files - {""})
 
 
 def can_log_in() -> bool:
