@@ -110,7 +110,7 @@ _schema_decoder = msgspec.json.Decoder(_SchemaValue)
 
 
 def read(record: LogRecord) -> Record:
-    """Parse a record. Raises BadRecord."""
+    """Parses a record. Raises BadRecord."""
     try:
         key = _key_decoder.decode(record.key)
         if key.subject is not None and key.subject.startswith(_CONTEXT):

@@ -25,7 +25,7 @@ async def run_sized(size: int, work: Callable[[], T]) -> T:
 
 
 async def check_parses(sent: SentSchema) -> None:
-    """Parse the schema. Raises ErrorAnswer if it is invalid."""
+    """Parses the schema. Raises ErrorAnswer if it is invalid."""
     await run_sized(sent.sent.size, sent.parsed)
 
 
