@@ -44,8 +44,8 @@ def _ratios(medians: Mapping[str, float], results: Results) -> list[str]:
     """Penstock's median divided by that of each peer."""
     ratios = []
     for name in _peers(results) or [""]:
-        known = PENSTOCK in medians and medians.get(name)
-        ratios.append(f"{medians[PENSTOCK] / medians[name]:.2f}" if known else "")
+        penstock_median = PENSTOCK in medians and medians.get(name)
+        ratios.append(f"{medians[PENSTOCK] / medians[name]:.2f}" if penstock_median else "")
     return ratios
 
 
@@ -54,8 +54,8 @@ def _verdict(goal: Goal, medians: Mapping[str, float]) -> bool | None:
     if PENSTOCK not in medians:
         return None
     peers = [value for name, value in medians.items() if name != PENSTOCK]
-    best = max if goal.figure.more_is_better else min
-    return goal.met(medians[PENSTOCK], best(peers, default=None))
+    best_of = max if goal.figure.more_is_better else min
+    return goal.met(medians[PENSTOCK], best_of(peers, default=None))
 
 
 _WORDS = {True: "met", False: "NOT MET", None: "not judged"}
@@ -101,8 +101,8 @@ def table(results: Results) -> Table:
 def markdown(results: Results) -> str:
     """The same table in Markdown."""
     columns = _columns(results)
-    about = results.profile.about
-    lines = [f"### {results.profile.name}", "", f"{about[0].upper()}{about[1:]}.", ""]
+    description = results.profile.about
+    lines = [f"### {results.profile.name}", "", f"{description[0].upper()}{description[1:]}.", ""]
     lines += [_pipes(columns), _pipes(["---"] * len(columns))]
     for case in results.cases:
         for number, row in enumerate(_rows(case, results)):

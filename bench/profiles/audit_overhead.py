@@ -39,14 +39,14 @@ def _produce(context: CaseContext, *, load: str) -> Sample:
     ):
         _warm_up(keeper, producer, name, batches)
         pid = keeper.server.process.pid
-        counting = _counting(keeper)
+        counting_before = _counting(keeper)
         with Meter(pid) as meter:
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             size, count = send(producer, name, batches, seconds=scale.ledger_seconds, rate=rate)
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start_time
             time.sleep(scale.ledger_interval * 1.1)
-        counting = _counting(keeper) - counting
-        share = counting / (meter.broker_cpu - counting) * 100
+        counting_cpu = _counting(keeper) - counting_before
+        share = counting_cpu / (meter.broker_cpu - counting_cpu) * 100
         return {
             CPU_PER_GB: meter.broker_cpu / size * 1e9,
             **({COUNTING: share} if keeper.keeps_ledger else {}),
