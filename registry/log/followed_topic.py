@@ -93,7 +93,8 @@ class FollowedTopic:
                     trouble = self._follower.trouble
                     raise RegistryFailure(
                         f"topic {name} was read up to offset {offset_before} of {end}, and no "
-                        f"further record arrived for {self._patience.start:g} s{trouble and f': {trouble}'}"
+                        f"further record arrived for {self._patience.start:g} s"
+                        f"{trouble and f': {trouble}'}"
                     )
         finally:
             reach_task.cancel()

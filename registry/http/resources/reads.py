@@ -68,8 +68,8 @@ def versions(call: Call) -> HttpResponse:
 
 
 def version(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
-    version_found = _version(call)
-    return _formatted(call, version_found, lambda text: answer(whole(version_found, text)))
+    target_version = _version(call)
+    return _formatted(call, target_version, lambda text: answer(whole(target_version, text)))
 
 
 def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
@@ -117,13 +117,13 @@ def schemas(call: Call) -> HttpResponse:
 
 
 def schema(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
-    version_found = _with_id(call)
+    target_version = _with_id(call)
     highest_id = call.contents.highest_id if flag(call.request.query, "fetchMaxId") else None
     has_subject = "subject" in call.request.query
     return _formatted(
         call,
-        version_found,
-        lambda text: answer(by_id(version_found, text, named=has_subject, highest_id=highest_id)),
+        target_version,
+        lambda text: answer(by_id(target_version, text, named=has_subject, highest_id=highest_id)),
     )
 
 
@@ -164,14 +164,14 @@ def find_version(contents: RegistryContents, subject: str, text: str, *, deleted
     """The version that a path names."""
     number_or_latest = version_number(text)
     if number_or_latest is None:
-        version_found = contents.latest(subject)
+        target_version = contents.latest(subject)
     else:
-        version_found = contents.version(subject, number_or_latest, deleted=deleted)
-    if version_found is None:
+        target_version = contents.version(subject, number_or_latest, deleted=deleted)
+    if target_version is None:
         if not contents.has_subject(subject, deleted=deleted):
             raise subject_not_found(subject)
         raise version_not_found(-1 if number_or_latest is None else number_or_latest)
-    return version_found
+    return target_version
 
 
 def _version(call: Call) -> Version:
@@ -182,20 +182,20 @@ def _version(call: Call) -> Version:
 def _with_id(call: Call) -> Version:
     schema_id = integer(call.path["id"])
     subject = call.request.query.get("subject")
-    version_found = call.contents.with_id(
+    target_version = call.contents.with_id(
         schema_id, None if subject is None else subject_name(subject)
     )
-    if version_found is None:
-        version_found = call.contents.with_id(schema_id)
-    if version_found is None:
+    if target_version is None:
+        target_version = call.contents.with_id(schema_id)
+    if target_version is None:
         raise schema_id_not_found(schema_id)
-    if call.may_read(version_found.subject):
-        return version_found
+    if call.may_read(target_version.subject):
+        return target_version
     # An id has the same content in all subjects, so one that the caller may read suffices.
     for same_id in call.contents.versions_with_id(schema_id, deleted=True):
         if call.may_read(same_id.subject):
             return same_id
-    raise call.refused(Operation.READ, version_found.subject)
+    raise call.refused(Operation.READ, target_version.subject)
 
 
 def _versions_with_id(call: Call) -> Sequence[Version]:
@@ -204,10 +204,10 @@ def _versions_with_id(call: Call) -> Sequence[Version]:
         raise schema_not_found()
     deleted = flag(call.request.query, "deleted")
     versions = call.contents.versions_with_id(schema_id, deleted=True)
-    readable_subjects = [version for version in versions if call.may_read(version.subject)]
-    if not readable_subjects:
+    readable_versions = [version for version in versions if call.may_read(version.subject)]
+    if not readable_versions:
         raise call.refused(Operation.READ, versions[0].subject)
-    return [version for version in readable_subjects if deleted or not version.deleted]
+    return [version for version in readable_versions if deleted or not version.deleted]
 
 
 def _formatted(
