@@ -51,14 +51,14 @@ _SERVER: Final = """\
 
 def why_no_kdc() -> str:
     """Returns what is missing, or ""."""
-    missing = [name for name in _PROGRAMS if _path_of(name) is None]
+    absent = [name for name in _PROGRAMS if _path_of(name) is None]
     return (
-        f"{', '.join(missing)}: apt install krb5-kdc krb5-admin-server krb5-user" if missing else ""
+        f"{', '.join(absent)}: apt install krb5-kdc krb5-admin-server krb5-user" if absent else ""
     )
 
 
 class Kdc(RunningServer):
-    """`with Kdc(directory) as kdc: kdc.keytab("agent")`."""
+    """A KDC: `with Kdc(directory) as kdc: kdc.keytab("agent")`."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -115,9 +115,9 @@ class Kdc(RunningServer):
         self._run("kadmin.local", "delprinc", "-force", name)
 
     def asked(self, name: str) -> int:
-        """How many ticket-granting tickets the principal was issued."""
-        issued = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
-        return sum("ISSUE" in line and issued in line for line in self.log().splitlines())
+        """The number of ticket-granting tickets that the principal was issued."""
+        issue_text = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
+        return sum("ISSUE" in line and issue_text in line for line in self.log().splitlines())
 
     def _keytab(self, name: str) -> Path:
         return self.directory / f"{name.replace('/', '-')}.keytab"
