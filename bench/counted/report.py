@@ -81,7 +81,8 @@ def _print(old_counts: accepted_counts.Counts, new_counts: accepted_counts.Count
             word = "faster"
         unit = f"instructions a {PATHS[name].unit}"
         print(
-            f"{name:13} {old_counts[name]:>12,} → {new_counts[name]:>12,} {unit:26} {growth:+7.1%} {word}"
+            f"{name:13} {old_counts[name]:>12,} → {new_counts[name]:>12,} {unit:26} "
+            f"{growth:+7.1%} {word}"
         )
     for name in PATHS:
         if (name in old_counts) != (name in new_counts):

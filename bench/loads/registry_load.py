@@ -150,10 +150,10 @@ class _Generator:
         return time.perf_counter() - start_time
 
     def _answered(self) -> Iterator[_Connection]:
-        idle_connections = self._poll.poll(_PATIENCE)
-        if not idle_connections:
+        ready_events = self._poll.poll(_PATIENCE)
+        if not ready_events:
             raise AnswerError(f"no answer for {_PATIENCE:g} s")
-        for descriptor, _ in idle_connections:
+        for descriptor, _ in ready_events:
             connection = self._connections[descriptor]
             if connection.take():
                 if not self._keep_alive:

@@ -195,10 +195,10 @@ def one_at_a_time(port: int, topic: str, *, acks: int, seconds: float, warm_up: 
         while time.monotonic() < count_start + seconds:
             consumer.sendall(fetch_request(topic, 0, number, 2**20, wait_ms=_PATIENCE_MS))
             time.sleep(_PAUSE)  # until the broker holds the fetch
-            sent_count = time.monotonic_ns()
+            send_time = time.monotonic_ns()
             producer.sendall(produce_request(topic, 0, batch, acks, number))
             answer = read_answer(consumer_file)
-            latency = time.monotonic_ns() - sent_count
+            latency = time.monotonic_ns() - send_time
             if len(fetched_records(memoryview(answer), topic)) != len(batch):
                 raise AnswerError("the fetch did not return the message")
             read_answer(producer_file)

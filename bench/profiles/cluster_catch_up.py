@@ -65,7 +65,7 @@ def _run(context: CaseContext) -> Sample:
                     "the follower is in sync",
                     every=_EVERY,
                 )
-                end_time = time.monotonic_ns()
+                end_ns = time.monotonic_ns()
                 load = end()
         finally:
             if not follower.process.alive:
@@ -73,7 +73,7 @@ def _run(context: CaseContext) -> Sample:
     missed_bytes = messages * MESSAGE_SIZE
     return {
         MEGABYTES: missed_bytes / copy_seconds / 1e6,
-        _MEANWHILE: load.latencies(start_ns, end_time).milliseconds(0.99),
+        _MEANWHILE: load.latencies(start_ns, end_ns).milliseconds(0.99),
         _BEFORE: p99_before,
         _AWAY: load.latencies(*time_away).milliseconds(0.99),
         _COPYING: copy_seconds,

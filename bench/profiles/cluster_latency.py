@@ -27,15 +27,15 @@ def _run(context: CaseContext, *, durable: bool, options: dict[str, str]) -> Sam
         time.sleep(scale.warm_up_seconds)
         start_ns = time.monotonic_ns()
         time.sleep(scale.latency_seconds)
-        end_time = time.monotonic_ns()
+        end_ns = time.monotonic_ns()
         load = end()
-    latencies = load.latencies(start_ns, end_time)
+    latencies = load.latencies(start_ns, end_ns)
     return {
         P50: latencies.milliseconds(0.5),
         P99: latencies.milliseconds(0.99),
         P999: latencies.milliseconds(0.999),
         LARGEST: latencies.milliseconds(1),
-        LATE: load.lateness(start_ns, end_time).milliseconds(0.999),
+        LATE: load.lateness(start_ns, end_ns).milliseconds(0.999),
     }
 
 

@@ -37,16 +37,16 @@ def _run(context: CaseContext) -> Sample:
         with Meter(*cluster.pids) as brokers, Meter(*cluster.zookeepers) as zookeepers:
             start_ns = time.monotonic_ns()
             time.sleep(scale.fleet_seconds)
-            end_time = time.monotonic_ns()
+            end_ns = time.monotonic_ns()
         result = end()
-    latencies = result.latencies(start_ns, end_time)
-    count, seconds = len(latencies.sorted), (end_time - start_ns) / 1e9
+    latencies = result.latencies(start_ns, end_ns)
+    count, seconds = len(latencies.sorted), (end_ns - start_ns) / 1e9
     sample = {
         P99: latencies.milliseconds(0.99),
         P50: latencies.milliseconds(0.5),
         P999: latencies.milliseconds(0.999),
         LARGEST: latencies.milliseconds(1),
-        LATE: result.lateness(start_ns, end_time).milliseconds(0.999),
+        LATE: result.lateness(start_ns, end_ns).milliseconds(0.999),
         _BATCHES: count / seconds,
         _CPU_EACH: brokers.broker_cpu / count * 1e6,
         BROKER_CORES: brokers.broker_cpu / seconds,

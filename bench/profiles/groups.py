@@ -93,7 +93,7 @@ def _heartbeats(context: CaseContext) -> Sample:
         ).milliseconds(0.99)
 
     with topic(broker.port) as name, group_members(broker.port) as members:
-        result_before = p99(name)
+        latency_before = p99(name)
         joins = members.do("come", _groups(scale.members // group_size, name), group_size)
         with Meter(broker.pid) as meter:
             end = members.begin("beat", scale.warm_up_seconds + scale.latency_seconds, _EVERY)
@@ -103,7 +103,7 @@ def _heartbeats(context: CaseContext) -> Sample:
         _HEARTBEAT: result.milliseconds(0.99),
         _BEATS: result.count / result.seconds,
         _PRODUCE: latency_meanwhile,
-        _BEFORE: result_before,
+        _BEFORE: latency_before,
         _JOINED: joins.seconds,
         **_costs(result, meter),
     }
