@@ -200,7 +200,7 @@ class SimulatedHosts:
         }
         for variable in ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"):
             environment.pop(variable, None)
-        times_before, start_time = os.times(), monotonic()
+        start, start_time = os.times(), monotonic()
         result = subprocess.run(
             [tool, *words],
             env=environment,
@@ -218,9 +218,7 @@ class SimulatedHosts:
             code=result.returncode,
             said=output,
             seconds=monotonic() - start_time,
-            processor_seconds=cpu_seconds
-            - times_before.children_user
-            - times_before.children_system,
+            processor_seconds=cpu_seconds - start.children_user - start.children_system,
             ok={row[0]: row[1] for row in rows},
             changed={row[0]: row[2] for row in rows},
             failed={row[0]: row[4] + row[3] for row in rows},

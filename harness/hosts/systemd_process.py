@@ -47,8 +47,7 @@ mount -t cgroup2 none "$1/cgroups" && find "$1/cgroups/$2" -depth -type d -exec 
 
 
 class Systemd:
-    """A systemd: `with Systemd(directory, {"a.service": text}) as systemd: systemd("start",
-    "a.service")`."""
+    """A systemd: `with Systemd(directory, {"a.service": text}) as systemd: systemd("start", …)`."""
 
     def __init__(self, directory: Path, units: Mapping[str, str]) -> None:
         directory.mkdir(parents=True, exist_ok=True)

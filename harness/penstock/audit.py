@@ -95,12 +95,10 @@ class AuditProcess(PenstockProcess):
             connection.close()
 
     def _connection(self, timeout: float, address: str) -> http.client.HTTPConnection:
-        connection_options: dict[str, Any] = {"timeout": timeout, "source_address": (address, 0)}
+        options: dict[str, Any] = {"timeout": timeout, "source_address": (address, 0)}
         if self._tls is None:
-            return http.client.HTTPConnection("127.0.0.1", self.port, **connection_options)
-        return http.client.HTTPSConnection(
-            "127.0.0.1", self.port, context=self._tls, **connection_options
-        )
+            return http.client.HTTPConnection("127.0.0.1", self.port, **options)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, **options)
 
     def get(self, path: str, answered: type[A], **query: object) -> A:
         """Requests `/api/v1/{path}`; parameters that are Python keywords end in `_`."""

@@ -153,12 +153,12 @@ class Link:
     def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         """Takes ownership of the socket before anything else happens on this thread."""
         try:
-            client_socket, peer = listener.accept()
+            client, peer = listener.accept()
         except OSError:
             return  # the client has gone
-        self._own(client_socket)
+        self._own(client)
         state = self._state(self._who(peer[1]) if self._who else ANYBODY)
-        task = loop.create_task(self._connected(client_socket, state))
+        task = loop.create_task(self._connected(client, state))
         state.connections.add(task)
         task.add_done_callback(state.connections.discard)
 
@@ -167,32 +167,30 @@ class Link:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sockets.add(sock)
 
-    async def _connected(self, client_socket: socket.socket, state: _State) -> None:
+    async def _connected(self, client: socket.socket, state: _State) -> None:
         loop = asyncio.get_running_loop()
-        target_socket = socket.socket()
-        self._own(target_socket)
+        server = socket.socket()
+        self._own(server)
         try:
             # Like an unanswered SYN, as far as a connection can show.
             await state.passable.wait()
             if not state.refusing:
-                await loop.sock_connect(target_socket, self._target)
-                await self._both_ways(client_socket, target_socket, state)
+                await loop.sock_connect(server, self._target)
+                await self._both_ways(client, server, state)
         except (OSError, asyncio.CancelledError):
             pass  # The target is down, or the link is closing: the connection ends.
         finally:
-            for sock in (client_socket, target_socket):
+            for sock in (client, server):
                 if state.refusing:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
                 self._sockets.discard(sock)
                 sock.close()
 
-    async def _both_ways(
-        self, client_socket: socket.socket, target_socket: socket.socket, state: _State
-    ) -> None:
+    async def _both_ways(self, client: socket.socket, server: socket.socket, state: _State) -> None:
         """Copies both ways until one side ends."""
         pipes = {
-            asyncio.create_task(_pump(client_socket, target_socket, state)),
-            asyncio.create_task(_pump(target_socket, client_socket, state)),
+            asyncio.create_task(_pump(client, server, state)),
+            asyncio.create_task(_pump(server, client, state)),
         }
         try:
             await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)

@@ -16,8 +16,7 @@ PREFIX: Final = f"{SOURCE}."
 
 
 class TwoClusters(Mirrors):
-    """Two clusters: `with TwoClusters(directory) as clusters`: brokers are ready, and no mirror
-    runs."""
+    """Two clusters: `with TwoClusters(directory) as clusters`: ready brokers, and no mirror."""
 
     def __init__(
         self,
