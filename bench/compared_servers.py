@@ -117,9 +117,11 @@ class ComparedServers:
         return stack.enter_context(loaders(self._directory, peer))
 
     def _audits(self, profile: str, stack: contextlib.ExitStack) -> Kinds:
-        beside = not self._wanted
+        is_beside = not self._wanted
         try:
-            return stack.enter_context(audits(profile, self._directory, self._scale, beside=beside))
+            return stack.enter_context(
+                audits(profile, self._directory, self._scale, beside=is_beside)
+            )
         except NotMeasured as missing:
             print(f"{profile}: {missing}", file=sys.stderr)
             return {}

@@ -107,7 +107,7 @@ class Assembly(msgspec.Struct):
 
     def missing(self) -> list[str]:
         """Nodes that were read but do not exist: they may be created later."""
-        missing = [
+        missing_paths = [
             paths.partition_state(name, index)
             for name, topic in self._topics.items()
             if topic.info is None
@@ -115,10 +115,10 @@ class Assembly(msgspec.Struct):
             if state is None
         ]
         if self._controller_id is None:
-            missing.append(paths.CONTROLLER)
+            missing_paths.append(paths.CONTROLLER)
         if self.cluster_id is None:
-            missing.append(paths.CLUSTER_ID)
-        return missing
+            missing_paths.append(paths.CLUSTER_ID)
+        return missing_paths
 
     def snapshot(self) -> ClusterSnapshot:
         topics = dict(self._unreadable)
@@ -173,21 +173,21 @@ class Assembly(msgspec.Struct):
         return []
 
     def _fold_topic(self, name: str, path: str, node: Node) -> list[str]:
-        decoded = nodes.decode(path, node.data, TopicNode)
+        topic_node = nodes.decode(path, node.data, TopicNode)
         self._unreadable.pop(name, None)
         known = self._topics.get(name)
         states: list[_State | None] = []
-        if known is not None and known.node.topic_id == decoded.topic_id:
+        if known is not None and known.node.topic_id == topic_node.topic_id:
             states = known.states
-        count = len(decoded.replicas or ())
+        count = len(topic_node.replicas or ())
         states = states[:count] + [None] * (count - len(states))
-        self._topics[name] = _Topic(decoded, states)
+        self._topics[name] = _Topic(topic_node, states)
         next_paths = [
             paths.partition_state(name, index)
             for index, state in enumerate(states)
             if state is None
         ]
-        if decoded.replicas is not None and (known is None or known.node.replicas is None):
+        if topic_node.replicas is not None and (known is None or known.node.replicas is None):
             # Its overrides were written in the same transaction: a snapshot has both or neither.
             next_paths.append(paths.TOPIC_CONFIGS)
         return next_paths
@@ -307,18 +307,20 @@ def _topic_info(name: str, topic: _Topic) -> TopicInfo:
 def _is_ours(directory: str, name: str) -> bool:
     """Whether we could have written a node of this name; others are ignored."""
     if directory in {paths.BROKER_IDS, paths.BROKER_CONFIGS, paths.DRAINING}:
-        legal = name.isascii() and name.isdigit()
-        legal = legal or (directory == paths.BROKER_CONFIGS and name == paths.DEFAULT_BROKER)
+        is_known_name = name.isascii() and name.isdigit()
+        is_known_name = is_known_name or (
+            directory == paths.BROKER_CONFIGS and name == paths.DEFAULT_BROKER
+        )
     elif directory == paths.OWED_DELETIONS:
-        legal = paths.owed_by(name) is not None
+        is_known_name = paths.owed_by(name) is not None
     elif directory in paths.ACL_DIRECTORIES:
-        legal = paths.acl_pattern(directory, name) is not None
+        is_known_name = paths.acl_pattern(directory, name) is not None
     else:
         try:
             paths.topic(name)
-            legal = True
+            is_known_name = True
         except InvalidTopicName:
-            legal = False
-    if not legal:
+            is_known_name = False
+    if not is_known_name:
         log.warning("unknown zookeeper node, ignored path=%s/%s", directory, name)
-    return legal
+    return is_known_name

@@ -120,22 +120,25 @@ def plan(
 ) -> dict[str, TopicCopy]:
     """All topics to copy, by their names at the target. `keep`: configs that are not copied."""
     copies: dict[str, TopicCopy] = {}
-    for there, topic in sorted(source.items()):
-        here = names.here(there)
-        if here is None:
+    for source_name, topic in sorted(source.items()):
+        copy_name = names.here(source_name)
+        if copy_name is None:
             continue
-        if here in copies:
-            reason = f"{copies[here].there} is copied to {here} already: see `prefix` and `strip`"
-            copies[here] = TopicCopy(here, there, Standing.FOREIGN, reason=reason)
+        if copy_name in copies:
+            other_topic = copies[copy_name].there
+            reason = f"{other_topic} is copied to {copy_name} already: see `prefix` and `strip`"
+            copies[copy_name] = TopicCopy(copy_name, source_name, Standing.FOREIGN, reason=reason)
             continue
-        copies[here] = _copy(here, topic, target.get(here), cluster, _NOT_FOLLOWED | keep)
-    for here, copy in target.items():
+        copies[copy_name] = _copy(
+            copy_name, topic, target.get(copy_name), cluster, _NOT_FOLLOWED | keep
+        )
+    for copy_name, copy in target.items():
         origin = origin_of(copy.configs)
-        if origin is not None and origin.cluster == cluster and here not in copies:
-            is_ours = names.here(origin.topic) == here
+        if origin is not None and origin.cluster == cluster and copy_name not in copies:
+            is_ours = names.here(origin.topic) == copy_name
             if is_ours and origin.topic not in source:
                 reason = f"{cluster} has no topic {origin.topic}, or hides it"
-                copies[here] = TopicCopy(here, origin.topic, Standing.GONE, reason=reason)
+                copies[copy_name] = TopicCopy(copy_name, origin.topic, Standing.GONE, reason=reason)
     return copies
 
 

@@ -238,7 +238,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             has_identity = has_certificate
         if self.zookeeper and self.has_logins and not (self.registries and has_identity):
             raise ValueError(
-                "registries that require logins need one among themselves: set `registries` (their "
+                "registries that require logins must log in to each other: set `registries` (their "
                 "principals) and `forwarding_security` (the login of this one)"
             )
 

@@ -275,10 +275,10 @@ def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(type_))
     if pa.types.is_list(type_):
-        lists = value or Lists(0, None)
-        lengths = np.broadcast_to(np.asarray(lists.lengths), (count,))
+        list_values = value or Lists(0, None)
+        lengths = np.broadcast_to(np.asarray(list_values.lengths), (count,))
         ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        items = column(type_.value_type, int(ends[-1]), lists.items if ends[-1] else None)
+        items = column(type_.value_type, int(ends[-1]), list_values.items if ends[-1] else None)
         return pa.ListArray.from_arrays(pa.array(ends), items, type=type_)
     if isinstance(value, pa.Array):
         return value.cast(type_)

@@ -43,7 +43,9 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 def _between(pairs: "array.array[int]", since: int, until: int) -> Latencies:
-    delays = [pairs[at + 1] for at in range(0, len(pairs), 2) if since <= pairs[at] < until]
+    delays = [
+        pairs[index + 1] for index in range(0, len(pairs), 2) if since <= pairs[index] < until
+    ]
     if not delays:
         raise Incomplete("no message was scheduled in that time")
     return Latencies(sorted(delays))

@@ -210,7 +210,7 @@ class _Members(msgspec.Struct):
 
         `shares` assigns partitions to the members of a single group.
         """
-        new = [
+        new_members = [
             _Member(group, shares[number] if shares else None, session_ms)
             for group in groups
             for number in range(per_group)
@@ -221,9 +221,9 @@ class _Members(msgspec.Struct):
             async with semaphore:
                 await member.connect(self.port, number)
 
-        await _together(connect(number, member) for number, member in enumerate(new))
-        self.all += new
-        return await _settled(new, _SOON)
+        await _together(connect(number, member) for number, member in enumerate(new_members))
+        self.all += new_members
+        return await _settled(new_members, _SOON)
 
     async def beat(self, seconds: float, every: float) -> Done:
         """Sends heartbeats of all members, evenly spread over the interval."""
@@ -234,10 +234,10 @@ class _Members(msgspec.Struct):
             due_time = start_time + every * number / len(self.all)
             while due_time < start_time + seconds:
                 await asyncio.sleep(max(0.0, due_time - time.monotonic()))
-                sent = time.monotonic()
+                send_time = time.monotonic()
                 if not await member.heartbeat():
                     raise AnswerError("a group rebalanced without a reason")
-                waits.append(time.monotonic() - sent)
+                waits.append(time.monotonic() - send_time)
                 due_time += every
 
         cpu_before = time.process_time()
@@ -275,10 +275,10 @@ class _Members(msgspec.Struct):
 
         async def again(member: _Member) -> None:
             nonlocal count
-            while (sent := time.monotonic()) < start_time + seconds:
+            while (send_time := time.monotonic()) < start_time + seconds:
                 operations = await once(member)
                 count += operations
-                waits.append(time.monotonic() - sent)
+                waits.append(time.monotonic() - send_time)
 
         await _together(map(again, self.all))
         return Done(count, time.monotonic() - start_time, waits, time.process_time() - cpu_before)

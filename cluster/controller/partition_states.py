@@ -62,8 +62,8 @@ def change_states(
             pending = _still_valid(session, pending)
             continue
         for index, _ in piece:
-            after = changes[index].after
-            results[index] = replace(after, version=after.version + 1)
+            new_state = changes[index].after
+            results[index] = replace(new_state, version=new_state.version + 1)
         pending = pending[len(piece) :]
     return results
 
@@ -110,8 +110,8 @@ def _write(
     session: Session, unchanged: Check, piece: Sequence[_Prepared], epoch: ControllerEpoch | None
 ) -> None:
     operations: list[Operation] = [unchanged, *(prepared.set_ for prepared in piece)]
-    done = partial(session.stands, piece[-1].set_)
+    is_done = partial(session.stands, piece[-1].set_)
     if epoch is None:
-        session.write(operations, done)
+        session.write(operations, is_done)
     else:
-        write_fenced(session, epoch, operations, done)
+        write_fenced(session, epoch, operations, is_done)

@@ -218,13 +218,13 @@ def _make_way(
     node = session.read(paths.topic(topic.name))
     if node is None or conflict.path != paths.topic(topic.name):
         raise conflict
-    existing = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
-    if existing.replicas is None:
+    old_node = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
+    if old_node.replicas is None:
         _remove(session, epoch, topic.name)
         return True
     if session.exists(paths.deletion(topic.name)):
         raise TopicExists(f"topic {topic.name!r} is being deleted")
-    if existing.topic_id != topic.topic_id:
+    if old_node.topic_id != topic.topic_id:
         raise TopicExists(f"topic {topic.name!r} exists already")
     return False
 

@@ -242,7 +242,7 @@ def delete_group(session: Session, name: str) -> bool:
 def _make_group(session: Session, name: str) -> None:
     """Create a group of this kind with all its nodes. Raises OtherGroupKind."""
     path = paths.group(name)
-    below = [paths.group_offsets(name), paths.group_ids(name), paths.group_owners(name)]
+    folders = [paths.group_offsets(name), paths.group_ids(name), paths.group_owners(name)]
     while True:
         node = session.read(path)
         if node is not None:
@@ -253,16 +253,16 @@ def _make_group(session: Session, name: str) -> None:
                     f"{GroupKind.PENSTOCK.value} consumers cannot join it: use another group, or "
                     "delete this one"
                 )
-        answers = [session.exists(child) for child in below]
-        missing = [
-            Create(child) for child, exists in zip(below, answers, strict=True) if not exists
+        answers = [session.exists(child) for child in folders]
+        creations = [
+            Create(child) for child, exists in zip(folders, answers, strict=True) if not exists
         ]
-        if node is not None and not missing:
+        if node is not None and not creations:
             return
         new = GroupInfo(name=name, kind=GroupKind.PENSTOCK, coordinator=NOBODY)
         first = [] if node is not None else [Create(path, nodes.encode(nodes.group_node(new)))]
         try:
-            session.write([*first, *missing], done=lambda: False)
+            session.write([*first, *creations], done=lambda: False)
         except Conflict as conflict:
             if not session.exists(paths.CONSUMERS):
                 raise MapMissing(
@@ -281,8 +281,8 @@ def _not_empty(session: Session, name: str) -> list[Operation]:
     info = nodes.group_info(name, nodes.decode(path, node.data, GroupNode)) if node else None
     if node is None or info is None or info.empty_since_ms is None:
         return []
-    present = nodes.group_node(replace(info, empty_since_ms=None))
-    return [Set(path, nodes.encode(present), node.version)]
+    group_node = nodes.group_node(replace(info, empty_since_ms=None))
+    return [Set(path, nodes.encode(group_node), node.version)]
 
 
 def _claim(
@@ -334,28 +334,31 @@ def _commit(
     checks: list[Operation] = [_check(membership, topics[name]) for name in names]
     owners = {partition: paths.partition_owner(group, *partition) for partition in offsets}
     checks += [Check(path) for path in owners.values()]
-    guarded = {check.path for check in checks}
+    guarded_paths = {check.path for check in checks}
     data = {key: nodes.encode_offset(offset) for key, offset in offsets.items()}
     with_node = set(offsets)  # almost always
     for attempt in range(_ATTEMPTS):
-        writes: list[Operation] = []
+        topic_writes: list[Operation] = []
         for name in names:
             parent = paths.topic_offsets(group, name)
             wanted = [partition for partition in offsets if partition.topic == name]
             if with_node.isdisjoint(wanted) and not session.exists(parent):
-                writes.append(Create(parent))
-            writes += [
+                topic_writes.append(Create(parent))
+            topic_writes += [
                 (Set if key in with_node else Create)(f"{parent}/{key.partition}", data[key])
                 for key in wanted
             ]
         try:
             return _write(
-                session, membership, [*checks, *writes], partial(session.stand, tuple(writes))
+                session,
+                membership,
+                [*checks, *topic_writes],
+                partial(session.stand, tuple(topic_writes)),
             )
         except Fenced:
             raise
         except Conflict as conflict:
-            if conflict.path in guarded:
+            if conflict.path in guarded_paths:
                 raise fenced(session, membership.member, membership.group, conflict) from None
             if attempt == _ATTEMPTS - 1:
                 raise

@@ -172,9 +172,11 @@ class OffsetWriter:
         topics = self._look_up({(fence, topic) for topic in wanted}).get(fence, {})
         operations: list[Operation] = []
         for name, topic in topics.items():
-            going = topic.partitions & wanted[name]
-            operations += [Delete(f"{topic.path}/{number}") for number in sorted(going)]
-            if topic.is_there and going == topic.partitions:
+            deleted_partitions = topic.partitions & wanted[name]
+            operations += [
+                Delete(f"{topic.path}/{number}") for number in sorted(deleted_partitions)
+            ]
+            if topic.is_there and deleted_partitions == topic.partitions:
                 operations.append(Delete(topic.path))
         return operations
 

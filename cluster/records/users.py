@@ -213,8 +213,8 @@ def _credentials(path: str, overrides: Mapping[str, str]) -> Credentials:
 def _write(
     session: Session, node: Removable, after: Credentials, *, keeps_node: bool = False
 ) -> None:
-    others = {} if node.data is None else _overrides(node.path, node.data)
-    config = {key: value for key, value in others.items() if key not in set(ScramMechanism)}
+    other_settings = {} if node.data is None else _overrides(node.path, node.data)
+    config = {key: value for key, value in other_settings.items() if key not in set(ScramMechanism)}
     config |= {str(mechanism): credential.text() for mechanism, credential in after.items()}
     data = nodes.encode(ConfigNode(config=config))
     if len(data) > _MOST_BYTES:

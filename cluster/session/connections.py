@@ -77,9 +77,9 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise OSError("the login does not end")
-        readable, writable, failed, timeout_s = args
+        readable, writable, errored, timeout_s = args
         left_s = max(0.0, self._greeting_deadline - time.monotonic())
-        return super().select(readable, writable, failed, min(timeout_s, left_s))
+        return super().select(readable, writable, errored, min(timeout_s, left_s))
 
     def _take_password(self) -> None:
         """Raises NoSecret."""

@@ -86,7 +86,7 @@ class NodeFollower:
             return  # poked again when connected
         with self._changed:
             self._begun += 1
-            began, is_stale = self._begun, self._stale
+            begun_event, is_stale = self._begun, self._stale
             changed_nodes, self._dirty = self._dirty, set()
             self._stale = False
         try:
@@ -96,5 +96,5 @@ class NodeFollower:
                 self._stale = True
             raise
         with self._changed:
-            self._completed = began
+            self._completed = begun_event
             self._changed.notify_all()

@@ -269,18 +269,18 @@ class Session:
         """
         operations = tuple(operations)
         deadline = time.monotonic() + self.timeout_s
-        is_unsure = False
+        may_be_done = False
         while True:
             try:
                 return self._commit(operations, deadline - time.monotonic())
             except Conflict:
-                if is_unsure and done is not None and _answer(done):
+                if may_be_done and done is not None and _answer(done):
                     return None
                 raise
             except Unanswered:
                 if done is None or self._closed or time.monotonic() >= deadline:
                     raise
-                is_unsure = True
+                may_be_done = True
                 if _answer(done):
                     return None
             except Unavailable:  # the session had ended: nothing was sent
@@ -310,9 +310,9 @@ class Session:
         transaction = self.client.transaction()
         transaction.operations += map(self._request, operations)
         results = self._pending(operations[0].path, transaction.commit_async(), tuple)
-        failed = answers.failed_operation(operations, results.get(timeout_s))
-        if failed is not None:
-            operation, error = failed
+        failure = answers.failed_operation(operations, results.get(timeout_s))
+        if failure is not None:
+            operation, error = failure
             raise answers.translated(error, self.address, operation.path)
 
     def _start_nothing(self) -> PendingAnswer[tuple[Any, ...]]:

@@ -140,7 +140,7 @@ class Hosts:
 
     @property
     def inside(self) -> list[str]:
-        """The prefix of commands that should see the hosts: they run at CONTROLLER, with the hosts'
+        """The prefix for commands that reach the hosts: they run at CONTROLLER, with the hosts'
         names in /etc/hosts, and end with the hosts."""
         return [
             "nsenter",

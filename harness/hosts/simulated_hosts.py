@@ -155,8 +155,8 @@ class SimulatedHosts:
     def make_release(self, version: str, *, broken: str = "", checks: bool = True) -> None:
         """Builds a bundle whose program is this repository's; `broken` is the error with which it
         fails. Without `checks` it accepts every configuration at no cost."""
-        first_line = "exit 0" if not checks else f"echo '{broken}' >&2; exit 1" if broken else ""
-        text = _PROGRAM.format(before=first_line, root=ROOT, python=sys.executable).encode()
+        check = "exit 0" if not checks else f"echo '{broken}' >&2; exit 1" if broken else ""
+        text = _PROGRAM.format(before=check, root=ROOT, python=sys.executable).encode()
         archive = self.release / f"penstock-agent-{version}-linux-{MACHINE}.tar.gz"
         with tarfile.open(archive, "w:gz") as archive_file:
             member = tarfile.TarInfo(f"penstock-agent-{version}/bin/penstock")

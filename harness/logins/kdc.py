@@ -51,9 +51,11 @@ _SERVER: Final = """\
 
 def why_no_kdc() -> str:
     """Returns what is missing, or ""."""
-    absent = [name for name in _PROGRAMS if _path_of(name) is None]
+    programs = [name for name in _PROGRAMS if _path_of(name) is None]
     return (
-        f"{', '.join(absent)}: apt install krb5-kdc krb5-admin-server krb5-user" if absent else ""
+        f"{', '.join(programs)}: apt install krb5-kdc krb5-admin-server krb5-user"
+        if programs
+        else ""
     )
 
 
@@ -83,7 +85,7 @@ class Kdc(RunningServer):
         self.process = ServerProcess(command, output=directory / "kdc.log", environment=self._own)
 
     def spawn(self) -> None:
-        """Creates the realm before the first start."""
+        """Starts the KDC; creates the realm before the first start."""
         if not (self.directory / "stash").exists():
             self._run("kdb5_util", "-r", REALM, "create", "-s", "-W", "-P", "a master's password")
         super().spawn()

@@ -87,14 +87,16 @@ def _schema(topic: str, key: bytes | None, value: bytes | None) -> tuple[int, Sc
     if registration.subject.startswith(_CONTEXT):
         return None
     # References are to subjects of its own cluster.
-    refers = (topic, *map(bytes, registration.references)) if registration.references else ()
+    reference_keys = (
+        (topic, *map(bytes, registration.references)) if registration.references else ()
+    )
     content = hash(
         (
             registration.type or _AVRO,
             registration.schema,
             bytes(registration.metadata),
             bytes(registration.rules),
-            refers,
+            reference_keys,
         )
     )
     return registration.id, Schema(topic, registration.subject, registration.version, content)

@@ -146,12 +146,12 @@ class Comparison:
 
     def _tried(self, key: Key) -> str:
         """The reason why the partition could not be compared; empty if it was, or need not be."""
-        partition, seen = self._partitions().get(key), self._seen()
+        partition, scan = self._partitions().get(key), self._seen()
         if partition is None:
             return ""
         try:
             if self.is_wanted(partition):
-                _Partition(self, partition, seen).compare()
+                _Partition(self, partition, scan).compare()
         except NotCompared as error:
             return str(error)
         except ClientError as error:

@@ -120,8 +120,11 @@ def _unreadable(beside: _Batch, reason: str) -> Differences:
 
 
 def _difference(source: _Batch, copy: _Batch) -> str:
-    theirs, ours = bytes(source.data), bytes(copy.data)
-    if theirs[:_EPOCH_AT] == ours[:_EPOCH_AT] and theirs[_EPOCH_END:] == ours[_EPOCH_END:]:
+    source_bytes, copy_bytes = bytes(source.data), bytes(copy.data)
+    if (
+        source_bytes[:_EPOCH_AT] == copy_bytes[:_EPOCH_AT]
+        and source_bytes[_EPOCH_END:] == copy_bytes[_EPOCH_END:]
+    ):
         return ""
     if not copy.is_sound:
         return DAMAGED
@@ -132,9 +135,13 @@ def merged(differences: list[Difference]) -> list[Difference]:
     """Joins adjacent differences with the same reason."""
     result: list[Difference] = []
     for difference in sorted(differences, key=lambda difference: difference.first):
-        last = result[-1] if result else None
-        if last is not None and last.reason == difference.reason and difference.first <= last.end:
-            result[-1] = replace(last, end=max(last.end, difference.end))
+        previous = result[-1] if result else None
+        if (
+            previous is not None
+            and previous.reason == difference.reason
+            and difference.first <= previous.end
+        ):
+            result[-1] = replace(previous, end=max(previous.end, difference.end))
         else:
             result.append(difference)
     return result

@@ -127,9 +127,9 @@ class Promotion:
         self, source: Brokers, target: Brokers, here: str, mark: MirrorOf, fault: Compared
     ) -> Excess:
         if fault.copy_end >= 0 and not self._compacts(source, mark.topic):
-            surplus = excess(source, target, mark.topic, here, fault.partition)
-            if surplus.offsets:
-                return surplus
+            excess_messages = excess(source, target, mark.topic, here, fault.partition)
+            if excess_messages.offsets:
+                return excess_messages
         raise NotDone(f"{here}-{fault.partition}: {_ahead(fault)}")
 
     def pause(self, here: str, *, paused: bool) -> None:
@@ -206,10 +206,13 @@ class Promotion:
 
 def _missing(source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
     """Partitions of the source that the copy lacks, as of the last metadata."""
-    ours, theirs = target.known.topic(here).partitions, source.known.topic(there).partitions
+    copy_partitions, source_partitions = (
+        target.known.topic(here).partitions,
+        source.known.topic(there).partitions,
+    )
     return [
         Compared(partition.index, -1, -1, "the copy does not have it yet")
-        for partition in theirs[len(ours) :]
+        for partition in source_partitions[len(copy_partitions) :]
     ]
 
 
@@ -261,5 +264,5 @@ def _check(here: str, compared: Iterable[Compared], fault: Callable[[Compared], 
         if (text := fault(partition))
     ]
     if faults:
-        more = f"; and {len(faults) - 1} more partitions" if len(faults) > 1 else ""
-        raise NotDone(f"{faults[0]}{more}")
+        other_faults = f"; and {len(faults) - 1} more partitions" if len(faults) > 1 else ""
+        raise NotDone(f"{faults[0]}{other_faults}")

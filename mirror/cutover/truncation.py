@@ -72,14 +72,14 @@ def excess(source: Brokers, target: Brokers, there: str, here: str, partition: i
     first = max(span.start, source_span.start)
     end = min(span.end, source_span.end)
     while first < end:
-        middle = (first + end) // 2
+        middle_offset = (first + end) // 2
         # A batch that is not shown must not count as a different one.
-        source_batch = _batch_at(source_leader, there, partition, middle)
-        copy_batch = _batch_at(target_leader, here, partition, middle)
+        source_batch = _batch_at(source_leader, there, partition, middle_offset)
+        copy_batch = _batch_at(target_leader, here, partition, middle_offset)
         if is_same(source_batch, copy_batch):
             first = copy_batch.next_offset
         else:
-            end = middle
+            end = middle_offset
     epoch = metadata.leader_epoch
     if span.end > span.start:
         last_batch = _batch_at(target_leader, here, partition, span.end - 1)
@@ -147,9 +147,9 @@ def wait_cut(target: Brokers, due: Sequence[Excess], *, within: float = _PATIENC
     """Waits until the leaders have truncated the partitions. Raises NotDone, ClientError."""
     epochs = {TopicPartition(excess.topic, excess.partition): excess.leader_epoch for excess in due}
     deadline = time.monotonic() + within
-    while uncut := _uncut(due, end_offsets_of_epochs(target, epochs)):
+    while uncut_ends := _uncut(due, end_offsets_of_epochs(target, epochs)):
         if time.monotonic() > deadline:
-            raise NotDone(_why(uncut))
+            raise NotDone(_why(uncut_ends))
         time.sleep(_GLANCE_S)
 
 
@@ -161,8 +161,8 @@ def _uncut(due: Sequence[Excess], ends: Mapping[TopicPartition, int]) -> dict[Ex
     return {excess: end for excess, end in ends_by_excess.items() if not 0 <= end <= excess.first}
 
 
-def _why(uncut: Mapping[Excess, int]) -> str:
-    excess, end = next(iter(uncut.items()))
+def _why(uncut_ends: Mapping[Excess, int]) -> str:
+    excess, end = next(iter(uncut_ends.items()))
     name = f"{excess.topic}-{excess.partition}"
     if end > excess.end:
         return (

@@ -137,7 +137,7 @@ def _ask_all(
 ) -> None:
     """Ask until all have succeeded."""
     while names:
-        refused: dict[str, Refused] = {}
+        refusals: dict[str, Refused] = {}
         for first in range(0, len(names), _UNDER_WAY):
             batch = names[first : first + _UNDER_WAY]
             pending = [
@@ -146,19 +146,23 @@ def _ask_all(
             for name, request in pending:
                 code = question.outcome(name, coordinator.receive(request))
                 if code is not ErrorCode.none:
-                    refused[name] = Refused(f"transactional id {name}", code)
-        for error in refused.values():
+                    refusals[name] = Refused(f"transactional id {name}", code)
+        for error in refusals.values():
             patience.wait(error)  # raises permanent errors
             break
-        names = tuple(refused)
+        names = tuple(refusals)
 
 
 def _coordinators(brokers: Brokers, ids: Sequence[str]) -> dict[str, int]:
     api, broker = find_coordinator.API, brokers.any_broker()
     brokers.refresh([])
     if broker.version(api) >= _FIRST_BATCHED_VERSION:
-        wanted = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=tuple(ids))
-        answers = {result.key: result for result in broker.call(api, wanted).coordinators}
+        coordinator_request = FindCoordinatorRequest(
+            key_type=TRANSACTION, coordinator_keys=tuple(ids)
+        )
+        answers = {
+            result.key: result for result in broker.call(api, coordinator_request).coordinators
+        }
         for name, result in answers.items():
             check(result.error_code, f"coordinator of {name}", result.error_message)
         return {name: result.node_id for name, result in answers.items()}

@@ -116,9 +116,9 @@ class KafkaWriter:
                 for number in range(rounds):
                     if len(pending) >= _ROUNDS:
                         await settle_oldest()
-                    sending = [partition for partition in outgoing if partition.goes(number)]
-                    if sending:
-                        pending.append((number, _round(number, sending, target)))
+                    senders = [partition for partition in outgoing if partition.goes(number)]
+                    if senders:
+                        pending.append((number, _round(number, senders, target)))
             while pending:
                 await settle_oldest()
         except BaseException:
@@ -165,10 +165,10 @@ class KafkaWriter:
 
 
 def _round(
-    number: int, sending: Sequence[_OutgoingPartition], target: LeaderConnection
+    number: int, senders: Sequence[_OutgoingPartition], target: LeaderConnection
 ) -> "asyncio.Future[ProduceResponse]":
     topics: dict[str, list[MirroredBatches]] = {}
-    for (topic, index), _, taken in sending:
+    for (topic, index), _, taken in senders:
         head, records = taken.batches[number]
         topics.setdefault(topic, []).append(MirroredBatches(index, records, head))
     version = target.version(produce.API)

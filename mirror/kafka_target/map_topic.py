@@ -146,15 +146,15 @@ class MapTopic:
         self._write(
             [
                 (
-                    _key(place, PageKey(page.target, page.writer, page.is_beginning)),
+                    _key(target_partition, PageKey(page.target, page.writer, page.is_beginning)),
                     msgspec.json.encode(_Page(page.runs, page.ended)),
                 )
-                for place, page in pages
+                for target_partition, page in pages
             ]
         )
 
     def drop(self, pages: Iterable[tuple[TargetPartition, PageKey]]) -> None:
-        self._write([(_key(place, key), None) for place, key in pages])
+        self._write([(_key(target_partition, key), None) for target_partition, key in pages])
 
     def _write(self, entries: list[tuple[bytes, bytes | None]]) -> None:
         for first in range(0, len(entries), _AT_ONCE):
@@ -186,14 +186,14 @@ class MapTopic:
         )
         leader = self._brokers.topic(self.name).partition(0).leader
         answer = self._brokers.broker(leader).call(produce.API, request)
-        needs = on_topic(self._brokers.who, self.name, Operation.WRITE)
+        needed_right = on_topic(self._brokers.who, self.name, Operation.WRITE)
         for topic in answer.responses:
             for partition in topic.partition_responses:
                 check(
                     partition.error_code,
                     f"topic {self.name}",
                     partition.error_message,
-                    needs=needs,
+                    needs=needed_right,
                 )
 
     # Reading

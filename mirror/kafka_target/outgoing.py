@@ -102,11 +102,11 @@ def take(
 def _take(taken: Taken, footing: Footing, header: BatchHeader, batch: memoryview) -> None:
     count = header.record_count
     is_opened = count != header.last_offset_delta + 1 or bool(header.attributes & _NEEDS_REWRITE)
-    out = _opened(header, batch, footing) if is_opened else _stamped(header, batch, footing)
+    outgoing = _opened(header, batch, footing) if is_opened else _stamped(header, batch, footing)
     is_dense = count == header.last_offset_delta + 1
     if header.base_offset != footing.source or not is_dense:
         taken.runs.append(Run(header.base_offset, footing.target, exact=is_dense))
-    taken.batches.append(out)
+    taken.batches.append(outgoing)
     taken.places.append(footing.target)
     taken.headers.append(header)
     footing.source = header.next_offset
@@ -144,21 +144,21 @@ def _opened(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoin
             ErrorCode.corrupt_message,
             f"{len(messages)} records, but the header has {header.record_count}",
         )
-    built = build_batch(
+    new_batch = build_batch(
         messages,
         codec=Codec(header.codec),
         producer_id=footing.writer.producer_id,
         producer_epoch=footing.writer.epoch,
         base_sequence=footing.sequence,
     )
-    return Outgoing(b"", memoryview(built))
+    return Outgoing(b"", memoryview(new_batch))
 
 
 def is_same(there: BatchHeader, here: BatchHeader) -> bool:
     """Whether a batch of the copy matches one of the source, by their headers. If the target has
     recompressed it, its records cannot be compared."""
-    wanted = there.base_timestamp, there.record_count, there.last_offset_delta
-    if wanted != (here.base_timestamp, here.record_count, here.last_offset_delta):
+    source_values = there.base_timestamp, there.record_count, there.last_offset_delta
+    if source_values != (here.base_timestamp, here.record_count, here.last_offset_delta):
         return False
     if there.codec != here.codec:
         return True

@@ -104,11 +104,11 @@ class ResumePoints:
             writers = fence(
                 self._brokers, self._mirror, [decision.partition for decision in resumable]
             )
-            ends, missing = _marked(
+            ends, missing_keys = _marked(
                 target_connection,
                 {decision.pair.here: writers[decision.partition] for decision in resumable},
             )
-            for key in missing:
+            for key in missing_keys:
                 outcomes[key] = Again("the target does not show the marker of a new producer"), None
             decisions = self._judge(
                 source_connection,
@@ -158,7 +158,7 @@ class ResumePoints:
         source_spans = spans(source_connection, [pair.there for pair, _ in partitions])
         target_spans = spans(target_connection, [pair.here for pair, _ in partitions])
         decisions: list[_Decision] = []
-        readable: list[tuple[PartitionPair, TargetPartition, Span, Span]] = []
+        spans_of_pairs: list[tuple[PartitionPair, TargetPartition, Span, Span]] = []
         for pair, partition in partitions:
             source, target = source_spans[pair.there], target_spans[pair.here]
             if isinstance(source, str):
@@ -166,14 +166,14 @@ class ResumePoints:
             elif isinstance(target, str):
                 decisions.append(_Decision(pair, partition, Again(f"the target says: {target}")))
             else:
-                readable.append((pair, partition, source, target))
+                spans_of_pairs.append((pair, partition, source, target))
         ranges = {
             pair.here: (self._lowest(partition, span), span.end)
-            for pair, partition, _, span in readable
+            for pair, partition, _, span in spans_of_pairs
         }
         ends = _ends(target_connection, ranges)
         comparisons: list[tuple[_Decision, Run | None, Span]] = []
-        for pair, partition, source, target in readable:
+        for pair, partition, source, target in spans_of_pairs:
             run, position = self._position(partition, source, ends[pair.here])
             decision = _Decision(pair, partition, Again(""), None, ends[pair.here], target.start)
             if isinstance(position, Stop):
@@ -309,9 +309,9 @@ def _marked(
     it."""
     deadline = time.monotonic() + _PATIENCE_S
     ends: dict[Key, int] = {}
-    missing = set(writers)
-    while missing:
-        current_spans = spans(connection, missing)
+    missing_keys = set(writers)
+    while missing_keys:
+        current_spans = spans(connection, missing_keys)
         current_ends = {
             key: span.end
             for key, span in current_spans.items()
@@ -327,8 +327,8 @@ def _marked(
                 and header.next_offset == current_ends[key]
             ):
                 ends[key] = current_ends[key]
-        missing -= ends.keys()
-        if not missing or time.monotonic() > deadline:
+        missing_keys -= ends.keys()
+        if not missing_keys or time.monotonic() > deadline:
             break
         time.sleep(_GLANCE_S)
-    return ends, missing
+    return ends, missing_keys

@@ -98,9 +98,9 @@ class Runs(msgspec.Struct):
         """Pages that are not needed any more if the copy begins at `start`. Each is returned
         once."""
         beginnings = [n for n, key in enumerate(self._oldest) if key.is_beginning]
-        passed = [n for n in beginnings if self._oldest[n].target <= start]
-        last = passed[-1] if passed else 0
-        pages, self._oldest = tuple(self._oldest[:last]), self._oldest[last:]
+        passed_beginnings = [n for n in beginnings if self._oldest[n].target <= start]
+        last_beginning = passed_beginnings[-1] if passed_beginnings else 0
+        pages, self._oldest = tuple(self._oldest[:last_beginning]), self._oldest[last_beginning:]
         return pages
 
     def at_end(self, end: int) -> Run | None:
@@ -127,16 +127,16 @@ class Runs(msgspec.Struct):
     def _thin(self) -> None:
         """Drop every other run of the older half: their offsets map to the end of the previous
         run."""
-        older, newer = self._runs[: _MOST // 2], self._runs[_MOST // 2 :]
-        kept: list[Run] = []
-        for number, run in enumerate(older):
+        older_runs, newer_runs = self._runs[: _MOST // 2], self._runs[_MOST // 2 :]
+        kept_runs: list[Run] = []
+        for number, run in enumerate(older_runs):
             if number % 2:
-                previous = kept[-1]
-                limit = run.target if previous.limit < 0 else previous.limit
-                kept[-1] = previous._replace(limit=limit)
+                previous_run = kept_runs[-1]
+                limit = run.target if previous_run.limit < 0 else previous_run.limit
+                kept_runs[-1] = previous_run._replace(limit=limit)
             else:
-                kept.append(run)
-        self._runs = kept + newer
+                kept_runs.append(run)
+        self._runs = kept_runs + newer_runs
 
 
 def _source(run: Run) -> int:

@@ -295,11 +295,11 @@ class Lane:
         self._changed.set()
 
     def _share(self, partition: CopiedPartition) -> int:
-        most = self._settings.buffer_bytes
+        limit = self._settings.buffer_bytes
         if not partition.hungry:
-            return most // min(_SHARES, max(1, len(self._partitions)))
+            return limit // min(_SHARES, max(1, len(self._partitions)))
         hungry_count = sum(partition.hungry for partition in self._partitions.values())
-        return most // min(_SHARES, max(1, hungry_count))
+        return limit // min(_SHARES, max(1, hungry_count))
 
     # The target
 

@@ -66,8 +66,8 @@ class CopiedPartition(msgspec.Struct, eq=False):
 
     def lag_seconds(self, now: float) -> float:
         """Upper bound on how long the oldest missing message has been known."""
-        since, end = self._mark
-        return now - since if self.lag and end > self.copied else 0.0
+        known_since, end = self._mark
+        return now - known_since if self.lag and end > self.copied else 0.0
 
     def heard(self, end: int, now: float) -> None:
         """Notes the source's end."""
@@ -86,8 +86,8 @@ class CopiedPartition(msgspec.Struct, eq=False):
         self.batches += len(headers)
         self.messages += messages
         if messages:
-            latest = size / messages
-            self._size += (latest - self._size) * (_SMOOTHING if self._size else 1.0)
+            message_size = size / messages
+            self._size += (message_size - self._size) * (_SMOOTHING if self._size else 1.0)
         self._note(now)
 
     def _note(self, now: float) -> None:

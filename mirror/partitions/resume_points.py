@@ -88,10 +88,10 @@ def decide(both: Both, *, compacts: bool, accepted: int | None, may_pass: bool) 
             f"the source went back: it ends at {source.end}, the copy at {target.end}. It lost "
             "its tail, or is not the log that was copied"
         )
-    begins = source.start if both.next_there is None else both.next_there.base_offset
-    if begins > target.end:
-        gap = Gap(target.end, begins)
-        offset = max(begins, source.start)  # a log may start within its first batch
+    next_offset = source.start if both.next_there is None else both.next_there.base_offset
+    if next_offset > target.end:
+        gap = Gap(target.end, next_offset)
+        offset = max(next_offset, source.start)  # a log may start within its first batch
         if compacts:
             return GoOn(offset)
         if gap.is_refused(accepted=accepted, may_pass=may_pass):
@@ -158,7 +158,7 @@ def _look(
     source_spans = spans(source, [pair.there for pair in partitions])
     target_spans = spans(target, [pair.here for pair in partitions])
     results: dict[Key, tuple[Beginning, Both | None]] = {}
-    readable: list[tuple[PartitionPair, Span, Span]] = []
+    spans_of_pairs: list[tuple[PartitionPair, Span, Span]] = []
     for pair in partitions:
         source_span, target_span = source_spans[pair.there], target_spans[pair.here]
         if isinstance(source_span, str):
@@ -166,39 +166,39 @@ def _look(
         elif isinstance(target_span, str):
             results[pair.here] = Again(f"the target says: {target_span}"), None
         else:
-            readable.append((pair, source_span, target_span))
-    last_here, hidden_here = _headers(
+            spans_of_pairs.append((pair, source_span, target_span))
+    last_here, target_errors = _headers(
         target,
         {
             pair.here: target_span.end - 1
-            for pair, _, target_span in readable
+            for pair, _, target_span in spans_of_pairs
             if target_span.end > target_span.start
         },
     )
-    last_there, hidden_there = _headers(
+    last_there, source_errors = _headers(
         source,
         {
             pair.there: target_span.end - 1
-            for pair, source_span, target_span in readable
+            for pair, source_span, target_span in spans_of_pairs
             if source_span.start < target_span.end <= source_span.end
         },
     )
-    next_there, hidden_next = _headers(
+    next_there, next_errors = _headers(
         source,
         {
             pair.there: max(source_span.start, target_span.end)
-            for pair, source_span, target_span in readable
+            for pair, source_span, target_span in spans_of_pairs
             if source_span.end > max(source_span.start, target_span.end)
             and (pair.has_gap or source_span.start > target_span.end)
         },
     )
-    hidden_there |= hidden_next
-    for pair, source_span, target_span in readable:
-        if pair.there in hidden_there:
-            results[pair.here] = Again(f"the source says: {hidden_there[pair.there]}"), None
+    source_errors |= next_errors
+    for pair, source_span, target_span in spans_of_pairs:
+        if pair.there in source_errors:
+            results[pair.here] = Again(f"the source says: {source_errors[pair.there]}"), None
             continue
-        if pair.here in hidden_here:
-            results[pair.here] = Again(f"the target says: {hidden_here[pair.here]}"), None
+        if pair.here in target_errors:
+            results[pair.here] = Again(f"the target says: {target_errors[pair.here]}"), None
             continue
         both = Both(
             source_span,
@@ -274,10 +274,10 @@ def _offsets(
 
 def batch_at(connection: BrokerConnection, key: Key, offset: int) -> BatchHeader:
     """The header of the batch that contains the offset, or of the next one. Raises NotShown."""
-    hidden: dict[Key, str] = {}
-    header = _glimpses(connection, {key: offset}, hidden).get(key)
+    errors: dict[Key, str] = {}
+    header = _glimpses(connection, {key: offset}, errors).get(key)
     if header is None:
-        raise NotShown(hidden.get(key, f"no batch at or after offset {offset}"))
+        raise NotShown(errors.get(key, f"no batch at or after offset {offset}"))
     return header
 
 
@@ -292,20 +292,20 @@ def _headers(
 ) -> tuple[dict[Key, BatchHeader], dict[Key, str]]:
     """The headers, and the broker's error texts."""
     batches: dict[Key, BatchHeader] = {}
-    hidden: dict[Key, str] = {}
+    errors: dict[Key, str] = {}
     keys = list(offsets)
     for first in range(0, len(keys), _AT_ONCE):
         portion = {key: offsets[key] for key in keys[first : first + _AT_ONCE]}
-        batches |= _glimpses(connection, portion, hidden)
+        batches |= _glimpses(connection, portion, errors)
     # If a broker sends whole batches only, just the first may exceed the requested size.
     for key in keys:
-        if key not in batches and key not in hidden:
-            batches |= _glimpses(connection, {key: offsets[key]}, hidden)
-    return batches, hidden
+        if key not in batches and key not in errors:
+            batches |= _glimpses(connection, {key: offsets[key]}, errors)
+    return batches, errors
 
 
 def _glimpses(
-    connection: BrokerConnection, offsets: Mapping[Key, int], hidden: dict[Key, str]
+    connection: BrokerConnection, offsets: Mapping[Key, int], errors: dict[Key, str]
 ) -> dict[Key, BatchHeader]:
     topics = tuple(
         FetchTopic(
@@ -331,7 +331,7 @@ def _glimpses(
             if code is ErrorCode.none and header is not None:
                 batches[key] = header
             elif code not in _SAYS_ALL:
-                hidden[key] = refusal_text(code, connection.who, topic.topic, Operation.READ)
+                errors[key] = refusal_text(code, connection.who, topic.topic, Operation.READ)
     return batches
 
 

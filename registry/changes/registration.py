@@ -128,10 +128,12 @@ def _replaced(
 ) -> tuple[LogRecord, ...]:
     """Records that remove deleted versions of the same id, which this version replaces."""
     return tuple(
-        write(SchemaRecord(old.subject, old.version, None))
-        for old in versions
-        if old.deleted
-        and old.id == version.id
-        and old.version < version.version
-        and not contents.referrers(VersionKey(old.subject, old.version), deleted=True)
+        write(SchemaRecord(old_version.subject, old_version.version, None))
+        for old_version in versions
+        if old_version.deleted
+        and old_version.id == version.id
+        and old_version.version < version.version
+        and not contents.referrers(
+            VersionKey(old_version.subject, old_version.version), deleted=True
+        )
     )

@@ -106,9 +106,7 @@ class Forwarder:
 
     def keep_only(self, address: str | None) -> None:
         """Closes idle connections to all other addresses."""
-        for idle_address in [
-            idle_connections for idle_connections in self._idle if idle_connections != address
-        ]:
+        for idle_address in [peer for peer in self._idle if peer != address]:
             for connection in self._idle.pop(idle_address):
                 connection.close()
 

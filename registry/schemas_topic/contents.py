@@ -205,14 +205,14 @@ class RegistryContents:
             self._referrers[target].discard(key)
 
     def _forget_id(self, content: SchemaContent, schema_id: int) -> None:
-        others = self._other_ids.get(content, set())
-        others.discard(schema_id)
+        other_ids = self._other_ids.get(content, set())
+        other_ids.discard(schema_id)
         if self._id_of_content.get(content) == schema_id:
-            if others:
-                self._id_of_content[content] = others.pop()
+            if other_ids:
+                self._id_of_content[content] = other_ids.pop()
             else:
                 del self._id_of_content[content]
-        if not others:
+        if not other_ids:
             self._other_ids.pop(content, None)
 
     def _delete(self, subject: str, until: int) -> None:

@@ -234,8 +234,8 @@ def _config_value(subject: str | None, config: Config | None) -> bytes | None:
     fields = _encode(config)
     if subject is None:
         return fields
-    named = b'{"subject":' + _encode(subject)
-    return named + (b"}" if fields == b"{}" else b"," + fields[1:])
+    prefix = b'{"subject":' + _encode(subject)
+    return prefix + (b"}" if fields == b"{}" else b"," + fields[1:])
 
 
 def _text(raw: msgspec.Raw) -> str:

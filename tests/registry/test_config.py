@@ -92,13 +92,13 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
         ("certificate_names: [{subject: CN=(.*)}]", "`certificate_names` needs `tls`"),
         (f"{{host: 10.0.0.1, {LOGINS}}}", "`host: 10.0.0.1` can be reached"),
         ("{host: 10.0.0.1, tls: {certificate: c}}", "`host: 10.0.0.1` can be reached"),
-        (f"{{zookeeper: zk, {LOGINS}}}", "need one among themselves"),
-        (f"{{zookeeper: zk, {LOGINS}, registries: [r]}}", "need one among themselves"),
+        (f"{{zookeeper: zk, {LOGINS}}}", "must log in to each other"),
+        (f"{{zookeeper: zk, {LOGINS}, registries: [r]}}", "must log in to each other"),
         ("forwarding_security: {tls: {}}", "`forwarding_security`: `tls` is for https://"),
         (
             f"{{zookeeper: zk, permissions: [{RULE}], tls: {{certificate: c, client_ca: c}}, "
             "registries: [r], forwarding_security: {token_env: T}}",
-            "need one among themselves",  # a certificate: the others want one
+            "must log in to each other",  # a certificate: the others want one
         ),
     ],
 )

@@ -66,10 +66,10 @@ def config(call: Call) -> HttpResponse:
     effective_config = config_in_scope(call.contents, subject)
     if subject is None or flag(call.request.query, "defaultToGlobal"):
         return answer(effective_config)
-    own = call.contents.config(subject)
-    if own is None:
+    own_settings = call.contents.config(subject)
+    if own_settings is None:
         raise no_level_of_its_own(subject)
-    return answer(config_answer(own, call.contents.default_level))
+    return answer(config_answer(own_settings, call.contents.default_level))
 
 
 async def change_config(call: Call) -> HttpResponse:
@@ -97,10 +97,10 @@ def mode(call: Call) -> HttpResponse:
         return answer(ModeAnswer(Mode.READONLY.value))
     if subject is None or flag(call.request.query, "defaultToGlobal"):
         return answer(ModeAnswer(call.contents.mode_in_scope(subject).value))
-    own = call.contents.mode(subject)
-    if own is None:
+    own_settings = call.contents.mode(subject)
+    if own_settings is None:
         raise no_mode_of_its_own(subject)
-    return answer(ModeAnswer(own.value))
+    return answer(ModeAnswer(own_settings.value))
 
 
 async def change_mode(call: Call) -> HttpResponse:
