@@ -80,7 +80,7 @@ def _whole(partitions: int) -> FetchRequest:
 
 
 class _Load:
-    """The measured fetches."""
+    """The fetches to measure."""
 
     def __init__(self, client: _Client, partitions: int) -> None:
         self._client = client

@@ -128,7 +128,9 @@ def _level(name: str) -> Level:
 
 def _policy(name: str) -> str:
     if name.upper() not in _POLICIES:
-        raise ErrorAnswer(422, 42203, "`compatibilityPolicy` is STRICT or LENIENT in this registry")
+        raise ErrorAnswer(
+            422, 42203, "`compatibilityPolicy` must be STRICT or LENIENT in this registry"
+        )
     return name.upper()
 
 

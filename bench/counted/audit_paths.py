@@ -86,6 +86,6 @@ def reconciled(_: Path) -> Act:
         for _ in range(times):
             verdict = reconcile(picture)
             if {window.state for window in verdict.windows} != {State.COMPLETE}:
-                raise RuntimeError(f"a healthy topic got another verdict: {verdict}")
+                raise RuntimeError(f"unexpected verdict on a healthy topic: {verdict}")
 
     return act

@@ -34,7 +34,7 @@ def child_process(
 
 
 def receive(pipe: Connection, kind: type[Message]) -> Message:
-    """The next message; an exception is raised instead."""
+    """Returns the next message, or raises it if it is an exception."""
     message = pipe.recv()
     if isinstance(message, Exception):
         raise message

@@ -165,7 +165,7 @@ class LoginLoad:
 
 @contextlib.contextmanager
 def login_load(broker: LockedBroker, *, with_tls: bool) -> Iterator[LoginLoad]:
-    """Starts the process; it has logged in once."""
+    """Starts the process, which logs in once before it is used."""
     client = broker.login_port(with_tls=with_tls), broker.ca if with_tls else None
     with child_process(_serve, *client, patience=_PATIENCE) as pipe:
         try:

@@ -141,7 +141,7 @@ def produce_to_consume(
 def produce_and_wait(
     port: int, topic: str, *, rate: int, seconds: float, warm_up: float
 ) -> Latencies:
-    """Latencies from schedule to acknowledgement (acks=1), batches of one, one connection."""
+    """Latencies from schedule to acknowledgement (acks=1), in batches of one, on one connection."""
     requests = produce_requests(topic, 0, record_batch(1), 1)
     count = int((warm_up + seconds) * rate)
     gap = 1_000_000_000 // rate

@@ -30,7 +30,7 @@ def _seconds_until(process: RegistryProcess, path: str) -> float:
         if not process.process.alive:
             raise ServerFailed(f"exited during its start\n{process.process.last_words()}")
         if time.perf_counter() - start_time > _PATIENCE:
-            raise ServerFailed(f"not up after {_PATIENCE:g} s")
+            raise ServerFailed(f"did not start within {_PATIENCE:g} s")
         time.sleep(_PAUSE)
     return time.perf_counter() - start_time
 

@@ -69,7 +69,7 @@ class Broker(msgspec.Struct, frozen=True):
             if not self.server.process.alive:
                 raise ServerFailed(f"exited during its start\n{self.server.process.last_words()}")
             if time.perf_counter() - start_time > _RESTART_PATIENCE:
-                raise ServerFailed(f"not up after {_RESTART_PATIENCE:g} s")
+                raise ServerFailed(f"did not start within {_RESTART_PATIENCE:g} s")
             time.sleep(0.005)
         return time.perf_counter() - start_time
 

@@ -69,7 +69,7 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
 
     def select(self, *args: Any, **kwargs: Any) -> Any:
         """Waits for events. Raises OSError if a login does not end: a server without logins answers
-        each step with nothing, and kazoo would ask forever in a busy loop."""
+        each step with an empty token, and kazoo would repeat the step forever."""
         if len(args[0]) > 1:  # after the greeting, kazoo also waits for a second socket
             self._greeting_deadline = None
         if self._greeting_deadline is None:

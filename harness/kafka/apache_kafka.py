@@ -170,7 +170,7 @@ def _keep(file: Path, target: Path) -> None:
 
 
 class Quorum(msgspec.Struct, frozen=True):
-    """The nodes of one cluster, as they must know each other."""
+    """The nodes of one cluster, with the settings that they must share."""
 
     cluster_id: str
     controllers: Mapping[int, int]  # each node's controller port

@@ -59,7 +59,7 @@ class Looks:
     def give_up(self, what: str) -> None:
         """Fails if time has run out."""
         if self._patience.is_over():
-            raise TimeoutError(f"not within {self._patience.seconds:g} s: {what}")
+            raise TimeoutError(f"timed out after {self._patience.seconds:g} s: {what}")
 
     def pause(self) -> float:
         """Returns the pause after a poll: a tenth of the time so far, or three times what the poll

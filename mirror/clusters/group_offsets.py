@@ -112,7 +112,7 @@ class GroupsSync(PeriodicTask):
             if error.retriable:
                 raise
             if self._refused.get(name) != str(error):
-                log.warning("offsets refused group=%r error=%r", name, str(error))
+                log.warning("offset commit refused group=%r error=%r", name, str(error))
             self._refused[name] = str(error)
         else:
             self._refused.pop(name, None)

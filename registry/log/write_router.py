@@ -134,7 +134,7 @@ class WriteRouter:
             # A writer that hangs is replaced after a while.
             await asyncio.wait((forwarding, writer_change), return_when=asyncio.FIRST_COMPLETED)
             if not forwarding.done():
-                raise NotPassed(f"{holder} is not the writer any more", sent=True)
+                raise NotPassed(f"{holder} is no longer the writer", sent=True)
             writer_answer = forwarding.result()
         except NotPassed as error:
             self._outage.failed(error)
