@@ -51,12 +51,8 @@ _SERVER: Final = """\
 
 def why_no_kdc() -> str:
     """Returns what is missing, or ""."""
-    programs = [name for name in _PROGRAMS if _path_of(name) is None]
-    return (
-        f"{', '.join(programs)}: apt install krb5-kdc krb5-admin-server krb5-user"
-        if programs
-        else ""
-    )
+    names = [name for name in _PROGRAMS if _path_of(name) is None]
+    return f"{', '.join(names)}: apt install krb5-kdc krb5-admin-server krb5-user" if names else ""
 
 
 class Kdc(RunningServer):
