@@ -84,15 +84,15 @@ class Assembly(msgspec.Struct):
 
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
         """Applies a directory's contents; returns the new nodes to read."""
-        known = self._names.get(path, frozenset())
+        old_names = self._names.get(path, frozenset())
         self._names[path] = frozenset(
-            name for name in names if name in known or _is_ours(path, name)
+            name for name in names if name in old_names or _is_ours(path, name)
         )
-        for name in known - self._names[path]:
+        for name in old_names - self._names[path]:
             self._drop(path, name)
         if path in _ONLY_NAMES:  # only the names matter
             return []
-        return [f"{path}/{name}" for name in self._names[path] - known]
+        return [f"{path}/{name}" for name in self._names[path] - old_names]
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
         """Applies a node's contents, None if it is gone; returns the further nodes to read."""
@@ -168,17 +168,17 @@ class Assembly(msgspec.Struct):
         else:
             overrides = nodes.decode(path, node.data, nodes.ConfigNode).config
             is_of_topics = directory == paths.TOPIC_CONFIGS
-            known = self._topic_configs if is_of_topics else self._broker_configs
-            known[name] = MappingProxyType(overrides)
+            configs = self._topic_configs if is_of_topics else self._broker_configs
+            configs[name] = MappingProxyType(overrides)
         return []
 
     def _fold_topic(self, name: str, path: str, node: Node) -> list[str]:
         topic_node = nodes.decode(path, node.data, TopicNode)
         self._unreadable.pop(name, None)
-        known = self._topics.get(name)
+        old_topic = self._topics.get(name)
         states: list[_State | None] = []
-        if known is not None and known.node.topic_id == topic_node.topic_id:
-            states = known.states
+        if old_topic is not None and old_topic.node.topic_id == topic_node.topic_id:
+            states = old_topic.states
         count = len(topic_node.replicas or ())
         states = states[:count] + [None] * (count - len(states))
         self._topics[name] = _Topic(topic_node, states)
@@ -187,7 +187,9 @@ class Assembly(msgspec.Struct):
             for index, state in enumerate(states)
             if state is None
         ]
-        if topic_node.replicas is not None and (known is None or known.node.replicas is None):
+        if topic_node.replicas is not None and (
+            old_topic is None or old_topic.node.replicas is None
+        ):
             # Its overrides were written in the same transaction: a snapshot has both or neither.
             next_paths.append(paths.TOPIC_CONFIGS)
         return next_paths
@@ -233,13 +235,17 @@ class Assembly(msgspec.Struct):
                 self._set_acls(directory, name, before.acls.get(pattern, _UNREADABLE_ACLS))
 
     def _keep_state(self, name: str, index: int) -> None:
-        topic, known = self._topics.get(name), self.before.topics.get(name)
+        topic, old_topic = self._topics.get(name), self.before.topics.get(name)
         if topic is None or index >= len(topic.states) or topic.states[index] is not None:
             return
         topic.states[index] = _NO_STATE
-        if known and known.topic_id == topic.node.topic_id and index < len(known.partitions):
-            before = known.partitions[index]
-            topic.states[index] = _State(nodes.state_node(before), before.version)
+        if (
+            old_topic
+            and old_topic.topic_id == topic.node.topic_id
+            and index < len(old_topic.partitions)
+        ):
+            old_state = old_topic.partitions[index]
+            topic.states[index] = _State(nodes.state_node(old_state), old_state.version)
 
     def _drop(self, directory: str, name: str) -> None:
         if directory == paths.TOPICS:

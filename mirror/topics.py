@@ -143,32 +143,32 @@ def plan(
 
 
 def _copy(
-    here: str, topic: Topic, copy: Topic | None, cluster: str, keep: frozenset[str]
+    copy_name: str, topic: Topic, copy: Topic | None, cluster: str, keep: frozenset[str]
 ) -> TopicCopy:
     mark = MirrorOf(cluster, topic.name, topic.topic_id)
     source_configs = followed(topic.configs, keep)
     compacts = "compact" in topic.configs.get(_CLEANUP, "")
     if copy is None:
-        change = Create(here, topic.partitions, {**source_configs, MIRROR_OF: str(mark)})
+        change = Create(copy_name, topic.partitions, {**source_configs, MIRROR_OF: str(mark)})
         return TopicCopy(
-            *(here, topic.name, Standing.COPIED),
+            *(copy_name, topic.name, Standing.COPIED),
             compacts=compacts,
             origin=mark,
             changes=(change,),
         )
     origin = origin_of(copy.configs)
-    standing, reason = _standing(here, mark, origin)
+    standing, reason = _standing(copy_name, mark, origin)
     if standing is not Standing.COPIED:
-        return TopicCopy(here, topic.name, standing, origin=origin, reason=reason)
+        return TopicCopy(copy_name, topic.name, standing, origin=origin, reason=reason)
     if copy.configs.get(PAUSED) == "true":
         standing, reason = Standing.PAUSED, "paused: `penstock mirror resume` resumes it"
     changes: list[Change] = []
     if copy.partitions < topic.partitions:
-        changes.append(Enlarge(here, topic.partitions))
+        changes.append(Enlarge(copy_name, topic.partitions))
     if changes_of_configs := _altered(source_configs, copy.configs, keep):
-        changes.append(Alter(here, changes_of_configs))
+        changes.append(Alter(copy_name, changes_of_configs))
     return TopicCopy(
-        *(here, topic.name, standing),
+        *(copy_name, topic.name, standing),
         partitions=min(topic.partitions, copy.partitions),
         compacts=compacts,
         accepted=gaps_of(copy.configs.get(ACCEPT_GAP, "")),
@@ -179,17 +179,17 @@ def _copy(
     )
 
 
-def _standing(here: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Standing, str]:
+def _standing(copy_name: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Standing, str]:
     if origin is None:
         return Standing.ORDINARY, (
-            f"{here} is an ordinary topic at the target: it was promoted, or created by others"
+            f"{copy_name} is an ordinary topic at the target: it was promoted, or created by others"
         )
     if (origin.cluster, origin.topic) != (mark.cluster, mark.topic):
-        return Standing.FOREIGN, f"{here} is a copy of {origin.place}, not of {mark.place}"
+        return Standing.FOREIGN, f"{copy_name} is a copy of {origin.place}, not of {mark.place}"
     if origin.topic_id and mark.topic_id and origin.topic_id != mark.topic_id:
         return Standing.RECREATED, (
             f"{mark.place} was recreated: its id is {mark.topic_id}, the copied topic had "
-            f"{origin.topic_id}. Delete {here}, so that it is copied from its beginning; or use "
+            f"{origin.topic_id}. Delete {copy_name}, so that it is copied from its beginning; or use "
             "another `prefix`"
         )
     return Standing.COPIED, ""

@@ -14,7 +14,11 @@ Json = dict[str, object]
 
 def _figures(outcomes: Iterable[Outcome]) -> list[Figure]:
     """Every figure in the samples, in their order."""
-    return list(dict.fromkeys(f for outcome in outcomes for s in outcome.samples for f in s))
+    return list(
+        dict.fromkeys(
+            figure for outcome in outcomes for metrics in outcome.samples for figure in metrics
+        )
+    )
 
 
 def _cell(figure: Figure, outcome: Outcome) -> str:
@@ -138,7 +142,10 @@ def as_json(results: Results) -> Json:
         cases[case.name] = {
             name: {
                 "failure": outcome.failure,
-                "samples": [{f.name: v for f, v in sample.items()} for sample in outcome.samples],
+                "samples": [
+                    {figure.name: value for figure, value in sample.items()}
+                    for sample in outcome.samples
+                ],
             }
             for name, outcome in outcomes.items()
         }

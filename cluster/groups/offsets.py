@@ -198,10 +198,10 @@ class OffsetWriter:
     def _remember(self, created: _Created) -> None:
         with self._lock:
             for fence, (topic, partition) in created:
-                known = self._known.get(fence)
-                if known is not None and topic in known:
-                    known[topic].is_there = True
-                    known[topic].partitions.add(partition)
+                topics = self._known.get(fence)
+                if topics is not None and topic in topics:
+                    topics[topic].is_there = True
+                    topics[topic].partitions.add(partition)
 
 
 def read_offsets(

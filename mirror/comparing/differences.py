@@ -135,13 +135,13 @@ def merged(differences: list[Difference]) -> list[Difference]:
     """Joins adjacent differences with the same reason."""
     result: list[Difference] = []
     for difference in sorted(differences, key=lambda difference: difference.first):
-        previous = result[-1] if result else None
+        last_difference = result[-1] if result else None
         if (
-            previous is not None
-            and previous.reason == difference.reason
-            and difference.first <= previous.end
+            last_difference is not None
+            and last_difference.reason == difference.reason
+            and difference.first <= last_difference.end
         ):
-            result[-1] = replace(previous, end=max(previous.end, difference.end))
+            result[-1] = replace(last_difference, end=max(last_difference.end, difference.end))
         else:
             result.append(difference)
     return result

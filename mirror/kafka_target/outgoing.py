@@ -83,12 +83,12 @@ def take(
         fault=received_batches.fault,
         needs=received_batches.needs,
     )
-    committed, start = Committed(aborted), 0
+    transactions, start = Committed(aborted), 0
     for header in received_batches.headers:
         batch = received_batches.data[start : start + header.size]
         start += header.size
         try:
-            if committed.counts(header, batch):
+            if transactions.counts(header, batch):
                 _take(taken, footing, header, batch)
         except BatchError as error:
             taken.gap = None
@@ -154,12 +154,23 @@ def _opened(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoin
     return Outgoing(b"", memoryview(new_batch))
 
 
-def is_same(there: BatchHeader, here: BatchHeader) -> bool:
+def is_same(source_header: BatchHeader, copy_header: BatchHeader) -> bool:
     """Whether a batch of the copy matches one of the source, by their headers. If the target has
     recompressed it, its records cannot be compared."""
-    source_values = there.base_timestamp, there.record_count, there.last_offset_delta
-    if source_values != (here.base_timestamp, here.record_count, here.last_offset_delta):
+    source_values = (
+        source_header.base_timestamp,
+        source_header.record_count,
+        source_header.last_offset_delta,
+    )
+    if source_values != (
+        copy_header.base_timestamp,
+        copy_header.record_count,
+        copy_header.last_offset_delta,
+    ):
         return False
-    if there.codec != here.codec:
+    if source_header.codec != copy_header.codec:
         return True
-    return there.size == here.size and crc_with(here, there) == here.crc
+    return (
+        source_header.size == copy_header.size
+        and crc_with(copy_header, source_header) == copy_header.crc
+    )
