@@ -189,8 +189,8 @@ def _standing(copy_name: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[
     if origin.topic_id and mark.topic_id and origin.topic_id != mark.topic_id:
         return Standing.RECREATED, (
             f"{mark.place} was recreated: its id is {mark.topic_id}, the copied topic had "
-            f"{origin.topic_id}. Delete {copy_name}, so that it is copied from its beginning; or use "
-            "another `prefix`"
+            f"{origin.topic_id}. Delete {copy_name}, so that it is copied from its beginning; or "
+            "use another `prefix`"
         )
     return Standing.COPIED, ""
 
