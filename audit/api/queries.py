@@ -173,6 +173,8 @@ class HourQuery(Query, frozen=True, kw_only=True):
     topic: Text
     hour: Time
     cluster: Text = ""
+    destination: Text = ""
+    rebuilt: Time = 0
 
 
 def order(sort: str, allowed: Collection[str]) -> tuple[str, bool]:

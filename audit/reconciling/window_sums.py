@@ -83,7 +83,11 @@ class Tally:
     ) -> Tallied:
         """Compares one pair. `damaged`: the faults of all damaged batches. `next_tiers`: the named
         events that later tiers lack; those that this one lacks already are moved here."""
-        damaged = [batch for batch in damaged if passing.lacks(batch)]
+        damaged = [
+            batch
+            for batch in damaged
+            if passing.lacks(batch) or self._is_rebuilt(passing.pair.later, batch.finding)
+        ]
         doubled = cut(landed_twice(self._picture, passing.pair.later), self._picture.accepted)
         tallied = Tallied(passing, doubled)
         lack: dict[int, int] = {}
@@ -366,6 +370,11 @@ class Tally:
             to_time=window.start + window.length,
         )
         return Fault(finding, pair=pair, count=events, reason=reason, windows=[number])
+
+    def _is_rebuilt(self, tier: Tier, finding: Finding) -> bool:
+        """Whether a rebuild passed over damage, although an earlier load claimed its offsets."""
+        times = finding.from_time, max(finding.to_time, finding.from_time + 1)
+        return self._picture.is_rebuilt(*tier, *times)
 
     def _is_fresh(self, time: int) -> bool:
         return time >= 0 and time + self._picture.grace_millis > self._picture.now

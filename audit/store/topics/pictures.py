@@ -268,6 +268,7 @@ def _picture(
                 for times in doubtful_times(connection, topic.id, first, to_time)
             ),
         ],
+        rebuilt=exactness.rebuilt_times(connection, topic.id, topic.tiers, first, to_time),
         placed=[hour for hour in hours if hour.partition in places_of],
         accepted=acceptances,
         grace_millis=query.grace_millis,
