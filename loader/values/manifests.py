@@ -81,7 +81,7 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
     incomplete: str = ""  # what was missing at the deadline, in words
     late_rows: int = 0  # that came after it was complete
     at: int = 0  # when it last got rows, or became complete, milliseconds
-    whole: int = 0  # rows before a rebuild that could not read as many events; 0: none did
+    whole: int = 0  # rows before files were deleted, or a rebuild read fewer events; 0: neither
 
     @property
     def lack(self) -> str:
