@@ -1,5 +1,5 @@
-"""The gate of an hour: whether agents and brokers have finished it and nothing of it is missing at
-them. Loaders ask before they call an hour complete. Files are not judged, as the loader itself
+"""The gate of an hour: whether agents and brokers have finished the hour and lack nothing of it.
+Loaders check it before they call an hour complete. Files are not judged, because the loader itself
 knows what it has read; except those of an hour that it rebuilt with fewer events than before: only
 the audit knows whether anything is missing there that no person accepted.
 
@@ -22,7 +22,8 @@ _GATING: Final = (TierKind.AGENT, TierKind.ORIGIN, TierKind.MIRROR, TierKind.BRO
 
 
 class Gate(NamedTuple):
-    """The answer. `by`: what proves that the hour is complete; `missing`: what it waits for."""
+    """The verdict of the gate. `by`: the proof that the hour is complete; `missing`: what the hour
+    waits for."""
 
     complete: bool
     by: str = ""
@@ -31,8 +32,8 @@ class Gate(NamedTuple):
 
 
 def hour_gate(picture: TopicPicture, destination: str = "", rebuilt: int = 0) -> Gate:
-    """Judges the hour of the picture; with its files at a destination, if it was rebuilt there at
-    this time."""
+    """Judges the hour that the picture covers; with its files at a destination, if it was rebuilt
+    there at this time."""
     if picture.now < picture.to_time:
         return Gate(complete=False, missing="the end of the hour")
     if picture.unjoined:
@@ -76,15 +77,15 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
         return Gate(
             complete=False, missing=f"agents on {_few(hosts)}", names=tuple(hosts[:MOST_NAMES])
         )
-    waited = {wait.on for wait in verdict.waits}
-    if TierKind.ORIGIN in waited and verdict.origin:
-        who = f"the brokers of {verdict.origin.cluster}"
-        return Gate(complete=False, missing=f"{who}, which have not counted all of it")
-    if waited & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
+    awaited_tiers = {wait.on for wait in verdict.waits}
+    if TierKind.ORIGIN in awaited_tiers and verdict.origin:
+        subject = f"the brokers of {verdict.origin.cluster}"
+        return Gate(complete=False, missing=f"{subject}, which have not counted all of it")
+    if awaited_tiers & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
         return Gate(complete=False, missing="the copy, which does not have all of it")
-    if TierKind.BROKER in waited:
+    if TierKind.BROKER in awaited_tiers:
         return Gate(complete=False, missing="the brokers, which have not counted all of it")
-    if TierKind.HDFS in waited:
+    if TierKind.HDFS in awaited_tiers:
         return Gate(complete=False, missing="the load, which has not reported all of it")
     if verdict.waits:
         return Gate(complete=False, missing="the ledger, whose entries may still arrive")
@@ -99,10 +100,10 @@ def _faulty(verdict: TopicVerdict) -> Gate | None:
     if not findings:
         return None
     hosts = sorted({finding.host for finding in findings if finding.host})
-    more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+    suffix = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
     return Gate(
         complete=False,
-        missing=f"a fault to be corrected or accepted: {findings[0].words}{more}",
+        missing=f"a fault to be corrected or accepted: {findings[0].words}{suffix}",
         names=tuple(hosts[:MOST_NAMES]),
     )
 

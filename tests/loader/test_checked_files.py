@@ -110,6 +110,7 @@ def test_what_a_load_finds_out_beside_its_rows(
     assert told["topic_id"]
 
     # A rebuild from less than there was leaves the hour incomplete until an audit knows its files.
+    spoilt[-1] ^= 1
     spoilt[100] ^= 1
     segment.write_bytes(spoilt)
     with answering_audit() as audit:
@@ -124,5 +125,5 @@ def test_what_a_load_finds_out_beside_its_rows(
         assert names == {"_INCO", "part-"}
         assert all("destination" not in question for question in audit.said.asked)
         assert BEGAN in load_once(spark, config).complete
-        (asked,) = (question for question in audit.said.asked if "destination" in question)
-        assert asked["destination"] == [config.root]
+        (of_files,) = (question for question in audit.said.asked if "destination" in question)
+        assert of_files["destination"] == [config.root]

@@ -49,7 +49,7 @@ class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A table's topic. `partitions` is 0 if it does not exist, or offline."""
+    """A topic of a table. `partitions` is 0 if the topic does not exist, or was not looked up."""
 
     name: str
     cluster: str
@@ -129,8 +129,8 @@ def _here(config: LoaderConfig) -> Iterator[str]:
         codec(config.format, config.compression)
     except LoaderError as error:
         yield str(error)
-    if config.kerberos is not None and (why := why_unreadable(config.kerberos.keytab)):
-        yield why
+    if config.kerberos is not None and (reason := why_unreadable(config.kerberos.keytab)):
+        yield reason
     root = urlsplit(config.root)
     try:
         if root.scheme != "file":
@@ -153,10 +153,10 @@ def _audit(config: LoaderConfig) -> Iterator[str]:
 
 
 def _without_ledger(settle: float | None) -> str:
-    so = f"there is no topic {LEDGER_TOPIC}, so"
+    cause = f"there is no topic {LEDGER_TOPIC}, so"
     if settle is None:
-        return f"{so} no hour of events becomes complete unless `completeness.settle` is set"
-    return f"{so} an hour is complete {settle:g} s after its end"
+        return f"{cause} no hour of events becomes complete unless `completeness.settle` is set"
+    return f"{cause} an hour is complete {settle:g} s after its end"
 
 
 def _names(metadata: ClusterMetadata | None) -> list[str]:
@@ -165,7 +165,7 @@ def _names(metadata: ClusterMetadata | None) -> list[str]:
 
 def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> TableConfigCheck:
     """The report on a table without its schema."""
-    missing = [
+    missing_topics = [
         f"topic {source.topic} does not exist yet"
         for source in table.topics
         if metadata is not None and not metadata.has(source.topic)
@@ -177,7 +177,7 @@ def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> Tab
         return FeedingTopicCheck(name=source.topic, cluster=source.cluster, partitions=partitions)
 
     topics = tuple(map(topic, table.topics))
-    return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing))
+    return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing_topics))
 
 
 def _with_columns(
@@ -195,28 +195,28 @@ def _resolved(
     config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableConfigCheck
 ) -> TableConfigCheck:
     try:
-        resolved = table_columns(registry, table, config.header)
+        table_schema = table_columns(registry, table, config.header)
     except LoaderError as error:
         return msgspec.structs.replace(check, problems=(str(error),))
-    fields = json.loads(resolved.columns.spark_json)["fields"]
+    fields = json.loads(table_schema.columns.spark_json)["fields"]
     columns = [ColumnCheck(name=field["name"], type=type_text(field["type"])) for field in fields]
-    remarks = [*check.remarks, *resolved.warnings]
-    if not resolved.columns.has_header:
+    remarks = [*check.remarks, *table_schema.warnings]
+    if not table_schema.columns.has_header:
         remarks.append("its events have no header, so duplicates cannot be recognized")
     return msgspec.structs.replace(
         check,
         topics=tuple(_latest(registry, topic) for topic in check.topics),
-        schema=resolved.schema.full_name or "",
+        schema=table_schema.schema.full_name or "",
         columns=tuple(columns),
         remarks=tuple(remarks),
     )
 
 
 def _latest(registry: RegistryClient, topic: FeedingTopicCheck) -> FeedingTopicCheck:
-    latest = registry.latest(f"{topic.name}-value")
-    if latest is None:
+    latest_schema = registry.latest(f"{topic.name}-value")
+    if latest_schema is None:
         return topic
-    return msgspec.structs.replace(topic, version=latest.version, id=latest.id)
+    return msgspec.structs.replace(topic, version=latest_schema.version, id=latest_schema.id)
 
 
 def type_text(type_: Any) -> str:
