@@ -168,7 +168,7 @@ _GAP: Final = (
 )
 _REBUILD_GAP: Final = (
     "`{load} --accept-gap` rebuilds the hours from what the brokers have; they are incomplete then,"
-    " until what is missing is accepted or shipped again"
+    " until what is missing is accepted in the audit, or shipped again and rebuilt"
 )
 # The first match counts: a class precedes its base class.
 _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
