@@ -104,17 +104,7 @@ def landed(
         )
         try:
             with closing(reader):
-                for batch in reader.everything():
-                    is_given_up = _is_missing(batch) and not reader.is_compacted()
-                    if is_given_up and not spec.accept_gap:
-                        raise _missing(piece, batch)
-                    if isinstance(batch, PassedOver):
-                        landing.nothing(batch, given_up=is_given_up)
-                        continue
-                    decoded = decoder.decode(batch)
-                    if piece.buried:
-                        decoded = without_losers(decoded, batch.data, half_open(piece.buried))
-                    yield from landing.take(batch.header, decoded, given_up=is_given_up)
+                yield from _land_all(reader, decoder, landing, piece, spec)
                 next_offset, leader_epoch = reader.next_offset, reader.leader_epoch
         except Corrupt as error:
             damaged = _damaged(piece, error)
@@ -128,6 +118,27 @@ def landed(
         if next_offset >= piece.end:
             break
     yield from landing.end(next_offset, leader_epoch)
+
+
+def _land_all(
+    reader: PartitionReader,
+    decoder: BatchDecoder,
+    landing: "Landing",
+    piece: Slice,
+    spec: TaskSpec,
+) -> Iterator[pa.RecordBatch]:
+    """Lands what is left to read. Raises Corrupt at a damaged batch."""
+    for batch in reader.everything():
+        is_given_up = _is_missing(batch) and not reader.is_compacted()
+        if is_given_up and not spec.accept_gap:
+            raise _missing(piece, batch)
+        if isinstance(batch, PassedOver):
+            landing.nothing(batch, given_up=is_given_up)
+            continue
+        decoded = decoder.decode(batch)
+        if piece.buried:
+            decoded = without_losers(decoded, batch.data, half_open(piece.buried))
+        yield from landing.take(batch.header, decoded, given_up=is_given_up)
 
 
 def _damaged(piece: Slice, error: Corrupt) -> DamagedBatch:
