@@ -103,13 +103,14 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
 
 
 def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:
-    """Completes the command in a loader's advice for a shell that finds the pipeline. `short`:
-    abbreviates the command, because it is shown beside the advice."""
+    """Completes the commands in a loader's advice for a shell that finds the pipeline. `short`:
+    abbreviates the first command, because it is shown beside the advice."""
 
     def command(match: re.Match[str]) -> str:
-        words = ["penstock", *match[1].split()]
-        return f"`{' '.join(words[:2])} …`" if short else f"`{in_shell(words, commands)}`"
+        return f"`{in_shell(['penstock', *match[1].split()], commands)}`"
 
+    if short:
+        words = _OF_LOADER.sub(lambda match: f"`penstock {match[1].split()[0]} …`", words, count=1)
     return _OF_LOADER.sub(command, words)
 
 
