@@ -6,6 +6,7 @@ import pytest
 
 from audit.api.answers import FailingLoad, TopicFinding
 from audit.headline import JudgedTopics, Unreported, headline
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.words import of_kinds
@@ -112,6 +113,9 @@ LOSS, A = (KindCount(kind=FaultKind.LOST, findings=1, events=1),), " (accepted)"
 SILENT, UNREAD = Unreported.SILENT, Unreported.UNREAD
 COMPLETE, PENDING = State.COMPLETE, State.PENDING
 NEXT_DAY = EVENING + DAY_LONG
+RAW = {TopicKey("dc1", "orders", ""): DeadLetters(lines=1, events=300)}
+LINES = {TopicKey("dc1", name, ""): DeadLetters(lines=2) for name in "abcd"}
+BUT = "except for 301 dead letters (in orders.dead and _dead/orders)"
 
 
 @pytest.mark.parametrize(
@@ -129,6 +133,13 @@ NEXT_DAY = EVENING + DAY_LONG
         (PENDING, {"held_up": True}, f"… pending: {UNTIL}|"),
         (PENDING, {"accepted": LOSS}, f"… pending: {UNTIL}, except for 1 lost line{A}|{NEWER}"),
         (State.EMPTY, {"settled": True}, "· empty: no events in this time|"),
+        (State.EMPTY, {"dead": RAW}, f"· empty: no events in this time, {BUT}|"),
+        (COMPLETE, {"dead": RAW, "settled": True}, f"✓ {UNTIL}, {BUT}|"),
+        (
+            COMPLETE,
+            {"dead": LINES, "settled": True, "accepted": LOSS},
+            f"✓ {UNTIL}, except for 1 lost line{A}, and 8 dead letters (in 4 places)|",
+        ),
     ],
 )
 def test_a_verdict_names_its_moment(state: State, more: dict[str, Any], words: str) -> None:

@@ -19,7 +19,10 @@ SELECT cluster, topic_names.topic, sum(shipped + filtered + flows.dead + flows.l
 
 _UNDECODED: Final = """
 SELECT sum(dead), destination FROM sums JOIN tiers ON tiers.id = tier
-    WHERE topic = ? AND start >= ? AND dead GROUP BY tier ORDER BY 1 DESC, 2 LIMIT 1
+    WHERE topic = ? AND start >= ? AND dead AND (topic, tier) NOT IN replaced
+    AND NOT EXISTS (SELECT 1 FROM voided WHERE voided.topic = sums.topic AND voided.tier = sums.tier
+        AND voided.run > sums.run AND start >= from_time AND start < to_time)
+    GROUP BY tier ORDER BY 1 DESC, 2 LIMIT 1
 """
 
 

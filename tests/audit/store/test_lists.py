@@ -16,6 +16,7 @@ from audit.api.queries import (
 )
 from audit.configuration.config import Inventory
 from audit.reconciling.attribution import attributed
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, KindCount, State
 from audit.reconciling.picture import AlteredBatch, Tier, TierKind, TopicPicture
 from audit.store.fleet.agents import SilencePatience
@@ -163,6 +164,20 @@ def test_one_event_of_another_year_takes_no_lines_with_it(ledger: AuditedLedger)
     cut = {"topic": TOPIC, "kind": "cut", "lines": 7, "from_time": BEGIN, "to_time": BEGIN + MINUTE}
     ledger.fold(entry("agent", "a", 1, BEGIN, altered=[cut]))
     assert ledger.reading.shares(BEGIN) == [TopicShare(CLUSTER, TOPIC, 100, 1, 7)]
+    for number, count in enumerate((2, 3)):
+        dead = window(BEGIN, 0, excepted=[excepted("dead_lettered", count)])
+        load = {
+            "destination": f"{ROOT}{number}",
+            "run": 1,
+            "passages": [passage(0, 0, count, [dead])],
+        }
+        ledger.fold(entry("hdfs", f"loader-{number}", 0, BEGIN, **load))
+    found = TopicShare(CLUSTER, TOPIC, 100, 1, 7, 3, f"{ROOT}1")
+    assert ledger.reading.shares(BEGIN) == [found], "of two roots the greater, with its place"
+    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": BEGIN + HOUR}
+    load |= {"run": 2, "passages": [], "rebuilt": [hour]}
+    ledger.fold(entry("hdfs", "loader-1", 1, BEGIN, **load))
+    assert ledger.reading.shares(BEGIN) == [found._replace(undecoded=2, root=f"{ROOT}0")]
     assert ledger.reading.shares(BEGIN + HOUR) == []
 
 
@@ -292,11 +307,15 @@ def test_topics_by_what_was_said_of_their_hours(ledger: AuditedLedger) -> None:
     assert (row.deleted, row.events) == (True, 10)
     assert (row.accepted, seen.accepted) == ((), ())
     lost = (KindCount(kind=FaultKind.LOST, findings=1, events=952),)
-    ledger.store.judged([JudgedHour(KEY, BEGIN, "complete", accepted=lost)])
+    dead = DeadLetters(lines=1, events=300)
+    ledger.store.judged([JudgedHour(KEY, BEGIN, "complete", accepted=lost, dead=dead)])
     assert ledger.reading.open_hours(KEY) == []
     found = overview(ledger, search="%", hours=2)
     assert (found.accepted, found.items) == (lost, []), "of all, whatever is searched for"
-    assert [each.accepted for each in overview(ledger, hours=2).items] == [lost]
+    assert [(each.accepted, each.dead) for each in overview(ledger, hours=2).items] == [
+        (lost, dead)
+    ]
+    assert (found.dead, overview(ledger, BEGIN, hours=1).dead) == ({KEY: dead}, {})
     assert [ledger.reading.accepted_in(*KEY[:2], hour) for hour in (BEGIN, NOW)] == [lost, ()]
     (later,) = (seen := overview(ledger, NOW + 2 * HOUR, hours=1)).items
     assert (later.state, later.states, seen.by_state) == ("empty", ["complete"], {State.EMPTY: 1})
