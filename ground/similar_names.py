@@ -8,7 +8,7 @@ from typing import Final
 
 from ground.printable import one_line
 
-_SIMILAR: Final = 0.75  # topic/topics 0.91, shp/shop 0.86, agents/changes 0.62
+_SIMILAR: Final = 0.65  # topic/topics 0.91, shp/shop 0.86, wbe/web 0.67, agents/changes 0.62
 _LONGEST: Final = 100
 _MOST_NAMES: Final = 2_000
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from client.connection.brokers import Brokers
+from client.errors import UnknownTopic
 from ledger.names import LEDGER_TOPIC, SUBJECT, VERSION, topic_id_text
 from ledger.publishing import write_entries
 from schemas.event_schemas import LEDGER, built_in
@@ -28,8 +29,8 @@ def write_accepted(
 ) -> Mapping[str, Any]:
     """Writes that a fault is accepted, and returns the complete statement.
 
-    A topic id of None becomes that of the present topic, or empty if there is none: then any topic
-    of that name is meant. Raises ClientError or SchemaError.
+    A topic id of None becomes that of the present topic; an empty one means any topic of that name.
+    Raises UnknownTopic if there is no present topic, another ClientError, or SchemaError.
     """
     statement = accepted
     if accepted["topic_id"] is None:
@@ -40,7 +41,9 @@ def write_accepted(
 
 def _current_id(brokers: Brokers, topic: str) -> str:
     metadata = brokers.persist(lambda: brokers.refresh([topic]))
-    return topic_id_text(metadata.topic(topic).id) if metadata.has(topic) else ""
+    if not metadata.has(topic):
+        raise UnknownTopic(topic, f"no topic {topic} exists (a deleted one needs its topic id)")
+    return topic_id_text(metadata.topic(topic).id)
 
 
 def write_retired(

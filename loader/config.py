@@ -262,7 +262,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     than this many hours or changed within that time; 0: only with `--check-files`."""
     check_files_bytes: Bytes = 256 * 1024 * 1024
     """In these hours, each load compares the content of modified files with their checksums, and
-    of this much of the unmodified ones, in turn."""
+    of up to this much of the unmodified ones, in turn: of those compared within an hour, up to
+    16 MiB."""
     group: str = "penstock-loader"
     """The consumer group of committed offsets, so that Kafka's tools show the loader's lag."""
     window: WholeSeconds = 60

@@ -196,9 +196,10 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     ),
     (
         ColumnChanged,
-        "to go back to the former type, `{penstock} schemas delete{schema} --yes`: events with the"
-        " new one become dead letters; to keep the new one, load the topic into another table, with"
-        " `tables`",
+        "to go back to the former type, `{penstock} schemas delete{schema} --yes`, then"
+        " `{load} --set dead_share=1`: events with the new one become dead letters; to keep the new"
+        " one, load the topic into another table, with `tables`, and the first time with"
+        " `--set dead_share=1`, as former events may become dead letters there",
     ),
     (
         NoTicket,

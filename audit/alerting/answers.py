@@ -59,7 +59,7 @@ class Acknowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Acknowledges an alert: receivers get no more messages about it until it is resolved, or until
     the given time."""
 
-    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+    id: Annotated[str, Meta(max_length=16)]
     reason: Reason
     until: Time | None = None
     by: Who = ""  # ignored where users log in

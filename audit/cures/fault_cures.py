@@ -103,13 +103,14 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
 
 
 def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:
-    """Completes the command in a loader's advice for a shell that finds the pipeline. `short`:
-    abbreviates the command, because it is shown beside the advice."""
+    """Completes the commands in a loader's advice for a shell that finds the pipeline. `short`:
+    abbreviates the first command, because it is shown beside the advice."""
 
     def command(match: re.Match[str]) -> str:
-        words = ["penstock", *match[1].split()]
-        return f"`{' '.join(words[:2])} …`" if short else f"`{in_shell(words, commands)}`"
+        return f"`{in_shell(['penstock', *match[1].split()], commands)}`"
 
+    if short:
+        words = _OF_LOADER.sub(lambda match: f"`penstock {match[1].split()[0]} …`", words, count=1)
     return _OF_LOADER.sub(command, words)
 
 
@@ -158,8 +159,7 @@ def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> lis
     """The command that accepts a fault by its most exact names; none without any."""
     if conditions := list(_names(finding)):
         config = ["--config", commands.audit] if commands.audit else []
-        topic_id = ["--topic-id", key.topic_id] if key.topic_id else []
-        scope = [*config, "--cluster", key.cluster, *topic_id]
+        scope = [*config, "--cluster", key.cluster, "--topic-id", key.topic_id or "any"]
         return ["penstock", "audit", "accept", key.topic, *scope, *conditions, "--reason", "REASON"]
     return []
 

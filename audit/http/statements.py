@@ -18,12 +18,12 @@ from msgspec import Meta
 
 from audit.alerting.answers import Noted
 from audit.configuration.config import Cluster
-from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
+from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable, Unknown
 from audit.http.endpoints.alerts import NOTE_KINDS, note
 from audit.http.responses import PageAnswer, problem
 from audit.service.service import Service
 from client.connection.brokers import Brokers
-from client.errors import ClientError
+from client.errors import ClientError, UnknownTopic
 from ground.known_types import known_type
 from ground.printable import one_line
 from ledger.operators import write_accepted, write_retired
@@ -62,8 +62,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Accepts faults that will not be repaired and match all given conditions. Without `topic_id`,
-    they are about the current topic; with an empty one, about any topic of this name. A `from_time`
-    of 0 alone retires the topic: nothing is expected of it until an agent ships to it again."""
+    they are about the current topic; with an empty one, about any topic of this name. Faults that
+    arise later are not covered, unless `runs` or `file` name them. A `from_time` of 0 alone retires
+    the topic: nothing is expected of it until an agent ships to it again."""
 
     cluster: Name = ""
     topic: Annotated[str, Meta(min_length=1, max_length=249)]
@@ -209,6 +210,8 @@ class Statements:
                 ) as registry,
             ):
                 kind.write(brokers, registry, name, fields)
+        except UnknownTopic as error:
+            raise Unknown(str(error)) from None
         except (ClientError, SchemaError) as error:
             log.error(
                 "statement was not written path=%s operator=%a error=%s",

@@ -1,12 +1,15 @@
 """Faults under judgement: findings without texts, with the data needed to judge them.
 
 An acceptance applies to a fault if all of its conditions do. A fault that is accepted in part is
-cut at the boundary, if its offsets or entries tell where that is. Offsets can be assigned again
-after a log lost its end; sources and their seqs cannot. An acceptance by offsets therefore covers
-only what had been written there, or lost from the log, by then.
+cut at the boundary, if its offsets or entries tell where that is.
 
-A landed file is accepted by its name alone. An acceptance of an hour, or of an extra file in it,
-does not cover another file that is lost later.
+An acceptance covers only what had arisen when it was made, as far as reports tell, so that a later
+loss is a new finding. What it names it covers at any time: events, bytes and entries of a source,
+or times up to `to_time` if a fault has no other name, as hosts with a wrong clock report future
+ones. Offsets are not such names: they can be assigned again after a log lost its end.
+
+A landed file is accepted by its name alone. An acceptance of an hour or of the whole topic does not
+cover it, as reports do not tell when it was lost.
 
 Adjacent faults are joined: events that follow each other in a file and a partition, and windows
 that follow each other in time, if they are accepted alike. So are lost bytes of a file and its
@@ -40,7 +43,7 @@ class Fault(msgspec.Struct):
     named: int = 0  # entries of a journal, with their first seq in the finding
     reason: str = ""
     harmless: str = ""  # why no operator has to accept it
-    since: int = -1  # when it was written, or the log lost it; -1: unknown
+    since: int = -1  # when it was written, lost or reported; -1: the end of its time, at the latest
     traces: str = ""  # what an unwatched time left behind
     windows: list[int] = []
 
@@ -73,17 +76,18 @@ def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
 
 def _applies(acceptance: Acceptance, fault: Fault) -> bool:
     finding = fault.finding
-    if acceptance.from_time != 0 and acceptance.file != finding.landed_file:
+    names = acceptance.seqs or acceptance.bytes
+    if acceptance.file != finding.landed_file:
+        return False
+    if not (names or acceptance.file or _had_arisen(fault, acceptance)):
         return False
     if acceptance.kinds and finding.tier not in acceptance.kinds:
         return False
     if acceptance.partition >= 0 and acceptance.partition != finding.partition:
         return False
-    if acceptance.offsets and not _by_offsets(acceptance, fault):
+    if acceptance.offsets and not _by_offsets(acceptance, finding):
         return False
-    if (acceptance.seqs or acceptance.bytes) and not (
-        _by_seqs(acceptance, fault) or _by_bytes(acceptance, finding)
-    ):
+    if names and not (_by_seqs(acceptance, fault) or _by_bytes(acceptance, finding)):
         return False
     if acceptance.host and acceptance.host != finding.host:
         return False
@@ -94,14 +98,15 @@ def _applies(acceptance: Acceptance, fault: Fault) -> bool:
     )
 
 
-def _by_offsets(acceptance: Acceptance, fault: Fault) -> bool:
-    finding = fault.finding
-    is_named = acceptance.seqs or acceptance.bytes
-    return (
-        finding.offset >= 0
-        and (bool(is_named) or fault.since <= acceptance.time)
-        and covers(acceptance.offsets, ((finding.offset, finding.offset + finding.offsets),))
-    )
+def _had_arisen(fault: Fault, acceptance: Acceptance) -> bool:
+    if fault.since < 0:
+        return acceptance.to_time is not None or _end(fault.finding) <= acceptance.time
+    return fault.since <= acceptance.time
+
+
+def _by_offsets(acceptance: Acceptance, finding: Finding) -> bool:
+    offsets = (finding.offset, finding.offset + finding.offsets)
+    return finding.offset >= 0 and covers(acceptance.offsets, (offsets,))
 
 
 def _end(finding: Finding) -> int:
@@ -161,10 +166,7 @@ def _pieces(fault: Fault, points: Sequence[int]) -> list[Fault]:
     if _is_time(finding):
         times = zip((finding.from_time, *points), (*points, finding.to_time), strict=True)
         pieces = (replace(finding, from_time=first, to_time=end) for first, end in times)
-        return [
-            Fault(piece, reason=fault.reason, harmless=fault.harmless, traces=fault.traces)
-            for piece in pieces
-        ]
+        return [replace(fault, finding=piece, windows=[]) for piece in pieces]
     size = fault.named or fault.count
     return [
         _piece(fault, first, end - first)
@@ -175,7 +177,8 @@ def _pieces(fault: Fault, points: Sequence[int]) -> list[Fault]:
 def _piece(fault: Fault, skipped: int, count: int) -> Fault:
     finding = fault.finding
     if fault.named:
-        return Fault(replace(finding, seq=finding.seq + skipped), named=count, reason=fault.reason)
+        entries = replace(finding, seq=finding.seq + skipped)
+        return replace(fault, finding=entries, named=count, windows=[])
     piece = replace(
         finding,
         seq=finding.seq + skipped if finding.seq >= 0 else -1,
@@ -183,15 +186,7 @@ def _piece(fault: Fault, skipped: int, count: int) -> Fault:
         offset=finding.offset + skipped,
         offsets=count,
     )
-    return Fault(
-        piece,
-        pair=fault.pair,
-        exact=False,
-        count=count,
-        reason=fault.reason,
-        harmless=fault.harmless,
-        since=fault.since,
-    )
+    return replace(fault, finding=piece, exact=False, count=count, windows=[])
 
 
 def joined(faults: Iterable[Fault]) -> list[Fault]:

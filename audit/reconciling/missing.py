@@ -104,7 +104,7 @@ class Passing(msgspec.Struct, frozen=True):
         """Returns the earliest time from which these offsets can be lacking: when the log lost them
         or, if the later tier has passed them, when they were written; -1 if unknown."""
         cut = self.cut_off.get(number)
-        if cut and offsets[0] >= upto(self.claimed.get(number, ())):
+        if cut and cut.cut_time >= 0 and offsets[0] >= upto(self.claimed.get(number, ())):
             return cut.cut_time
         return offset_times.claimed_at(number, offsets)
 

@@ -267,6 +267,7 @@ class AlteredBatch(msgspec.Struct, frozen=True, order=True):
     from_time: int = -1
     to_time: int = -1
     at: TierKind = TierKind.BROKER  # whose log it is in
+    found: int = -1  # when that was first reported
 
 
 class UncountedLoss(NamedTuple):
@@ -284,8 +285,8 @@ class UncountedLoss(NamedTuple):
 class Collided(NamedTuple):
     """Events that a loader made dead letters, because other events, from offset `kept` on, have the
     same source and sequence numbers but other content. `number` is the number of their partition in
-    the picture; `kept` is -1 if the others are no longer in the log. `agent` is the agent that
-    claims the source."""
+    the picture; `kept` is -1 if the others are no longer in the log. `said` is when the loader
+    first reported it; `agent` is the agent that claims the source."""
 
     tier: Tier
     number: int
@@ -298,6 +299,7 @@ class Collided(NamedTuple):
     kept: int
     from_time: int
     to_time: int
+    said: int
     agent: str
     host: str
     path: str
@@ -317,7 +319,7 @@ class Acceptance(NamedTuple):
     operator: str
     time: int  # when it was accepted
     kinds: frozenset[str] = frozenset()  # of tiers; empty: any
-    file: str = ""  # a landed file; empty: none, except with the whole topic
+    file: str = ""  # a landed file; empty: none
 
 
 class TopicPicture(msgspec.Struct, frozen=True):

@@ -129,7 +129,7 @@ def collided(picture: TopicPicture) -> Iterator[Fault]:
             reason = words.collision(
                 picture.key.topic, collision.kept_partition, kept_offset, end - first
             )
-            yield Fault(finding, count=end - first, reason=reason)
+            yield Fault(finding, count=end - first, reason=reason, since=collision.said)
 
 
 def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
@@ -156,7 +156,9 @@ def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
                     from_time=min(run.from_time for run in overlapping_runs),
                     to_time=max(run.to_time for run in overlapping_runs),
                 )
-                fault = Fault(finding, reason=words.copy_of(overlapping_runs[0], source.agent))
+                reason = words.copy_of(overlapping_runs[0], source.agent)
+                since = max(run.since for run in overlapping_runs)
+                fault = Fault(finding, reason=reason, since=since)
                 windows_by_run = (
                     axis.touched(run.from_time, run.to_time) for run in overlapping_runs
                 )
@@ -257,7 +259,8 @@ def disputed(picture: TopicPicture) -> Iterator[Fault]:
             from_time=dispute.since,
             to_time=picture.to_time,
         )
-        yield Fault(finding, named=dispute.count, reason=words.disputed(dispute))
+        reason = words.disputed(dispute)
+        yield Fault(finding, named=dispute.count, reason=reason, since=dispute.since)
 
 
 def is_young(hole: Hole, picture: TopicPicture) -> bool:
@@ -329,7 +332,7 @@ def untold(picture: TopicPicture) -> Iterator[Fault]:
         )
         if not source.host and len(picture.renewed) == 1:
             finding = replace(finding, host=min(picture.renewed))
-        yield Fault(finding)
+        yield Fault(finding, since=max(landing.said, landing.to_time))
 
 
 def young(picture: TopicPicture) -> list[LandedFile]:
@@ -411,7 +414,8 @@ def damaged(picture: TopicPicture, offset_times: OffsetTimes) -> Iterator[Fault]
         for fault in _faults_of(
             batch, stretches_by_partition.get(batch.partition), spans[batch.partition]
         ):
-            fault.since = offset_times.claimed_at(batch.partition, _offsets(fault))
+            claimed = offset_times.claimed_at(batch.partition, _offsets(fault))
+            fault.since = max(claimed, batch.found)
             count += 1
             if count > MOST_DAMAGES:
                 yield _more_damage(batches[number:])
@@ -511,6 +515,7 @@ def _both(batch: AlteredBatch, next_batch: AlteredBatch) -> AlteredBatch:
         min((part.from_time for part in dated_batches), default=-1),
         max((part.to_time for part in dated_batches), default=-1),
         batch.at,
+        min(batch.found, next_batch.found),
     )
 
 

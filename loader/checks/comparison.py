@@ -11,7 +11,8 @@ Rule 2: a file that readers see and that no run wrote is extra.
 Rule 3: where only the total of several files is known, only the total is compared.
 Rule 4: the next load verifies the content of a file that was never verified, or was modified since.
 Rule 5: unmodified files are verified in turn, a certain number of bytes in each load, since bytes
-        can also change without the filesystem noticing. A check on request verifies all of them.
+        can also change without the filesystem noticing. So each load verifies a small table whole,
+        and frequent loads do not read a large one all the time. A check on request verifies all.
 Rule 6: a file of the wrong size need not be verified; one without a checksum cannot be.
 """
 
@@ -27,7 +28,9 @@ from loader.values.manifests import HourState, Manifest
 from loader.values.tables import Hour
 
 NO_HOUR: Final = HourState(rows=0, files=())
-IN_TURN_MILLIS: Final = 3_600_000  # a file is not verified again within this time
+IN_EACH_LOAD: Final = 16 * 1024 * 1024  # up to this many bytes of any files are verified
+IN_TURN_MILLIS: Final = 3_600_000  # others are not verified again within this time
+_LEAST_BYTES: Final = 64 * 1024  # a file counts as this many, as opening it takes as long
 UNKNOWN: Final = -1  # number of rows of a file that was not or cannot be counted
 
 
@@ -131,13 +134,22 @@ def to_verify(
 
 
 def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> Iterator[str]:
-    """The files that were verified longest ago, at least one."""
-    budget = most_bytes
+    """The files that were verified longest ago, and at least one that was not recently."""
+    size = 0
     for path, file in sorted(files.items(), key=lambda item: (item[1].verified, item[0])):
-        if budget <= 0 or 0 <= now - file.verified < IN_TURN_MILLIS:
+        weight = max(file.bytes, _LEAST_BYTES)
+        if is_recent(file, now):
+            if size + weight > min(most_bytes, IN_EACH_LOAD):
+                continue
+        elif size >= most_bytes:
             return
-        budget -= file.bytes
+        size += weight
         yield path
+
+
+def is_recent(file: CommittedFile, now: int) -> bool:
+    """Whether the file was verified recently."""
+    return 0 <= now - file.verified < IN_TURN_MILLIS
 
 
 def differs(file: CommittedFile, checksum: str) -> bool:

@@ -5,7 +5,7 @@ names and sizes of all files, the content of files that were modified, and the c
 the others in turn (comparison.py). It counts rows only where something differs. A check on request
 covers all content and counts all rows. Like Spark and Hive, checks skip names that begin with `_`
 or `.`, and files that Hadoop's tools are still copying. Faulty hours are marked for their readers
-(damage_markers.py).
+(damage_markers.py). The files of an hour are also compared before it is closed and they are merged.
 
 A report precedes the note that it was made, so after a crash it is repeated, which is harmless. A
 small file keeps what the last check found and reported:
@@ -31,6 +31,7 @@ from loader.checks.comparison import (
     apply_run,
     differs,
     expected,
+    is_recent,
     outcome_of,
     to_count,
     to_verify,
@@ -230,6 +231,15 @@ class FileCheck:
         manifest, checked_before = self._initial_state()
         return self._check(manifest, checked_before, hours, now, all_=True)
 
+    def changed_files(self, hours: Collection[Hour], now: int) -> dict[Hour, list[str]]:
+        """Returns the files of these hours whose content is not as committed."""
+        latest, before = self._initial_state()
+        present, _ = listed(self._commit_log.store, latest.table, hours)
+        known = self._known(latest, before, hours, all_=False)
+        spoilt_files = self._spoilt_files(known, hours, present, now, all_=True)
+        changed = {hour: sorted(spoilt_files & known[hour].keys()) for hour in hours}
+        return {hour: paths for hour, paths in changed.items() if paths}
+
     def _initial_state(self) -> tuple[Manifest, Checked]:
         manifest = self._commit_log.latest()
         if manifest is None or not self._commit_log.is_visible(manifest.run):
@@ -320,7 +330,8 @@ class FileCheck:
         all_: bool,
     ) -> set[str]:
         """Returns files whose content differs from what was committed, and notes in `known` what
-        was verified."""
+        was verified. If every file is, their turns do not matter, and an idle load writes nothing.
+        """
         files = {path: (hour, file) for hour in hours for path, file in known[hour].items()}
         entries = {path: entry for hour in hours for path, entry in present.get(hour, {}).items()}
         paths_to_verify = to_verify(
@@ -330,14 +341,16 @@ class FileCheck:
             most_bytes=self._most_bytes,
             now=now,
         )
-        spoilt_files = set()
+        spoilt_files, is_whole = set(), len(paths_to_verify) == len(files)
         size = sum(entries[path].size for path in paths_to_verify)
         sums = in_parallel(self._checksum, paths_to_verify, threads=READERS, size=size)
         for path, checksum in zip(paths_to_verify, sums, strict=True):
             hour, file = files[path]
-            known[hour][path] = verified(file, entries[path], checksum, now)
             if differs(file, checksum):
                 spoilt_files.add(path)
+            elif is_whole and is_recent(file, now) and file.modified == entries[path].modified:
+                continue
+            known[hour][path] = verified(file, entries[path], checksum, now)
         return spoilt_files
 
     def _checksum(self, path: str) -> str:
@@ -366,7 +379,10 @@ class FileCheck:
             for hour in expected_hours
             for path in to_count(hour, sizes.get(hour.hour, {}), all_=all_, spoilt=spoilt)
         ]
-        rows = self._count(paths) if paths else {}
+        empty = {path for of_hour in sizes.values() for path, size in of_hour.items() if not size}
+        rows = dict.fromkeys(empty.intersection(paths), 0)
+        if paths := [path for path in paths if path not in empty]:
+            rows |= self._count(paths)
         return [
             outcome_of(hour, sizes.get(hour.hour, {}), rows, all_=all_, spoilt=spoilt)
             for hour in expected_hours

@@ -72,6 +72,12 @@ class TableCheck:
         self._load.outcome.checked = [outcome.hour for outcome in outcomes]
         self._raise_for([outcome for outcome in outcomes if outcome.faults])
 
+    def changed_files(self, latest: Manifest, hours: Collection[Hour]) -> dict[Hour, list[str]]:
+        """The files of these hours whose content is not as committed. Raises StoreError,
+        RunTaken."""
+        young_hours = self._load.context.config.check_files_hours
+        return self._files(young_hours, latest).changed_files(hours, self._load.context.now())
+
     def damaged(self, batch: DamagedBatch, topics: Sequence[TopicState]) -> None:
         """Reports a damaged batch in the ledger."""
         ids = {topic.topic: topic.topic_id for topic in topics}

@@ -6,7 +6,7 @@ judged after the load has committed what it read, and closed by a manifest of th
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from client.errors import ClientError
@@ -34,7 +34,7 @@ from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
-from loader.run.table_check import markers_of
+from loader.run.table_check import TableCheck, markers_of
 from loader.values.manifests import Manifest
 from loader.values.tables import Hour
 
@@ -105,9 +105,11 @@ def close_hours(
         for entry in context.store.list(hour_path(load.name, hour))
     }
     latest = _without_deleted(load, latest, hours_with_rows, sizes)
+    changed_hours = _mark_changed(load, latest, hours_with_rows)
+    hours_to_merge = [hour for hour in hours_with_rows if hour not in changed_hours]
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
     with Attempt(load.commit_log, folder) as attempt:
-        merged_files = _merged(load, latest, hours_with_rows, sizes, folder)
+        merged_files = _merged(load, latest, hours_to_merge, sizes, folder)
         manifest = close_manifest(latest, closings, merged_files, now=now, loader=context.loader)
         commit(manifest, latest, attempt)
     load.outcome.complete += complete
@@ -139,6 +141,19 @@ def _without_deleted(
     paths = [path for files in remaining_files.values() for path in files]
     rows = count_rows(context, f"{load.name}: counting remaining rows", paths)
     return with_remaining(latest, remaining_files, sizes, rows)
+
+
+def _mark_changed(load: TableLoad, latest: Manifest, hours: Sequence[Hour]) -> Collection[Hour]:
+    """The hours with files whose content is not as committed. A merge would make the wrong rows the
+    committed ones, and the hour would look intact."""
+    changed_files = TableCheck(load).changed_files(latest, hours) if hours else {}
+    for hour, paths in changed_files.items():
+        faults = [FaultyFile(path, FileFaultKind.CHANGED, UNKNOWN, UNKNOWN) for path in paths]
+        names = [entry.name for entry in load.context.store.list(hour_path(load.name, hour))]
+        if load.context.config.check_files_hours:  # the check at the end says more
+            markers_of(load).mark(hour, faults, names)
+        load.warn(f"{paths[0]} differs from what was committed, so its hour was not merged")
+    return changed_files
 
 
 def _merged(

@@ -194,11 +194,13 @@ class BytesType(click.ParamType[NumberRange]):
 
 
 class TopicIdType(click.ParamType[str]):
-    """A topic's id, as reports and Kafka's tools print it."""
+    """A topic's id, as reports and Kafka's tools print it; empty for `any`."""
 
     name = "id"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "any":
+            return ""
         if not _TOPIC_ID.fullmatch(value):
             self.fail(f"{value!r} is not a topic id, which has 22 letters, digits, - and _")
         return value
@@ -227,7 +229,8 @@ def _number(text: str) -> int:
     "--topic-id",
     type=TopicIdType(),
     metavar="ID",
-    help="The id of a deleted topic; default: the present topic of that name.",
+    help="The id of a deleted topic, or `any` for all topics of that name, present, deleted or "
+    "later; default: the present topic.",
 )
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition.")
 @click.option(
@@ -267,7 +270,7 @@ def _number(text: str) -> int:
     "--to", "to_time", type=TimeType(), metavar="TIME", help="Only windows before this time."
 )
 @click.option(
-    "--whole-topic", is_flag=True, help="The whole topic, of which nothing more is expected."
+    "--whole-topic", is_flag=True, help="All faults so far, and expect nothing more of the topic."
 )
 @reason_option
 @ledger_options
@@ -294,10 +297,11 @@ def accept(
 
     The audit still shows them, with the reason, and counts them as complete. All given options must
     match a fault for it to be accepted. Names are those that `penstock report` and the page show.
-    Times are UTC unless they carry an offset.
+    Times are UTC unless they carry an offset. What is lost later is a new fault, except for events,
+    bytes and files that are named; accepting cannot be undone.
 
     With --whole-topic, nothing more is expected of the topic until an agent ships to it again. Use
-    it for a topic that a typo created.
+    it for a topic that a typo created. Landed files are accepted by name only.
 
     \b
     Example:
@@ -385,7 +389,7 @@ def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
     if accepted["file"]:
         yield f"file {one_line(accepted['file'])}"
     if accepted["from_time"] == 0:
-        yield "all of it"
+        yield "all faults so far"
     elif accepted["from_time"] is not None:
         yield f"windows from {time_text(accepted['from_time'])} UTC on"
     if accepted["to_time"] is not None:

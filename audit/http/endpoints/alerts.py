@@ -118,7 +118,7 @@ def note(service: Service, statement: Acknowledge | Mute | Unmute, by: str) -> N
 def _acknowledge(service: Service, statement: Acknowledge, by: str, now: int) -> None:
     known_ids = {notice_id(alert.key) for alert in service.alerts_waiting} | {*service.alert_groups}
     if statement.id not in known_ids:
-        raise Unknown(f"no current alert has the id {statement.id}: see `/api/v1/alerts`")
+        raise Unknown(f"no current alert has the id {statement.id}: see `penstock alert list`")
     until = -1 if statement.until is None else statement.until
     service.notes.acknowledge(
         Acknowledgement(id=statement.id, by=by, reason=statement.reason, time=now, until=until)

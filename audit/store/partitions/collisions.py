@@ -21,7 +21,7 @@ _KEEP: Final = "INSERT OR IGNORE INTO collided VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?
 # The file's agent is known from agents' reports; for a copy, from its origin's.
 _OF_TOPIC: Final = """
 SELECT each.tier, each.partition, each.epoch, each.first, each.events, each.source, each.seq,
-    each.kept_partition, each.kept, each.from_time, each.to_time,
+    each.kept_partition, each.kept, each.from_time, each.to_time, said,
     journal, hosts.text, paths.text FROM collided AS each
     LEFT JOIN sources ON sources.id = (SELECT id FROM sources
         WHERE sources.source = each.source AND agent > 0 LIMIT 1)
@@ -81,7 +81,7 @@ def of(
     for tier, partition, epoch, first, events, source, seq, *rest in connection.execute(
         _OF_TOPIC, (topic, *between)
     ):
-        other_partition, kept_offset, from_time, to_time, *names = rest
+        other_partition, kept_offset, from_time, to_time, said, *names = rest
         for number, begin, end in generations.parts(partition, epoch, first, first + events):
             skipped_events = begin - first
             collisions.append(
@@ -97,6 +97,7 @@ def of(
                     kept=kept_offset + skipped_events if kept_offset >= 0 else -1,
                     from_time=from_time,
                     to_time=to_time,
+                    said=said,
                     **dict(
                         zip(("agent", "host", "path"), (text or "" for text in names), strict=True)
                     ),

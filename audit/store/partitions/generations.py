@@ -357,7 +357,7 @@ def damage_of(
     connection: sqlite3.Connection, topic: int, generations: Generations
 ) -> list[AlteredBatch]:
     return [
-        AlteredBatch(partition, begin, end - begin, reason, time, time + 1)
+        AlteredBatch(partition, begin, end - begin, reason, time, time + 1, found=time)
         for partition, first, end_offset, reason, time, last_time in connection.execute(
             _DAMAGED, (topic, _MOST)
         )

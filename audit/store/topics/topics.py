@@ -90,6 +90,7 @@ def _is_whole(statement: Mapping[str, Any]) -> bool:
         statement["offsets"],
         statement["runs"],
         statement["host"],
+        statement["file"],
         statement["to_time"] is not None,
     )
     return statement["partition"] < 0 and statement["from_time"] == 0 and not any(limits)

@@ -1,12 +1,13 @@
 """`penstock check-config loader`: reports the tables that a loader would load, and problems.
 
 With `--spark`, Spark is started and creates files below the root, as in a load. Without it, only a
-root on this machine is checked.
+root on this machine is checked. In a root that is checked, so are the columns of existing tables.
 """
 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,15 +19,18 @@ from client.connection.metadata import ClusterMetadata
 from client.errors import ClientError
 from ground.logins.kerberos import why_unreadable
 from ledger.names import LEDGER_TOPIC
+from loader.commit.commit_log import CommitLog
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.hours.audit import Audit
 from loader.planning.table_selection import tables_of
 from loader.rewriting.row_format import check_format, codec
-from loader.run.table_form import table_columns
+from loader.run.table_form import form_of, next_form, table_columns
 from loader.spark.java_classes import JavaClasses, classes_directory
 from loader.store.filesystems import check_scheme
+from loader.store.local import LocalStore
 from loader.store.opening import open_store
+from loader.store.store import Store
 from loader.values.tables import Hour, SourceTopic, TableSource
 from penstock.connections.reachability import (
     SECONDS,
@@ -105,19 +109,23 @@ def check_loader(config: LoaderConfig, *, offline: bool, with_spark: bool) -> Lo
         if metadata is not None and not tables:
             problems.append("no topic matches `topics`")
     checks = [_without_schema(table, metadata) for table in tables]
-    if not offline:
+    with ExitStack() as stack:
+        store: Store | None = None
         try:
-            checks = _with_columns(config, tables, checks)
-        except RegistryError as error:
-            reason = registry_failure(error, config.registry_address.urls)
-            problems.append(f"schemas are not checked: {reason}")
+            store = _opened_with_spark(config, stack) if with_spark else _local_store(config)
+        except LoaderError as error:
+            problems.append(str(error))
+        if not offline:
+            try:
+                checks = _with_columns(config, tables, checks, store)
+            except RegistryError as error:
+                reason = registry_failure(error, config.registry_address.urls)
+                problems.append(f"schemas are not checked: {reason}")
     if config.audit and not offline:
         problems += _audit(config)
     elif metadata is not None and config.ledger and not metadata.has(LEDGER_TOPIC):
         remarks.append(_without_ledger(config.completeness.settle))
-    if with_spark:
-        problems += _with_spark(config)
-    elif urlsplit(config.root).scheme != "file":
+    if not with_spark and urlsplit(config.root).scheme != "file":
         remarks.append("the root is not checked: --spark starts Spark and creates files there")
     return LoaderCheck(tables=tuple(checks), problems=tuple(problems), remarks=tuple(remarks))
 
@@ -181,23 +189,34 @@ def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> Tab
 
 
 def _with_columns(
-    config: LoaderConfig, tables: tuple[TableSource, ...], checks: list[TableConfigCheck]
+    config: LoaderConfig,
+    tables: tuple[TableSource, ...],
+    checks: list[TableConfigCheck],
+    store: Store | None,
 ) -> list[TableConfigCheck]:
     """Adds schemas and columns. Raises RegistryError if the registry does not answer."""
     with registry_within(config.registry_address) as registry:
         return [
-            _resolved(config, registry, table, check)
+            _resolved(config, registry, table, check, store)
             for table, check in zip(tables, checks, strict=True)
         ]
 
 
 def _resolved(
-    config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableConfigCheck
+    config: LoaderConfig,
+    registry: RegistryClient,
+    table: TableSource,
+    check: TableConfigCheck,
+    store: Store | None,
 ) -> TableConfigCheck:
     try:
         table_schema = table_columns(registry, table, config.header)
+        if store is not None:
+            former = form_of(CommitLog(store, table.name).latest())
+            next_form(table.name, former, table_schema.columns, config.format, table_schema.latest)
     except LoaderError as error:
-        return msgspec.structs.replace(check, problems=(str(error),))
+        problem = str(error).removeprefix(f"table {table.name}: ")
+        return msgspec.structs.replace(check, problems=(problem,))
     fields = json.loads(table_schema.columns.spark_json)["fields"]
     columns = [ColumnCheck(name=field["name"], type=type_text(field["type"])) for field in fields]
     remarks = [*check.remarks, *table_schema.warnings]
@@ -232,19 +251,23 @@ def type_text(type_: Any) -> str:
     return f"struct<{','.join(fields)}>"
 
 
-def _with_spark(config: LoaderConfig) -> Iterator[str]:
-    """Yields problems that Spark has with the root or the format."""
-    classes = JavaClasses(classes_directory(os.environ), makes=False)
-    with SparkJvm(config, classes) as jvm:
-        try:
-            spark = jvm.start(None)
-            try:
-                check_format(config.format, config.compression, spark.check_avro)
-                open_store(config.root, spark.store).prove()
-            finally:
-                spark.end()
-        except LoaderError as error:
-            yield str(error)
+def _local_store(config: LoaderConfig) -> Store | None:
+    """The store of a root on this machine."""
+    return LocalStore(config.root) if urlsplit(config.root).scheme == "file" else None
+
+
+def _opened_with_spark(config: LoaderConfig, stack: ExitStack) -> Store:
+    """The store, open as long as the stack. Raises LoaderError if Spark has a problem with the root
+    or the format."""
+    jvm = stack.enter_context(
+        SparkJvm(config, JavaClasses(classes_directory(os.environ), makes=False))
+    )
+    spark = jvm.start(None)
+    stack.callback(spark.end)
+    check_format(config.format, config.compression, spark.check_avro)
+    store = open_store(config.root, spark.store)
+    store.prove()
+    return store
 
 
 def show_report(report: LoaderCheck) -> None:

@@ -53,7 +53,7 @@ def _note(audit: AuditProcess, name: str) -> None:
     ):
         assert said in alert(*arguments, *at)
     for said, *arguments in (
-        ("no current alert has the id 000000000000", "ack", "0" * 12, "--reason", "x"),
+        ("no current alert has the id zzz", "ack", "zzz", "--reason", "x"),
         ("give at least one of", "silence", "--for", "1h", "--reason", "x"),
         ("no silence has the id nothing", "unsilence", "nothing"),
     ):
