@@ -166,11 +166,8 @@ def test_one_event_of_another_year_takes_no_lines_with_it(ledger: AuditedLedger)
     assert ledger.reading.shares(BEGIN) == [TopicShare(CLUSTER, TOPIC, 100, 1, 7)]
     for number, count in enumerate((2, 3)):
         dead = window(BEGIN, 0, excepted=[excepted("dead_lettered", count)])
-        load = {
-            "destination": f"{ROOT}{number}",
-            "run": 1,
-            "passages": [passage(0, 0, count, [dead])],
-        }
+        passages = [passage(0, 0, count, [dead])]
+        load = {"destination": f"{ROOT}{number}", "run": 1, "passages": passages}
         ledger.fold(entry("hdfs", f"loader-{number}", 0, BEGIN, **load))
     found = TopicShare(CLUSTER, TOPIC, 100, 1, 7, 3, f"{ROOT}1")
     assert ledger.reading.shares(BEGIN) == [found], "of two roots the greater, with its place"
@@ -312,9 +309,8 @@ def test_topics_by_what_was_said_of_their_hours(ledger: AuditedLedger) -> None:
     assert ledger.reading.open_hours(KEY) == []
     found = overview(ledger, search="%", hours=2)
     assert (found.accepted, found.items) == (lost, []), "of all, whatever is searched for"
-    assert [(each.accepted, each.dead) for each in overview(ledger, hours=2).items] == [
-        (lost, dead)
-    ]
+    (row,) = overview(ledger, hours=2).items
+    assert (row.accepted, row.dead) == (lost, dead)
     assert (found.dead, overview(ledger, BEGIN, hours=1).dead) == ({KEY: dead}, {})
     assert [ledger.reading.accepted_in(*KEY[:2], hour) for hour in (BEGIN, NOW)] == [lost, ()]
     (later,) = (seen := overview(ledger, NOW + 2 * HOUR, hours=1)).items

@@ -23,15 +23,13 @@ from tests.penstock.status.made_up import (
     topic_row,
 )
 
+DEAD = DeadLetters(lines=1, events=2)
 ACCEPTED = (KindCount(kind=FaultKind.LOST, findings=1, events=952),)
 
 
 def test_a_topic_from_file_to_warehouse() -> None:
     audit = audit_part(
-        [
-            replace(topic_row("t", State.PENDING), accepted=ACCEPTED, dead=DeadLetters(events=3)),
-            topic_row("gone"),
-        ],
+        [replace(topic_row("t", State.PENDING), accepted=ACCEPTED, dead=DEAD), topic_row("gone")],
         loads=[load_row("t", NOW - 5_000, 60)],
         consumers=[consumer_row("t", 60)],
         opened={("c", "t"): OpenTopic(NOW - 9_000, "the loader")},

@@ -168,10 +168,9 @@ def printed(said: PipelineStatus, capsys: pytest.CaptureFixture[str]) -> list[st
 
 
 def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    said = status_of([topic("logs", 12_345), topic("shop", 70)], load=LOAD)
-    logs, shop = said.topics
-    shop = msgspec.structs.replace(shop, dead=3)
-    said = msgspec.structs.replace(said, agents=(AGENT,), topics=(logs, shop))
+    shop = msgspec.structs.replace(topic("shop", 70), dead=3)
+    said = status_of([topic("logs", 12_345), shop], load=LOAD)
+    said = msgspec.structs.replace(said, agents=(AGENT,))
     assert printed(said, capsys) == [
         f"✓ {CALM}",
         "  last load 12 s ago: 4,000 rows of 2 topics, 50 not landed yet",
