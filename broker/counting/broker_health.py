@@ -36,7 +36,7 @@ class BrokerHealth:
         self._servers_due = 0.0
 
     async def now(self) -> Health | None:
-        """The health at this moment; None if there is no ledger."""
+        """Returns the health at this moment; None if there is no ledger."""
         if LEDGER_TOPIC not in self._cluster.snapshot.topics:
             return None
         return await asyncio.to_thread(self._look)

@@ -69,7 +69,7 @@ class CountingFindings:
 
     def note(self, looked: CountingResult) -> None:
         for damage in looked.damaged:
-            if any(damage[:4] == known[:4] for known in self.damaged):
+            if any(damage[:4] == known_damage[:4] for known_damage in self.damaged):
                 continue  # found again, and already known
             self.damaged_batches[damage.topic, damage.partition] += 1
             self.damaged = [*self.damaged, damage][-_MOST:]
@@ -79,14 +79,14 @@ class CountingFindings:
         self.scrubbed_bytes += looked.scrubbed_bytes
         self.scrubbed_millis = max(self.scrubbed_millis, looked.scrubbed_millis)
         self.checked.update(
-            ((checked.topic, checked.partition), checked)
-            for checked in looked.checked
-            if (checked.topic, checked.partition) in self.checked
+            ((checked_log.topic, checked_log.partition), checked_log)
+            for checked_log in looked.checked
+            if (checked_log.topic, checked_log.partition) in self.checked
         )
 
     @property
     def remarks(self) -> list[str]:
-        """A line for each damaged batch."""
+        """Returns a line for each damaged batch."""
         return [
             f"damaged: {damage.topic}-{damage.partition}, messages {damage.first:,} to "
             f"{damage.first + damage.offsets - 1:,}: {damage.reason}"
@@ -107,14 +107,16 @@ class LedgerCounter:
         *,
         health: BrokerHealth,
     ) -> None:
-        between = config.between
+        between_brokers = config.between
         host, port = next(
-            listener.from_here for listener in listeners if listener.name == between.listener
+            listener.from_here
+            for listener in listeners
+            if listener.name == between_brokers.listener
         )
         self._task = Task(
             data_dir=config.data_dir,
             broker=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-            security=between.security,
+            security=between_brokers.security,
             registry=config.registry_address,
             cluster=config.cluster,
             host=socket.gethostname(),
@@ -180,10 +182,10 @@ class LedgerCounter:
                 body = await process.stdout.readexactly(size)
             except asyncio.IncompleteReadError:
                 return
-            looked = msgspec.msgpack.decode(body, type=known_type(CountingResult))
-            self._note(looked)
-            if looked.told:
-                await asyncio.to_thread(self._withdrawals.told, looked.told)
+            result = msgspec.msgpack.decode(body, type=known_type(CountingResult))
+            self._note(result)
+            if result.told:
+                await asyncio.to_thread(self._withdrawals.told, result.told)
             await asyncio.sleep(self._task.interval)
 
     def _note(self, looked: CountingResult) -> None:
@@ -197,9 +199,9 @@ class LedgerCounter:
             self._pause = _FIRST_PAUSE
 
     async def _report(self) -> CountingReport:
-        led: list[Led] = []
-        for number, partition in enumerate(self._partitions):
-            if number % _AT_ONCE == _AT_ONCE - 1:
+        led_partitions: list[Led] = []
+        for index, partition in enumerate(self._partitions):
+            if index % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
             if partition.topic.startswith("_") or partition.unavailable is not None:
                 continue
@@ -208,7 +210,7 @@ class LedgerCounter:
             if not partition.leads:  # the leader counts
                 continue
             log_ = partition.log
-            led.append(
+            led_partitions.append(
                 Led(
                     topic=partition.topic,
                     topic_id=topic_id_text(log_.topic_id),
@@ -224,9 +226,9 @@ class LedgerCounter:
                     mirror_of=partition.mirror_of,
                 )
             )
-        self._found.follow(led)
+        self._found.follow(led_partitions)
         return CountingReport(
-            led,
+            led_partitions,
             list(self._partitions.offline),
             [
                 LostOffsets(
@@ -247,7 +249,7 @@ class LedgerCounter:
 
 
 def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
-    """The epochs up to `leader_epoch`, which may still be without a batch."""
+    """Returns the log's epochs up to `leader_epoch`, which may not have a batch yet."""
     starts = [EpochStart(*entry) for entry in log_.epochs.entries if entry[0] <= leader_epoch]
     if not starts or starts[-1].leader_epoch < leader_epoch:
         starts.append(EpochStart(leader_epoch, log_.end_offset))
