@@ -43,6 +43,7 @@ from tests.audit.store.said import (
 )
 
 NOW = BEGIN + HOUR
+WHOLE = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": NOW}
 AGENT, BROKER, HDFS = Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind.HDFS, ROOT)
 
 
@@ -137,8 +138,7 @@ def test_the_events_of_a_damaged_batch_have_names(ledger: AuditedLedger) -> None
 
 
 def test_what_a_rebuilt_hour_replaces_is_not_counted(ledger: AuditedLedger) -> None:
-    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": BEGIN + HOUR}
-    anew = landed(2, 0, 10, (0, 4)) | {"rebuilt": [hour]}
+    anew = landed(2, 0, 10, (0, 4)) | {"rebuilt": [WHOLE]}
     ledger.fold(anew, landed(1, 0, 10, (0, 10)), shipped(0, 0, 0, 0), counted(0, 0, 10, 0))
     assert [window.sums[HDFS].events for window in picture(ledger).windows] == [4]
     (row,) = ledger.reading.hours(KEY, ROOT, from_time=BEGIN, to_time=NOW)
@@ -172,8 +172,7 @@ def test_one_event_of_another_year_takes_no_lines_with_it(ledger: AuditedLedger)
         ledger.fold(entry("hdfs", f"loader-{number}", 0, BEGIN, **load))
     assert ledger.reading.shares(BEGIN)[0][-2:] == (3, f"{ROOT}1"), "the greater of two roots"
     assert sum(each.dead for each in reconcile(picture(ledger)).windows) == 1 + 3
-    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": BEGIN + HOUR}
-    load |= {"run": 2, "passages": [], "rebuilt": [hour]}
+    load |= {"run": 2, "passages": [], "rebuilt": [WHOLE]}
     ledger.fold(entry("hdfs", "loader-1", 1, BEGIN, **load))
     assert ledger.reading.shares(BEGIN)[0][-2:] == (2, f"{ROOT}0")
     assert ledger.reading.shares(BEGIN + HOUR) == []
