@@ -253,7 +253,7 @@ class Alerting:
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
             self._slow = {
-                **of_shares(known_shares, config, self._raised),
+                **of_shares(known_shares, config, self._commands, self._raised),
                 **of_programs(programs, config, self._commands, as_of, now, raised=self._raised),
             }
         return self._slow

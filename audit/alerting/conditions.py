@@ -49,6 +49,7 @@ from audit.programs import (
     servers_words,
     troubles,
 )
+from audit.reconciling.dead_letters import table_of_dead, topic_of_dead
 from audit.reconciling.findings import State
 from audit.reconciling.picture import TopicKey
 from audit.store.judged_hours import HourVerdict
@@ -201,7 +202,10 @@ def _brokers(state: ClusterState) -> str:
 
 
 def of_shares(
-    shares: Iterable[TopicShare], config: AlertsConfig, raised: Collection[AlertKey] = ()
+    shares: Iterable[TopicShare],
+    config: AlertsConfig,
+    commands: ProgramCommands,
+    raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
     """Topics with too many dead letters, or too much altered text. Shares of only a few lines are
     ignored."""
@@ -209,14 +213,35 @@ def of_shares(
     for share in shares:
         share_words = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
         for kind, lines, limit, outcome in (
-            (DEAD, share.dead, config.dead, "became dead letters"),
+            (DEAD, share.dead, config.dead, f"became dead letters{_places(share)}"),
             (ALTERED, share.altered, config.altered, "were altered"),
         ):
             key = AlertKey(kind, share.cluster, share.topic, "")
             bound = CLEARED if key in raised else 1.0
             if share.lines >= bound * _FEW_LINES and lines > bound * limit * share.lines:
-                conditions[key] = Condition(_short(f"{lines:,} {share_words} {outcome}"), lines)
+                words = _short(f"{lines:,} {share_words} {outcome}")
+                cure = _dead_cure(share, commands) if kind == DEAD else Cure()
+                conditions[key] = Condition(words, lines, cure=cure)
     return conditions
+
+
+def _places(share: TopicShare) -> str:
+    """The places of the dead letters, with the number in each if there are several."""
+    numbers = {
+        topic_of_dead(share.topic): share.rejected,
+        table_of_dead(share.topic, share.root): share.undecoded,
+    }
+    places = [(place, number) for place, number in numbers.items() if number]
+    if len(places) == 1:
+        return f", in {places[0][0]}"
+    return ": " + ", ".join(f"{number:,} in {place}" for place, number in places)
+
+
+def _dead_cure(share: TopicShare, commands: ProgramCommands) -> Cure:
+    return commands.look_at_dead(
+        topic_of_dead(share.topic) if share.rejected else "",
+        table_of_dead(share.topic, share.root) if share.undecoded else "",
+    )
 
 
 def of_clusters(

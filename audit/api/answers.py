@@ -6,6 +6,7 @@ The store returns the same values where it can.
 
 import msgspec
 
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import CommandKind, Finding, Kinds, State
 from audit.reconciling.topic_verdict import Wait, WindowVerdict
 
@@ -67,6 +68,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     accepted: Kinds = ()  # faults that persons accepted, by kind
     having: list[State] = []  # all states of its hours, the worst first
     kinds: Kinds = ()  # open faults by kind
+    dead: DeadLetters = DeadLetters()
     rate: Rate = Rate()
 
 

@@ -174,14 +174,19 @@ ENTRIES: Final = (
     RunbookEntry(
         kind="dead",
         title="Dead letters",
-        meaning="Too many of a topic's lines do not parse, or do not fit its schema. They are in "
-        "its dead-letter topic (`TOPIC.dead`), each with the reason, and are not lost.",
+        meaning="Too many of a topic's lines do not parse, or do not fit its schema. They are not "
+        "lost: lines that an agent rejected are in the topic `TOPIC.dead`, events that a loader "
+        "could not decode are in the folder `_dead/TOPIC` below its root, each with the reason. "
+        "The alert names the places.",
         steps=(
-            "See what is wrong with them: "
-            "`penstock consume TOPIC.dead --from beginning --to-end --events`.",
+            "In the topic: `penstock consume TOPIC.dead --from beginning --to-end --events`.",
+            "In the folder, which has Parquet files: the alert's query with `spark-sql` counts "
+            "them by reason; docs/loader-in-detail.md explains the reasons.",
             "If the application writes another format since a release, change the agent's input "
             "(docs/agent-configuration.md), or the schema: `penstock schemas check` says whether a "
             "new one is compatible.",
+            "Events that a former schema would decode: correct the schema, then "
+            "`penstock load --rebuild HOUR` loads the hour again while the brokers have it.",
             "Lines that were wrongly rejected: ship their file again into a topic of its own "
             "(docs/how-to/replay-a-day.md).",
         ),

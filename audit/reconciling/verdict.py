@@ -422,7 +422,7 @@ def _windows(
             landed_sums = sums[file]
             late_events += landed_sums.late
             duplicate_events += landed_sums.duplicates
-            dead_events += landed_sums.dead
+            dead_events = max(dead_events, landed_sums.dead)  # each root has a copy
         findings = findings_by_window.get(number, ())
         window_awaits = awaited_in.get(number, ())
         missing_events = pending_events = excess_events = unclaimed_events = unclaimed_so_far = (

@@ -14,8 +14,9 @@ from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.headline import JudgedTopics, Unreported, headline
 from audit.http.endpoints.topic_lookup import findings
 from audit.programs import INPUTS, LOADER, MIRROR
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import WORST_FIRST, Kinds, State, worst
-from audit.reconciling.picture import TierKind
+from audit.reconciling.picture import TierKind, TopicKey
 from audit.service.service import KeptFindings, Service
 from audit.store.judged_hours import HOUR, TopicFigures
 from audit.store.topics.topics import FaultyTopic
@@ -37,6 +38,7 @@ def headline_of(
     now: int,
     waits: bool,
     accepted: Kinds,
+    dead: Mapping[TopicKey, DeadLetters],
 ) -> Headline:
     faulty_topics = service.reading.faulty_topics(cluster, hours.start, hours.stop)
     held_up = _held_up(service, cluster)
@@ -62,6 +64,7 @@ def headline_of(
             held_up=bool(held_up),
             today=now,
             accepted=accepted,
+            dead=dead,
         )
     )
 

@@ -144,6 +144,7 @@ SHARES = [
         ("off", 1_000, 8, 8),
         ("x", 1_000, 11, 0),
         ("y", 1_000, 0, 11),
+        ("both", 1_000, 1, 0, 300, "hdfs://nn/logs/"),
     )
 ]
 
@@ -170,13 +171,16 @@ AT = "1970-01-01 00:1"
 
 def test_what_else_is_worth_an_alert() -> None:
     clusters = {"ok": ClusterState(), "dc1": CLUSTER}
-    found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG)}
+    found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG, UNITS)}
     found |= of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW)
     assert {key[:4]: each.words for key, each in found.items()} == {
         ("away", "dc1", "", ""): "the ledger of dc1 cannot be read: refused",
         ("away", "dc1", "", "broker 2"): "broker 2 of dc1 is away, and holds replicas",
         ("away", "dc1", "", "registry"): "the registry of dc1 does not answer: timeout",
-        ("dead", "dc1", "x", ""): "11 of 1,000 lines of dc1/x in the last hour became dead letters",
+        ("dead", "dc1", "x", ""): "11 of 1,000 lines of dc1/x in the last hour became dead letters,"
+        " in x.dead",
+        ("dead", "dc1", "both", ""): "301 of 1,000 lines of dc1/both in the last hour became dead"
+        " letters: 1 in both.dead, 300 in hdfs://nn/logs/_dead/both",
         ("altered", "dc1", "y", ""): "11 of 1,000 lines of dc1/y in the last hour were altered",
         ("certificate", "", "", "a1"): f"a certificate of the audit on a1 expires {AT}7:39 UTC: "
         "/old",
@@ -196,13 +200,16 @@ def test_what_else_is_worth_an_alert() -> None:
     }
     kinds = ("dead", "altered")
     raised = [AlertKey(kind, "dc1", each.topic, "") for each in SHARES for kind in kinds]
-    kept = of_shares(SHARES, CONFIG, raised)
-    assert [key.topic for key in kept] == ["few", "few", "at", "at", "x", "y"]
+    kept = of_shares(SHARES, CONFIG, UNITS, raised)
+    assert [key.topic for key in kept] == ["few", "few", "at", "at", "x", "y", "both"]
     full = next(key for key in found if key[:2] == ("disk", ""))
     more = of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW, raised=found)[full]
     assert more.words.endswith("; the audit on a1 has 1.0 MiB of 1.0 GiB left in /enough")
     cures = {key[0]: each.cure for key, each in found.items() if key[1] and each.cure.command}
     assert {kind: cure.command for kind, cure in cures.items()} == {
+        "dead": "penstock consume both.dead --from beginning --to-end --events; spark-sql --conf"
+        " spark.sql.catalogImplementation=in-memory -e 'SELECT reason, detail, count(*) FROM"
+        " parquet.`hdfs://nn/logs/_dead/both` GROUP BY reason, detail'",
         "disk": "df -h /small  # on a1",
         "inputs": "penstock check-config inputs /a.yaml  # on a1",
         "mirror": "systemctl restart penstock-mirror  # on a1",
@@ -210,7 +217,7 @@ def test_what_else_is_worth_an_alert() -> None:
         "zookeeper": ZOOKEEPER,
     }
     assert {kind for kind, cure in cures.items() if cure.command_kind == "looks"} == {
-        *("disk", "inputs", "zookeeper"),
+        *("dead", "disk", "inputs", "zookeeper"),
     }
     hostile = program("agent", disks=(Disk(HOSTILE, 1, 2**30),),
                       certificates=(Certificate("/$(id)", 1),))  # fmt: skip
