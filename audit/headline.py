@@ -63,6 +63,7 @@ _DAY: Final = len("2026-11-20")
 class Unreported(StrEnum):
     """Reasons for lines that no program has reported."""
 
+    FULL = "a broker's disk is full"
     SILENT = "an agent is silent"
     UNREAD = "an agent does not read all of its inputs"
 

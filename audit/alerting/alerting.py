@@ -52,6 +52,7 @@ from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
 from audit.api.answers import AgentRow, FailingLoad
 from audit.api.queries import AgentsQuery, AlertsQuery
+from audit.clusters.disks import with_polled_disks
 from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
 from audit.cures.program_commands import ProgramCommands
@@ -155,7 +156,7 @@ class Alerting:
         conditions |= of_agents(silent, self._commands, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= self._slowly_changing(as_of, now)
-        conditions |= of_clusters(self._standing.clusters, self._programs)
+        conditions |= of_clusters(self._standing.clusters, self._programs, self._commands)
         raised, known = self._raised, self._known
         unknown = self._unknown(as_of)
         for key, alert in raised.items():
@@ -234,6 +235,7 @@ class Alerting:
             shares = self._reading.shares(read_to - HOUR)
             known_shares = (share for share in shares if share.cluster in as_of)
             programs = self._reading.programs(read_to - int(self._config.expected * 1000))
+            programs = with_polled_disks(programs, self._standing.clusters, now)
             self._programs = list(programs)
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))

@@ -31,7 +31,7 @@ from audit.alerting.conditions import (
     Conditions,
     key_of,
 )
-from audit.programs import LOADER, MIRROR, ZOOKEEPER, moment
+from audit.programs import DISK, LOADER, MIRROR, ZOOKEEPER, moment
 from audit.reconciling.picture import TierKind
 from audit.reconciling.window_sums import LEDGER
 from audit.store.rows import Alert, LoadEnd
@@ -102,6 +102,8 @@ CONSEQUENCES: Final = frozenset(entry.kind for row in TABLE.values() for entry i
 
 def cause_of(key: AlertKey, condition: Condition) -> str:
     """The name of a cause in the table; empty for other conditions."""
+    if key.kind == DISK:  # a broker's, which is full
+        return "broker" if condition.leaderless else ""
     if key.kind == AWAY:
         return {"": "ledger", REGISTRY: "registry"}.get(key.host, "broker")
     if key.kind == ZOOKEEPER:  # of a broker: some servers may be away without consequences
@@ -137,7 +139,8 @@ def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
     without a leader are not stored, so all partitions count as such."""
     causes: dict[AlertKey, Cause] = {}
     for alert in resolved:
-        condition = Condition(alert.words, leaderless=frozenset({LEDGER_TOPIC}))
+        leaderless = frozenset({LEDGER_TOPIC} if alert.kind == AWAY else ())
+        condition = Condition(alert.words, leaderless=leaderless)
         key = key_of(alert)
         before = causes.get(key)
         if cause_of(key, condition) and (before is None or before.over < alert.resolved):
@@ -210,6 +213,8 @@ def _follows(key: AlertKey, condition: Condition, cause: AlertKey, known: Cause)
     if key == cause or key.cluster != cause.cluster or (key.kind == AWAY and key.host):
         return False
     name = cause_of(cause, known.condition)
+    if key.kind == AWAY and cause.kind == DISK:  # a broker whose disk is full answers
+        return False
     row = next((entry for entry in TABLE[name] if entry.kind == key.kind), None)
     if row is None or 0 <= known.over < condition.since:
         return False

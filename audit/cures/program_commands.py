@@ -84,6 +84,9 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         command = in_shell(list(words), self.commands) if is_ours else shlex.join(words)
         return _cure(command, CommandKind.LOOKS)
 
+    def look_at_disk(self, directory: str, host: str) -> Cure:
+        return self.look("df", "-h", directory, host=host)
+
     def is_of_up(self, host: str) -> bool:
         """Whether programs of this host are those of `penstock up`."""
         return bool(self.commands.up) and host in {"", self.host}

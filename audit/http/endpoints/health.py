@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from audit.alerting.conditions import AWAY, SILENT
 from audit.api import answers, queries
 from audit.api.answers import AgentRow, HealthRow
+from audit.clusters.disks import with_polled_disks
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig
+from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
 from audit.http.endpoints.lists import agents
 from audit.programs import (
@@ -25,6 +27,7 @@ from audit.programs import (
     Program,
     ProgramKind,
     in_words,
+    room_first,
     servers_words,
     this_audit,
     troubles,
@@ -83,7 +86,7 @@ def _urgency(row: HealthRow) -> tuple[object, ...]:
 
 def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[HealthRow]:
     since = (service.standing.as_of or now) - int(service.config.expected * 1000)
-    known = service.reading.programs(since)
+    known = with_polled_disks(service.reading.programs(since), service.standing.clusters, now)
     programs = [program for program in known if cluster in {"", program.cluster}]
     yield from _agents(service, shows, cluster, programs, now)
     for name, standing in service.standing.clusters.items():
@@ -208,30 +211,34 @@ def _brokers(
     for number in standing.away:
         program = by_id.get(str(number))
         host = program.host if program else ""
+        needs, cure = room_first(program, shows.commands) if program else ("", Cure())
+        if not needs:
+            cure = shows.commands.restart("broker", cluster=cluster, host=host, broker=number)
         yield HealthRow(
             program="broker",
             cluster=cluster,
             name=str(number),
             host=host,
             state=IS_AWAY,
-            words="holds replicas, and does not answer",
+            words=f"holds replicas, and does not answer{needs}",
             heard=program.heard if program else -1,
             version=program.health.program_version if program else "",
             kind=AWAY,
-            **shows.commands.restart("broker", cluster=cluster, host=host, broker=number).fields,
+            **cure.fields,
         )
     if standing.unreachable:
         program = by_id.get(str(only.id)) if only else None
+        needs, cure = room_first(program, shows.commands) if program else ("", Cure())
         yield HealthRow(
             program="broker",
             cluster=cluster,
             name=str(only.id) if only else "",
             host=program.host if program else only.host if only else "",
             state=IS_AWAY,
-            words=f"the ledger cannot be read: {standing.unreachable}",
+            words=f"the ledger cannot be read: {standing.unreachable}{needs}",
             heard=standing.as_of or -1,
             kind=AWAY,
-            **shows.commands.reach_ledger(cluster).fields,
+            **(cure if needs else shows.commands.reach_ledger(cluster)).fields,
         )
 
 
