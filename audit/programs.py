@@ -47,6 +47,8 @@ ZOOKEEPER: Final = "zookeeper"
 CERTIFICATE: Final = "certificate"
 DISK: Final = "disk"
 INPUTS: Final = "inputs"
+# Shown with the health of a broker. Its alert is that of the fault, `changed`, until accepted.
+DAMAGED: Final = "damaged"
 
 
 class ProgramKind(StrEnum):
@@ -137,6 +139,9 @@ def troubles(
         yield Trouble(ZOOKEEPER, words, commands.reach_zookeeper(), session.since)
     for problem in program.health.problems:
         words = f"{program.title} {_problem_words(problem)}"
+        if program.kind is ProgramKind.BROKER:
+            yield Trouble(DAMAGED, words, since=problem.since or -1)
+            continue
         cure = commands.look(*_shown_by(problem), host=host)
         yield Trouble(INPUTS, words, cure, problem.since or -1)
     for disk in program.health.disks:

@@ -39,6 +39,7 @@ from audit.cures.program_commands import ProgramCommands
 from audit.headline import length_words
 from audit.programs import (
     CERTIFICATE,
+    DAMAGED,
     DISK,
     INPUTS,
     LOADER,
@@ -297,6 +298,8 @@ def of_programs(
         was_full = AlertKey(DISK, program.cluster, "", program.host) in raised
         room = 1 / CLEARED if was_full else 1.0
         for kind, words, cure, since in troubles(program, config, commands, time, room=room):
+            if kind == DAMAGED:
+                continue
             key = AlertKey(kind, program.cluster, "", program.host)
             unwritable = program.unwritable if kind == DISK else frozenset[str]()
             condition = Condition(words, hosts=hosts, cure=cure, since=since, leaderless=unwritable)
