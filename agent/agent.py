@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """The parts of an agent. Call `start`, `reload` and `stop` from one thread; other methods from
-    any."""
+    """An agent and its parts. Call `start`, `reload` and `stop` from one thread; other methods from
+    any thread."""
 
     def __init__(
         self, config: AgentConfig, inputs: Sequence[Input], left: Sequence[HandedOver] = ()
@@ -67,7 +67,7 @@ class Agent:
         return self._failure
 
     def start(self) -> None:
-        """Starts the threads. Raises AgentError, and then leaves nothing open or running."""
+        """Starts the threads. If it raises AgentError, nothing is left open or running."""
         config, directory = self._config, Path(self._config.data_dir)
         try:
             binding = Binding.of(directory)
@@ -106,7 +106,7 @@ class Agent:
         shipper = Shipper(config, journal, state, schemas)
         followed = read_inputs(directory)
         # A followed input was scanned at least once: if the journal has no scan, it has lost it.
-        since = {name: Looked(at) for name, at in (followed or {}).items() if at}
+        looks = {name: Looked(millis) for name, millis in (followed or {}).items() if millis}
         files = Files(
             [FileInput.of(input_) for input_ in self._inputs],
             state.sources,
@@ -115,7 +115,7 @@ class Agent:
             config.hold_deleted,
             config.scan_interval,
             seen={source.input for source in state.sources} if followed is None else followed,
-            looked=since | dict(state.looked),
+            looked=looks | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             torn=state.is_torn,
             reached=state.history,
@@ -137,19 +137,20 @@ class Agent:
         return AgentParts(journal, schemas, shipper, files, pipeline, copied_from, damage)
 
     def reload(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
-        """Replaces the inputs. What was read for the old ones is handed over first."""
+        """Replaces the inputs. Lines that were read for the previous inputs are handed over
+        first."""
         assert self._parts is not None
         self._config, self._inputs = config, tuple(inputs)
         self._parts.schemas.want(inputs)
         self._parts.pipeline.reload(inputs)
 
     def report_problems(self, refusals: Sequence[Refusal]) -> None:
-        """Looks at what keeps lines from being read or shipped, for the ledger."""
+        """Reports the problems that keep lines from being read or shipped, for the ledger."""
         if self._parts is not None:
             folder = self._config.inputs_dir
             problems = problems_of(refusals, self._inputs, self._parts, folder)
-            lasting = self._problems.look(problems, time.time_ns() // 1_000_000)
-            self._parts.shipper.report_problems(lasting)
+            lasting_problems = self._problems.look(problems, time.time_ns() // 1_000_000)
+            self._parts.shipper.report_problems(lasting_problems)
 
     def stop(self) -> bool:
         """Stops the agent. Returns whether every line that was read has been acknowledged."""
@@ -160,11 +161,11 @@ class Agent:
         parts.pipeline.stop()
         thread.join(self._config.drain + _PATIENCE_SECONDS)
         if thread.is_alive():
-            log.warning("pipeline thread did not stop: a file system does not respond")
-        drained = parts.shipper.stop(self._config.drain)
+            log.warning("pipeline thread did not stop, as a file system does not respond")
+        is_drained = parts.shipper.stop(self._config.drain)
         parts.schemas.close()
         parts.journal.close()
-        return drained
+        return is_drained
 
     def status(self) -> Status:
         return status_of(
@@ -177,11 +178,15 @@ class Agent:
         )
 
     def stuck(self) -> str:
-        """Why the pipeline makes no progress; empty while it does."""
+        """The reason why the pipeline makes no progress; empty while it makes progress."""
         if self._parts is None or self._phase is not AgentPhase.RUNNING:
             return ""
-        still = time.monotonic() - self._parts.pipeline.turned_at
-        return f"the pipeline has been stuck for {still:.0f} s" if still > _STUCK_SECONDS else ""
+        stuck_seconds = time.monotonic() - self._parts.pipeline.turned_at
+        return (
+            f"the pipeline has been stuck for {stuck_seconds:.0f} s"
+            if stuck_seconds > _STUCK_SECONDS
+            else ""
+        )
 
     def _follow(self) -> None:
         assert self._parts is not None

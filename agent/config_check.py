@@ -57,8 +57,8 @@ class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
 def check_inputs(
     config: AgentConfig, inputs: Sequence[Input], registry: RegistryClient | None
 ) -> list[InputCheck]:
-    """Checks inputs; their schemas only with a registry. Raises RegistryError if it does not
-    answer."""
+    """Checks inputs, and their schemas if a registry is given. Raises RegistryError if the registry
+    does not answer."""
     opening = Opening(config.follow_links, config.secret_files)
     checks = [_with_files(input_, opening) for input_ in inputs]
     pairs = zip(checks, inputs, strict=True)
@@ -74,8 +74,10 @@ def check_ledger(registry: RegistryClient) -> str:
 
 def _with_files(input_: Input, opening: Opening) -> InputCheck:
     listing = Survey(input_.paths, input_.exclude, lambda _: None).all()
-    read = [sighting for sighting in listing.sightings if not has_compressed_name(sighting.path)]
-    files = {sighting.identity: sighting for sighting in read}.values()
+    readable_files = [
+        sighting for sighting in listing.sightings if not has_compressed_name(sighting.path)
+    ]
+    files = {sighting.identity: sighting for sighting in readable_files}.values()
     remarks = []
     unreadable: dict[str, list[str]] = {}
     for sighting in files:
@@ -83,11 +85,11 @@ def _with_files(input_: Input, opening: Opening) -> InputCheck:
             os.close(opening.open(sighting.path)[0])
         except OSError as error:
             unreadable.setdefault(error.strerror or str(error), []).append(sighting.path)
-    remarks += [f"cannot read {_named(paths)}: {why}" for why, paths in unreadable.items()]
+    remarks += [f"cannot read {_named(paths)}: {reason}" for reason, paths in unreadable.items()]
     for path, failure in listing.failures.items():
         remarks.append(f"{one_line(path)}: {failure.strerror or failure}")
-    if compressed := len(listing.sightings) - len(read):
-        remarks.append(f"{compressed} compressed files will not be read")
+    if compressed_count := len(listing.sightings) - len(readable_files):
+        remarks.append(f"{compressed_count} compressed files will not be read")
     if not files and not listing.failures:
         remarks.append("no file matches at present")
     return InputCheck(
@@ -108,12 +110,12 @@ def _with_schema(
     files = (input_.schema,) if input_.schema and config.auto_register else ()
     if input_.schema and not config.auto_register:
         remarks.append("`schema` is not registered: `auto_register` is off")
-    wanted = wanted_for(input_)
-    schema, wrong = _found(registry, wanted, files)
-    if wrong:
-        problems.append(wrong)
-    if wrong := _found(registry, dead_letters_of(input_.topic), ())[1]:
-        problems.append(wrong)
+    purpose = wanted_for(input_)
+    schema, problem = _found(registry, purpose, files)
+    if problem:
+        problems.append(problem)
+    if problem := _found(registry, dead_letters_of(input_.topic), ())[1]:
+        problems.append(problem)
     check = msgspec.structs.replace(check, problems=tuple(problems), remarks=tuple(remarks))
     return check if schema is None else _with_fit(check, config, input_, schema)
 
@@ -132,29 +134,29 @@ def _with_fit(
     try:
         EventReader(input_, topic_schema.schema if topic_schema else None, config.times)
     except InputError as error:
-        why = str(error).removeprefix(f"{input_.label}: ")
-        return msgspec.structs.replace(check, problems=(*check.problems, why))
+        reason = str(error).removeprefix(f"{input_.label}: ")
+        return msgspec.structs.replace(check, problems=(*check.problems, reason))
     return check
 
 
 def _found(
     registry: RegistryClient, wanted: TopicPurpose, files: Sequence[str]
 ) -> tuple[TopicSchema | None, str]:
-    wrong = ""
+    problem = ""
     try:
         register_files(registry, wanted, files)
     except NoSchema as error:
-        wrong = str(error)
+        problem = str(error)
     try:
-        return find(registry, wanted), wrong
+        return find(registry, wanted), problem
     except NoSchema as error:
-        return None, wrong or str(error)
+        return None, problem or str(error)
 
 
 def _named(paths: Sequence[str]) -> str:
-    shown = ", ".join(one_line(path) for path in paths[:_MOST_NAMED])
-    more = len(paths) - _MOST_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    listed_paths = ", ".join(one_line(path) for path in paths[:_MOST_NAMED])
+    unlisted_count = len(paths) - _MOST_NAMED
+    return f"{listed_paths} and {unlisted_count} more" if unlisted_count > 0 else listed_paths
 
 
 _DAY_MILLIS = 86_400_000
@@ -171,24 +173,24 @@ class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 def topics_of(inputs: Sequence[Input], *, ledger: bool) -> list[str]:
     topics = [input_.topic for input_ in inputs]
-    dead = [topic + DEAD_SUFFIX for topic in topics]
-    return list(dict.fromkeys([*topics, *dead, *([LEDGER_TOPIC] if ledger else [])]))
+    dead_topics = [topic + DEAD_SUFFIX for topic in topics]
+    return list(dict.fromkeys([*topics, *dead_topics, *([LEDGER_TOPIC] if ledger else [])]))
 
 
 def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -> list[TopicCheck]:
     """Checks the configuration of topics. Raises ClientError if the cluster does not answer."""
-    known = brokers.persist(lambda: brokers.refresh(topics))
-    defaults = None if all(known.has(name) for name in topics) else new_topics(brokers)
+    topic_metadata = brokers.persist(lambda: brokers.refresh(topics))
+    defaults = None if all(topic_metadata.has(name) for name in topics) else new_topics(brokers)
     checks = []
     for name in topics:
-        if not known.has(name):
+        if not topic_metadata.has(name):
             checks.append(check_missing(name, defaults, config))
             continue
         configs = {entry.name: entry.value or "" for entry in topic_configs(brokers, name)}
         checks.append(
             TopicCheck(
                 name=name,
-                partitions=len(known.topic(name).partitions),
+                partitions=len(topic_metadata.topic(name).partitions),
                 problems=tuple(problems_of(configs)),
                 remarks=tuple(remarks_on(name, configs, config)),
             )
@@ -197,14 +199,14 @@ def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -
 
 
 def check_missing(name: str, defaults: NewTopics | None, config: AgentConfig) -> TopicCheck:
-    """Checks a topic that does not exist, by the brokers' settings for new topics."""
-    missing = "it does not exist yet"
+    """Checks a topic that does not exist, against the brokers' settings for new topics."""
+    problem = "it does not exist yet"
     if defaults is None:
-        remark = f"{missing}: create it, or let the brokers do so at first use"
+        remark = f"{problem}: create it, or let the brokers do so at first use"
         return TopicCheck(name=name, remarks=(remark,))
     if defaults.at_first_use:
         remark = (
-            f"{missing}: brokers create it at first use, with num.partitions={defaults.partitions}"
+            f"{problem}: brokers create it at first use, with num.partitions={defaults.partitions}"
         )
         return TopicCheck(
             name=name,
@@ -213,46 +215,49 @@ def check_missing(name: str, defaults: NewTopics | None, config: AgentConfig) ->
         )
     command = f"auto.create.topics.enable is false: penstock topics create {name}"
     if name.endswith(DEAD_SUFFIX):
-        remark = f"{missing}, and the first dead letter would wait for it, since {command}"
+        remark = f"{problem}, and the first dead letter would wait for it, since {command}"
         return TopicCheck(name=name, remarks=(remark,))
-    return TopicCheck(name=name, problems=(f"{missing}, and {command}",))
+    return TopicCheck(name=name, problems=(f"{problem}, and {command}",))
 
 
 def problems_of(configs: Mapping[str, str]) -> Iterator[str]:
-    packing = configs.get("compression.type", "producer")
-    if packing != "producer" and MIRROR_OF not in configs:  # Penstock's own brokers never do
+    compression = configs.get("compression.type", "producer")
+    if compression != "producer" and MIRROR_OF not in configs:  # Penstock's own brokers never do
         yield (
-            f"compression.type is {packing}: brokers would recompress batches, and their checksums "
-            "would not match the ledger; set it to producer"
+            f"compression.type is {compression}: brokers would recompress batches, and their "
+            "checksums would not match the ledger; set it to producer"
         )
-    stamped = configs.get("message.timestamp.type", "CreateTime")
-    if stamped != "CreateTime":
-        yield f"message.timestamp.type is {stamped}: events would lose their time; set CreateTime"
+    timestamp_type = configs.get("message.timestamp.type", "CreateTime")
+    if timestamp_type != "CreateTime":
+        yield (
+            f"message.timestamp.type is {timestamp_type}: events would lose their time; "
+            "set CreateTime"
+        )
     if "compact" in configs.get("cleanup.policy", ""):
         yield "cleanup.policy has compact: events without keys would be refused; set delete"
 
 
 def remarks_on(name: str, configs: Mapping[str, str], config: AgentConfig) -> Iterator[str]:
-    largest = _number(configs, "max.message.bytes")
-    if 0 <= largest < config.batches.bytes:
-        yield f"max.message.bytes is {largest:,}: it limits batches to less than `batches.bytes`"
+    batch_limit = _number(configs, "max.message.bytes")
+    if 0 <= batch_limit < config.batches.bytes:
+        yield f"max.message.bytes is {batch_limit:,}, so batches are smaller than `batches.bytes`"
     if name == LEDGER_TOPIC:  # its entries have the time at which they are written
         return
-    oldest = config.times.oldest * 1000
-    kept = _number(configs, "retention.ms")
-    if 0 <= kept < oldest:
+    oldest_millis = config.times.oldest * 1000
+    retention_millis = _number(configs, "retention.ms")
+    if 0 <= retention_millis < oldest_millis:
         yield (
-            f"retention.ms is {_days(kept)}: Apache Kafka goes by the events' times, and deletes "
-            "older events soon after they arrive"
+            f"retention.ms is {_days(retention_millis)}: Apache Kafka goes by the events' "
+            "times, and deletes older events soon after they arrive"
         )
-    for bounded, bound in (
-        ("message.timestamp.difference.max.ms", oldest),
-        ("message.timestamp.before.max.ms", oldest),
+    for bounded_key, bound in (
+        ("message.timestamp.difference.max.ms", oldest_millis),
+        ("message.timestamp.before.max.ms", oldest_millis),
         ("message.timestamp.after.max.ms", config.times.newest * 1000),
     ):
-        allowed = _number(configs, bounded)
-        if 0 <= allowed < bound:
-            yield f"{bounded} is {_days(allowed)}: times beyond it are set to that bound"
+        limit_millis = _number(configs, bounded_key)
+        if 0 <= limit_millis < bound:
+            yield f"{bounded_key} is {_days(limit_millis)}: times beyond it are set to that bound"
 
 
 def _number(configs: Mapping[str, str], name: str) -> int:

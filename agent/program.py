@@ -147,13 +147,13 @@ class _Program:
 
     def run(self, signals: SimpleQueue[int]) -> str:
         """Runs until a stop signal. Returns the error that stopped the agent, if any."""
-        turn = min(_TURN_SECONDS, max(_SHORTEST_TURN, self._config.scan_interval))
+        turn_seconds = min(_TURN_SECONDS, max(_SHORTEST_TURN, self._config.scan_interval))
         if self._supervisor.watchdog_seconds:
-            turn = min(turn, self._supervisor.watchdog_seconds / 3)
-        looked = time.monotonic()
+            turn_seconds = min(turn_seconds, self._supervisor.watchdog_seconds / 3)
+        looked_at = time.monotonic()
         while not self._agent.failure:
             try:
-                number = signals.get(timeout=turn)
+                number = signals.get(timeout=turn_seconds)
             except Empty:
                 number = 0
             if number in _STOP_SIGNALS:
@@ -161,10 +161,10 @@ class _Program:
                 return ""
             if number == signal.SIGHUP:
                 self._reload()
-            if time.monotonic() - looked >= self._config.scan_interval:
+            if time.monotonic() - looked_at >= self._config.scan_interval:
                 self._look_for_inputs()
                 self._agent.report_problems(self._rejected)
-                looked = time.monotonic()
+                looked_at = time.monotonic()
             self._log_server_state()
             if not self._agent.stuck():
                 self._supervisor.tell(systemd.ALIVE, systemd.status(self._in_short()))
@@ -177,19 +177,21 @@ class _Program:
         self._server.stop()
 
     def pause(self, signals: SimpleQueue[int]) -> None:
-        """Waits under a supervisor, which restarts at once, so that an agent that cannot start uses
-        little CPU."""
+        """Waits before exiting under a supervisor, which restarts at once, so that an agent that
+        cannot start uses little CPU."""
         if self._supervisor.listens:
             with suppress(Empty):
                 signals.get(timeout=_PAUSE_SECONDS)
 
     def _stop(self, why: signal.Signals) -> None:
         log.info("stopping signal=%s", why.name)
-        extra = systemd.needs(self._config.drain + _PATIENCE_SECONDS)
-        self._supervisor.tell(systemd.STOPPING, extra, systemd.status("draining"))
-        drained = self._agent.stop()
+        extra_seconds = systemd.needs(self._config.drain + _PATIENCE_SECONDS)
+        self._supervisor.tell(systemd.STOPPING, extra_seconds, systemd.status("draining"))
+        is_drained = self._agent.stop()
         self._running = False
-        log.info("stopped drained=%s", "yes" if drained else "no, sends the rest at the next start")
+        log.info(
+            "stopped drained=%s", "yes" if is_drained else "no, sends the rest at the next start"
+        )
 
     def _reload(self) -> None:
         self._supervisor.tell(systemd.reloading())
@@ -213,11 +215,11 @@ class _Program:
         self._supervisor.tell(systemd.READY, systemd.status(self._in_short()))
 
     def _look_for_inputs(self) -> None:
-        before = self._directory.inputs
+        previous_inputs = self._directory.inputs
         if not self._directory.look():
             return
         _say_news(self._directory)
-        if self._directory.inputs == before:
+        if self._directory.inputs == previous_inputs:
             return
         try:
             self._agent.reload(self._config, self._directory.inputs)
@@ -225,7 +227,7 @@ class _Program:
             log.error("inputs rejected, keeping the current ones error=%s", error)
         else:
             self._loaded_millis = _now_millis()
-            log.info("inputs loaded inputs=%d", len(self._directory.inputs))
+            log.info("inputs_dir loaded inputs=%d", len(self._directory.inputs))
 
     def _opened(self, config: AgentConfig) -> InputsDirectory:
         path = Path(config.inputs_dir) if config.inputs_dir else None
@@ -249,20 +251,20 @@ class _Program:
 
     def _log_server_state(self) -> None:
         """Logs whether the pages are served, when that has changed."""
-        refused = self._server.refused
-        if bool(refused) == self._said_refused:
+        refusal = self._server.refused
+        if bool(refusal) == self._said_refused:
             return
-        self._said_refused = bool(refused)
-        if refused:
-            log.warning("cannot serve pages yet, will retry error=%s", refused)
+        self._said_refused = bool(refusal)
+        if refusal:
+            log.warning("cannot serve pages yet, will retry error=%s", refusal)
         else:
             log.info("serving pages http_port=%d", self._server.port)
 
     def _in_short(self) -> str:
         """The status line of `systemctl status`."""
         parts = [f"{len(self._directory.inputs)} inputs"]
-        if refused := len(self._rejected):
-            parts.append(f"{refused} files rejected")
+        if rejected_count := len(self._rejected):
+            parts.append(f"{rejected_count} files rejected")
         if self._server.refused:
             parts.append(f"no pages: {self._server.refused}")
         return ", ".join(parts)
@@ -275,13 +277,13 @@ def _say_news(directory: InputsDirectory) -> None:
 
 def check_takeable(running: AgentConfig, wanted: AgentConfig) -> None:
     """Checks that no setting has changed that needs a restart. Raises ConfigRejected."""
-    changed = [
+    changed_keys = [
         name
         for name in running.__struct_fields__
         if name not in TAKEN_WHILE_RUNNING and getattr(running, name) != getattr(wanted, name)
     ]
-    if changed:
-        raise ConfigRejected(f"changing {', '.join(changed)} needs a restart")
+    if changed_keys:
+        raise ConfigRejected(f"changing {', '.join(changed_keys)} needs a restart")
 
 
 def _now_millis() -> int:

@@ -1,4 +1,4 @@
-"""The audit's errors.
+"""The audit's exceptions.
 
 AuditFailure                the program cannot serve: one line for the operator
 Unanswerable                an error as the answer to a request: its status, and why
@@ -73,8 +73,8 @@ class AuditStoreError(Exception):
 
 
 class StoreDamaged(AuditStoreError):
-    """The database is damaged. Its whole content can be read from `_audit` again."""
+    """The database is damaged. Its whole content can be read again from `_audit`."""
 
 
 class TooLargeToStore(AuditStoreError):
-    """A value is larger than any row can be, or of the wrong type."""
+    """A value is too large for a row, or of the wrong type."""

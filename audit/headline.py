@@ -1,4 +1,4 @@
-"""The verdict in one sentence: the fault, its topic, host, number of events, and time. Pure.
+"""The verdict in one sentence: the fault, its topic, hosts, number of events, and time. Pure.
 
 The page, `penstock status`, `penstock report` and the screen of `penstock up` begin with it. Times
 are marked as UTC. Names from outside are not made printable here.
@@ -61,7 +61,7 @@ _DAY: Final = len("2026-11-20")
 
 
 class Unreported(StrEnum):
-    """Reasons for lines that no program has reported."""
+    """Reasons why lines have not been reported by any program."""
 
     FULL = "a broker's disk is full"
     SILENT = "an agent is silent"
@@ -69,9 +69,9 @@ class Unreported(StrEnum):
 
 
 class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """All topics over some time, for a headline. `calm` replaces the sentence about a state without
-    a fault. Every line before `complete_until` is accounted for; -1: all lines of this time; 0:
-    unknown.
+    """The verdict about all topics in a period, for a headline. `calm` replaces the sentence about
+    a state without a fault. Every line before `complete_until` is accounted for; -1: all lines of
+    the period; 0: unknown.
 
     A verdict is `settled` if that moment is recent and nothing holds up newer lines: then the
     headline has the mark of a complete one."""
@@ -97,25 +97,26 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def headline(judged: JudgedTopics) -> Headline:
-    """Makes the headline: of a fault, else of tables that cannot be loaded, else of the state."""
+    """Makes the headline, about a fault, else about tables that cannot be loaded, else about the
+    state."""
     state = judged.state
     kinds = judged.all_kinds
     total = sum(counts.findings for counts in kinds) or len(judged.findings)
     if state.is_fault:
-        first = worst_findings(judged.findings)
-        if first:
-            alike = _alike(first[0], judged)
-            title = _fault(*alike)
-            more = _beside(judged, kinds, total, is_all=alike.counts.findings >= total)
+        ranked_findings = worst_findings(judged.findings)
+        if ranked_findings:
+            group = _group_of(ranked_findings[0], judged)
+            title = _fault(*group)
+            details = _beside(judged, kinds, total, is_all=group.counts.findings >= total)
         else:
-            title, more = f"{state.value}: {of_kinds(kinds) or MEANINGS[state]}", ""
+            title, details = f"{state.value}: {of_kinds(kinds) or MEANINGS[state]}", ""
         return Headline(
             state=state,
             mark=MARKS[state],
             title=title,
-            more=more,
+            more=details,
             badge=f"{MARKS[state]} {total}" if total else MARKS[state],
-            worst=first[:MOST_SHOWN],
+            worst=ranked_findings[:MOST_SHOWN],
             complete_until=judged.complete_until,
         )
     if judged.failing_loads:
@@ -153,13 +154,14 @@ def _words(judged: JudgedTopics) -> str:
     """The sentence about a time that is not over: true up to a moment, which it names."""
     if judged.complete_until <= 0:
         return MEANINGS[State.PENDING]
-    fate = "is accounted for" if judged.loaded else "has reached the brokers"
+    progress = "is accounted for" if judged.loaded else "has reached the brokers"
     lines = "every line read" if judged.unreported is Unreported.UNREAD else "every line"
-    return f"{lines} up to {minute(judged.complete_until, judged.today)} UTC {fate}"
+    return f"{lines} up to {minute(judged.complete_until, judged.today)} UTC {progress}"
 
 
 def minute(time: int, today: int) -> str:
-    """`21:14` on the same day, else `2026-11-20 21:14`; with the second if that is not 0."""
+    """Formats a time as `21:14` on the same day, else `2026-11-20 21:14`, with the seconds unless
+    they are 0."""
     text = moment(time).removesuffix(":00")
     day = moment(today)[:_DAY] if today >= 0 else ""
     return text.removeprefix(f"{day} ") if day else text
@@ -185,8 +187,8 @@ def tables_words(tables: int) -> str:
     return "1 table cannot be loaded" if tables == 1 else f"{tables:,} tables cannot be loaded"
 
 
-class _Alike(NamedTuple):
-    """The findings of one kind and topic that are known, and the numbers of all of them."""
+class _FindingGroup(NamedTuple):
+    """The known findings of one kind and topic, and the counts of all of them."""
 
     placed: Sequence[TopicFinding]
     counts: KindCount
@@ -196,35 +198,35 @@ def _key(placed: TopicFinding) -> TopicKey:
     return TopicKey(placed.cluster, placed.topic, placed.topic_id)
 
 
-def _alike(worst: TopicFinding, judged: JudgedTopics) -> _Alike:
+def _group_of(worst: TopicFinding, judged: JudgedTopics) -> _FindingGroup:
     """Findings like the worst one. Of an hour that is not judged yet the numbers may be missing."""
     kind, key = worst.finding.kind, _key(worst)
-    alike = [each for each in judged.findings if (each.finding.kind, _key(each)) == (kind, key)]
+    findings = [row for row in judged.findings if (row.finding.kind, _key(row)) == (kind, key)]
     counts = [
-        *counted(placed.finding for placed in alike),
+        *counted(row.finding for row in findings),
         *(counts for counts in judged.kinds.get(key, ()) if counts.kind is kind),
     ]
-    return _Alike(alike, max(counts, key=lambda counts: counts.findings))
+    return _FindingGroup(findings, max(counts, key=lambda counts: counts.findings))
 
 
-def _fault(alike: Sequence[TopicFinding], counts: KindCount) -> str:
+def _fault(group: Sequence[TopicFinding], counts: KindCount) -> str:
     """`missing at the brokers: 12 events of clicks, host web-3, 2026-11-20 07:12:00 to …`: the
     numbers are those of all findings of one kind and topic."""
-    findings = [placed.finding for placed in alike]
-    kind, what = counts.kind, alike[0].topic
+    findings = [topic_finding.finding for topic_finding in group]
+    kind, words = counts.kind, group[0].topic
     label = _LABELS.get(kind, kind.value)
     tiers = {finding.tier for finding in findings}
-    where = _PLACES.get(findings[0].tier, "") if kind in _PLACED and len(tiers) == 1 else ""
+    place = _PLACES.get(findings[0].tier, "") if kind in _PLACED and len(tiers) == 1 else ""
     events = sum(max(finding.events, 0) for finding in findings)
     if kind is not FaultKind.UNKNOWN and counts.events > 0:
         unit = "line" if kind is FaultKind.LOST else "event"
         at_least = "at least " if counts.uncounted else ""
-        what = f"{at_least}{count(counts.events, unit)} of {what}"
+        words = f"{at_least}{count(counts.events, unit)} of {words}"
     elif counts.bytes:
-        what = f"{count(counts.bytes, 'byte')} of {what}"
+        words = f"{count(counts.bytes, 'byte')} of {words}"
     elif kind is FaultKind.UNKNOWN and events:
-        what = f"{what}, {count(events, 'event')}"
-    return f"{label}{where}: {what}{_spread(findings, counts)}{_hosts(findings)}{_when(findings)}"
+        words = f"{words}, {count(events, 'event')}"
+    return f"{label}{place}: {words}{_spread(findings, counts)}{_hosts(findings)}{_when(findings)}"
 
 
 def _spread(findings: Sequence[Finding], counts: KindCount) -> str:
@@ -245,11 +247,11 @@ def _hosts(findings: Sequence[Finding]) -> str:
 
 def _when(findings: Sequence[Finding]) -> str:
     """The time that the faults may be about, and its length."""
-    dated = [finding for finding in findings if finding.from_time >= 0]
-    if not dated:
+    dated_findings = [finding for finding in findings if finding.from_time >= 0]
+    if not dated_findings:
         return ""
-    from_time = min(finding.from_time for finding in dated)
-    to_time = max(finding.to_time for finding in dated)
+    from_time = min(finding.from_time for finding in dated_findings)
+    to_time = max(finding.to_time for finding in dated_findings)
     if to_time <= from_time:
         return f", {moment(from_time)} UTC"
     return f", {between(from_time, to_time)} UTC ({length_words(to_time - from_time)})"
@@ -265,7 +267,7 @@ def _beside(judged: JudgedTopics, kinds: Kinds, total: int, *, is_all: bool) -> 
     parts = [] if is_all or not kinds else [f"in all, {of_kinds(kinds)}"]
     if judged.state is State.UNKNOWN:
         parts.insert(0, _arrived(judged))
-        parts += [placed.finding.reason for placed in judged.findings if total == 1]
+        parts += [topic_finding.finding.reason for topic_finding in judged.findings if total == 1]
     elif judged.failing_loads:
         parts.append(tables_words(tables_of(judged.failing_loads)))
     return "; ".join(filter(None, parts))
@@ -285,7 +287,7 @@ def _arrived(judged: JudgedTopics) -> str:
 
 
 def length_words(millis: int) -> str:
-    """`44 s`, `2 min 8 s`, `3 h 5 min`"""
+    """Formats a duration: `44 s`, `2 min 8 s`, `3 h 5 min`."""
     if millis < 1000:
         return f"{millis} ms"
     seconds = round(millis / 1000)

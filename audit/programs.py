@@ -1,4 +1,4 @@
-"""Programs that report their health in the ledger: their troubles in words, with the command that
+"""Programs that report their health in the ledger: their problems, described with the command that
 inspects or repairs each. Pure, except `this_audit`.
 
 Problems that keep an agent from reading or shipping lines are alerts of one kind.
@@ -52,7 +52,7 @@ DAMAGED: Final = "damaged"
 
 
 class ProgramKind(StrEnum):
-    """Programs, named as in the ledger and on the page."""
+    """The kinds of programs, named as in the ledger and on the page."""
 
     AGENT = "agent"
     BROKER = "broker"
@@ -62,7 +62,7 @@ class ProgramKind(StrEnum):
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A program, and its latest statement. Times are milliseconds since 1970."""
+    """A program, and its latest report. Times are milliseconds since 1970."""
 
     kind: ProgramKind
     cluster: str
@@ -85,7 +85,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> int:
-        """Milliseconds between statements; 0 if unknown."""
+        """The milliseconds between reports; 0 if unknown."""
         return self.health.interval_millis
 
     def is_away(self, now: int) -> bool:
@@ -95,11 +95,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return now - self.heard > max(_LEAST_AWAY, paces * self.interval)
 
     def is_recent(self, now: int) -> bool:
-        """Whether its statement about ZooKeeper still counts."""
+        """Whether the report about ZooKeeper is recent enough to count."""
         return now - self.heard <= _RECENT_PACES * self.interval
 
     def lost_session(self, now: int) -> ZooKeeperSession | None:
-        """A broker's session with ZooKeeper, if it is lost."""
+        """The broker's session with ZooKeeper, if it is lost."""
         session = self.health.zookeeper if self.is_recent(now) else None
         return session if session is not None and not session.connected else None
 
@@ -126,8 +126,8 @@ class Trouble(NamedTuple):
 def troubles(
     program: Program, config: AlertsConfig, commands: ProgramCommands, now: int, room: float = 1.0
 ) -> Iterator[Trouble]:
-    """The problems of a program; that it is away comes first. `room` is a factor for the space that
-    disks must have."""
+    """Returns the problems of a program; its absence comes first. `room` is a factor for the free
+    space that disks must have."""
     host = program.host
     if program.is_away(now):
         kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
@@ -147,8 +147,8 @@ def troubles(
     for disk in program.health.disks:
         if disk.free >= room * min(config.disk, disk.total // _SMALL_DISK):
             continue
-        left, total = size(disk.free), size(disk.total)
-        words = f"{program.title} has {left} of {total} left in {disk.label}"
+        free_space, total_space = size(disk.free), size(disk.total)
+        words = f"{program.title} has {free_space} of {total_space} left in {disk.label}"
         if program.kind is ProgramKind.BROKER and is_full(disk):
             words = f"{program.title} takes no lines: its disk is full, make room in {disk.label}"
         yield Trouble(DISK, words, commands.look_at_disk(disk.label, host))
@@ -157,8 +157,8 @@ def troubles(
             continue
         verb = "expired" if certificate.ends <= now else "expires"
         words = f"a certificate of {program.title} {verb} {moment(certificate.ends)}"
-        shown = (*_CERTIFICATE_SHOWN, certificate.label)
-        cure = commands.look(*shown, host=host)
+        show_command = (*_CERTIFICATE_SHOWN, certificate.label)
+        cure = commands.look(*show_command, host=host)
         yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", cure)
 
 
@@ -173,10 +173,10 @@ def room_first(broker: Program, commands: ProgramCommands) -> tuple[str, Cure]:
 
 
 def _problem_words(problem: Problem) -> str:
-    lead = _PROBLEMS.get(problem.kind)
-    if lead is None:  # of a later release, or the number of further problems
+    problem_words = _PROBLEMS.get(problem.kind)
+    if problem_words is None:  # of a later release, or the number of further problems
         return f"has {': '.join(filter(None, (problem.subject, problem.text)))}"
-    return f"{lead.format(problem.subject)}: {problem.text}"
+    return f"{problem_words.format(problem.subject)}: {problem.text}"
 
 
 def _shown_by(problem: Problem) -> tuple[str, ...]:
@@ -191,40 +191,46 @@ def _shown_by(problem: Problem) -> tuple[str, ...]:
 
 
 def _away_words(program: Program) -> str:
-    every, last = _duration(program.interval), moment(program.heard)
+    interval, last_report = _duration(program.interval), moment(program.heard)
     if program.kind is ProgramKind.LOADER:
-        return f"{program.title} was last at work at {last}, and should begin a load every {every}"
-    return f"{program.title} was last heard at {last}, and should be heard every {every}"
+        return (
+            f"{program.title} was last at work at {last_report}, and should begin a load every"
+            f" {interval}"
+        )
+    return f"{program.title} was last heard at {last_report}, and should be heard every {interval}"
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
-    """The number of ZooKeeper servers that do not serve, by the latest report of a broker, in
-    words; empty if all do, or if that is unknown."""
-    known = [
+    """Describes how many ZooKeeper servers do not serve, from the latest report of a broker; empty
+    if all serve, or if that is unknown."""
+    sessions = [
         (program.heard, program.title, session)
         for program in brokers
         if (session := program.health.zookeeper) is not None
         and session.serving >= 0
         and program.is_recent(now)
     ]
-    if not known:
+    if not sessions:
         return ""
-    _, title, session = max(known, key=lambda entry: entry[0])
-    silent = session.servers - session.serving
-    if silent <= 0:
+    _, title, session = max(sessions, key=lambda entry: entry[0])
+    silent_servers = session.servers - session.serving
+    if silent_servers <= 0:
         return ""
-    return f"{silent:,} of {session.servers:,} servers of ZooKeeper do not serve, says {title}"
+    return (
+        f"{silent_servers:,} of {session.servers:,} servers of ZooKeeper do not serve, says {title}"
+    )
 
 
 def this_audit(probe: HealthProbe, now: int) -> Program:
-    """This audit as a program, for the health page."""
+    """Returns this audit as a program, for the health page."""
     health = probe.health()
     host = platform.node()
     return Program(kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health)
 
 
 def moment(time: int) -> str:
-    """`2026-11-20 07:12:00 UTC`; a time outside the calendar in milliseconds."""
+    """Formats a time as `2026-11-20 07:12:00 UTC`, or in milliseconds if it is outside the
+    calendar."""
     try:
         return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):
@@ -232,7 +238,7 @@ def moment(time: int) -> str:
 
 
 def size(number: int) -> str:
-    """`1.2 GiB`"""
+    """Formats a size as `1.2 GiB`."""
     for unit, length in _UNITS:
         if number >= length:
             return f"{number / length:,.1f} {unit}"
@@ -249,7 +255,7 @@ def _duration(millis: int) -> str:
 
 
 def in_words(texts: Sequence[str], most: int) -> Iterator[str]:
-    """The first texts, and the number of further ones."""
+    """Joins the first texts, and adds the number of further texts."""
     yield from texts[:most]
     if len(texts) > most:
         yield f"and {len(texts) - most:,} more"

@@ -58,7 +58,7 @@ _WIDER: Final = {
 
 
 class NotColumns(Exception):
-    """Says why values of a type cannot be columns."""
+    """The error that values of a type cannot be columns; the message is the reason."""
 
 
 class UnionForm(msgspec.Struct, frozen=True):
@@ -105,18 +105,18 @@ def free_names(names: Iterable[str], used_names: set[str]) -> list[str]:
     A free name stays unchanged, even if a later one.
     """
     name_list = list(names)
-    free: dict[int, str] = {}
-    for place, name in enumerate(name_list):
+    names_by_index: dict[int, str] = {}
+    for index, name in enumerate(name_list):
         if name.lower() not in used_names:
             used_names.add(name.lower())
-            free[place] = name
-    for place, name in enumerate(name_list):
-        if place not in free:
+            names_by_index[index] = name
+    for index, name in enumerate(name_list):
+        if index not in names_by_index:
             while name.lower() in used_names:
                 name += "_"  # noqa: PLW2901
             used_names.add(name.lower())
-            free[place] = name
-    return [free[place] for place in range(len(name_list))]
+            names_by_index[index] = name
+    return [names_by_index[index] for index in range(len(name_list))]
 
 
 def _member_names(branches: Iterable[Type]) -> list[str]:
@@ -151,19 +151,19 @@ class _ColumnTypes:
                 return self._record(type_)
 
     def union(self, branches: Sequence[Type]) -> UnionForm:
-        present = [branch for branch in branches if branch.kind != "null"]
-        kinds = frozenset(branch.kind for branch in present)
-        if len(present) < 2:
-            types = [self.of(branch) for branch in present]
+        non_null_branches = [branch for branch in branches if branch.kind != "null"]
+        kinds = frozenset(branch.kind for branch in non_null_branches)
+        if len(non_null_branches) < 2:
+            types = [self.of(branch) for branch in non_null_branches]
             slots = tuple(0 if branch.kind != "null" else None for branch in branches)
             return UnionForm(types[0] if types else pa.string(), tuple(types), slots)
-        if len(present) == 2 and kinds in _WIDER:
+        if len(non_null_branches) == 2 and kinds in _WIDER:
             slots = tuple(0 if branch.kind != "null" else None for branch in branches)
             return UnionForm(_WIDER[kinds], (_WIDER[kinds],), slots, wider=True)
-        types = [self.of(branch) for branch in present]
-        members = pa.struct(list(zip(_member_names(present), types, strict=True)))
-        places = iter(range(len(present)))
-        slots = tuple(next(places) if branch.kind != "null" else None for branch in branches)
+        types = [self.of(branch) for branch in non_null_branches]
+        members = pa.struct(list(zip(_member_names(non_null_branches), types, strict=True)))
+        indexes = iter(range(len(non_null_branches)))
+        slots = tuple(next(indexes) if branch.kind != "null" else None for branch in branches)
         return UnionForm(members, tuple(types), slots, members=True)
 
     def _number(self, type_: Primitive) -> pa.DataType:
@@ -179,7 +179,9 @@ class _ColumnTypes:
 
     def _record(self, record: Record) -> pa.DataType:
         if id(record) in self._open:
-            raise NotColumns(f"{record.name.full} contains itself, which columns cannot")
+            raise NotColumns(
+                f"{record.name.full} contains itself, which is not possible in columns"
+            )
         self._open.add(id(record))
         types = [self.of(field.type) for field in record.fields]
         self._open.discard(id(record))

@@ -17,7 +17,7 @@ from columns.raw_form import field_name, parts
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """Rows that cannot be converted to the reader's type, and why."""
+    """Rows that cannot be converted to the reader's type, and the reason."""
 
     rows: pa.BooleanArray
     reason: str
@@ -41,7 +41,7 @@ class Conversion(Protocol):
 
 
 class Never(msgspec.Struct, frozen=True):
-    """No data written with this type can be read."""
+    """A conversion that fails: no data written with this type can be read."""
 
     raw: pa.DataType
     column: pa.DataType
@@ -55,7 +55,7 @@ class Never(msgspec.Struct, frozen=True):
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """A value without parts: a series of steps."""
+    """A value without parts, converted by a series of steps."""
 
     raw: pa.DataType
     steps: tuple[Callable[[pa.Array], Converted], ...]
@@ -63,14 +63,14 @@ class Leaf(msgspec.Struct, frozen=True):
     def convert(self, raw: pa.Array) -> Converted:
         misfits: tuple[Misfit, ...] = ()
         for step in self.steps:
-            done = step(raw)
-            raw = done.column
-            misfits += done.misfits
+            converted = step(raw)
+            raw = converted.column
+            misfits += converted.misfits
         return Converted(raw, misfits)
 
 
 class FromField(msgspec.Struct, frozen=True):
-    """A field that the writer has too."""
+    """A field that the writer also has."""
 
     place: int
     conversion: Conversion
@@ -107,19 +107,19 @@ class RecordConversion:
             if isinstance(source, FromDefault):
                 columns.append(constant(source.default, len(raw)))
                 continue
-            done = source.conversion.convert(raw.field(field_name(source.place)))
-            columns.append(done.column)
-            misfits += done.misfits
-        absent = raw.is_null() if raw.null_count else None
+            converted = source.conversion.convert(raw.field(field_name(source.place)))
+            columns.append(converted.column)
+            misfits += converted.misfits
+        null_mask = raw.is_null() if raw.null_count else None
         if not self.fields:
-            present = constant(TRUE, len(raw))
+            valid_mask = constant(TRUE, len(raw))
             column = (
-                present
-                if absent is None
-                else pc.if_else(absent, pa.scalar(None, pa.bool_()), present)
+                valid_mask
+                if null_mask is None
+                else pc.if_else(null_mask, pa.scalar(None, pa.bool_()), valid_mask)
             )
         else:
-            column = pa.StructArray.from_arrays(columns, fields=self._made, mask=absent)
+            column = pa.StructArray.from_arrays(columns, fields=self._made, mask=null_mask)
         return Converted(column, tuple(misfits))
 
 

@@ -1,4 +1,4 @@
-"""Values without parts: one written type as a column of another.
+"""Converts values without parts: one written type to a column of another.
 
 Spark is narrower than Avro: its calendar ends with the years 1 and 9999, and a decimal has the
 digits that its type says. A value outside of that is a misfit.
@@ -31,8 +31,8 @@ _MICROS_IN_A_MILLI: Final = pa.scalar(1000, pa.int64())
 
 
 def primitive(writer: Primitive, reader: Primitive, unit_of: Primitive | None = None) -> Leaf:
-    """The reader's type is the writer's, or one that it is promoted to. `unit_of`: a type with the
-    unit that the values are to have; otherwise the reader's."""
+    """Converts values to the reader's type, which is the writer's or one that it is promoted to.
+    `unit_of` is a type whose unit the values are to have; by default the reader's."""
     steps: list[Step] = []
     if reader.kind == "null":
         return null(column_type(reader))
@@ -50,10 +50,10 @@ def fixed(writer: Fixed, reader: Fixed) -> Leaf:
 
 
 def enum(writer: Enum, reader: Enum) -> Leaf:
-    unknown = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+    unknown_symbols = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
     steps: list[Step] = []
-    if unknown:
-        steps.append(partial(_symbols, unknown=pa.array(unknown), default=reader.default))
+    if unknown_symbols:
+        steps.append(partial(_symbols, unknown=pa.array(unknown_symbols), default=reader.default))
     return Leaf(pa.string(), tuple(steps))
 
 
@@ -64,8 +64,8 @@ def null(column: pa.DataType) -> Leaf:
 def widened(writer: Primitive, reader: Primitive, column: pa.DataType) -> Leaf:
     """Reads a number in the reader's unit, without its logical type, and widens it to the column's
     type."""
-    plain = primitive(writer, Primitive(reader.kind, {}), unit_of=reader)
-    return Leaf(plain.raw, (*plain.steps, partial(_cast, to=column)))
+    conversion = primitive(writer, Primitive(reader.kind, {}), unit_of=reader)
+    return Leaf(conversion.raw, (*conversion.steps, partial(_cast, to=column)))
 
 
 def _rescaled(writer: Primitive | Fixed, reader: Primitive | Fixed) -> list[Step]:
@@ -84,21 +84,21 @@ def _logical(reader: Primitive | Fixed) -> list[Step]:
     column = column_type(reader)
     match logical_type(reader):
         case "date":
-            days = partial(bounded, bounds=_DAYS, reason=OUT_OF_RANGE, what="date")
-            return [days, partial(_view, to=column)]
+            check_days = partial(bounded, bounds=_DAYS, reason=OUT_OF_RANGE, what="date")
+            return [check_days, partial(_view, to=column)]
         case "timestamp-millis" | "local-timestamp-millis":
             return _millis(column)
         case "timestamp-micros" | "local-timestamp-micros":
-            micros = partial(bounded, bounds=_MICROS, reason=OUT_OF_RANGE, what="time")
-            return [micros, partial(_view, to=column)]
+            check_micros = partial(bounded, bounds=_MICROS, reason=OUT_OF_RANGE, what="time")
+            return [check_micros, partial(_view, to=column)]
         case "decimal" if pa.types.is_decimal(column):
             return [partial(_decimals, column=column)]
     return []
 
 
 def _millis(column: pa.DataType) -> list[Step]:
-    millis = partial(bounded, bounds=_MILLIS, reason=OUT_OF_RANGE, what="time")
-    return [millis, _to_micros, partial(_view, to=column)]
+    check_millis = partial(bounded, bounds=_MILLIS, reason=OUT_OF_RANGE, what="time")
+    return [check_millis, _to_micros, partial(_view, to=column)]
 
 
 def _cast(raw: pa.Array, to: pa.DataType) -> Converted:
@@ -121,31 +121,36 @@ def _to_micros(raw: pa.Array) -> Converted:
 
 def _multiplied(raw: pa.Array, scale: Rescaling, factor: int) -> Converted:
     bounds = (-(-scale.least // factor), scale.most // factor)
-    done = bounded(raw, bounds, OUT_OF_RANGE, scale.target)
-    return Converted(pc.multiply(done.column, pa.scalar(factor, raw.type)), done.misfits)
+    converted = bounded(raw, bounds, OUT_OF_RANGE, scale.target)
+    return Converted(pc.multiply(converted.column, pa.scalar(factor, raw.type)), converted.misfits)
 
 
 def _divided(raw: pa.Array, scale: Rescaling, factor: int) -> Converted:
-    by = pa.scalar(factor, raw.type)
-    numbers = pc.divide(raw, by)
-    rest = pc.not_equal(pc.multiply(numbers, by), raw).fill_null(False)
-    if not rest.true_count:
+    divisor = pa.scalar(factor, raw.type)
+    numbers = pc.divide(raw, divisor)
+    inexact_mask = pc.not_equal(pc.multiply(numbers, divisor), raw).fill_null(False)
+    if not inexact_mask.true_count:
         return Converted(numbers)
-    detail = f"{raw.filter(rest)[0].as_py()} is not exact as {scale.target}"
-    return Converted(numbers, (Misfit(rest, OUT_OF_RANGE, detail),))
+    detail = f"{raw.filter(inexact_mask)[0].as_py()} is not exact as {scale.target}"
+    return Converted(numbers, (Misfit(inexact_mask, OUT_OF_RANGE, detail),))
 
 
 def bounded(raw: pa.Array, bounds: tuple[int, int], reason: str, what: str) -> Converted:
-    """Limits numbers to the bounds; others are misfits."""
+    """Limits numbers to the bounds; other numbers are misfits."""
     least, most = bounds
     limits: Mapping[str, int | None] = pc.min_max(raw).as_py()
-    lowest, highest = limits["min"], limits["max"]
-    if lowest is None or highest is None or (least <= lowest and highest <= most):
+    lowest_value, highest_value = limits["min"], limits["max"]
+    if (
+        lowest_value is None
+        or highest_value is None
+        or (least <= lowest_value and highest_value <= most)
+    ):
         return Converted(raw)
-    outside = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
-    detail = f"{lowest if lowest < least else highest} is not a {what}"
+    outside_mask = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
+    detail = f"{lowest_value if lowest_value < least else highest_value} is not a {what}"
     return Converted(
-        pc.if_else(outside, pa.scalar(0, raw.type), raw), (Misfit(outside, reason, detail),)
+        pc.if_else(outside_mask, pa.scalar(0, raw.type), raw),
+        (Misfit(outside_mask, reason, detail),),
     )
 
 
@@ -159,8 +164,8 @@ def _in_utf8(raw: pa.BinaryArray, reason: str, detail: str) -> Converted:
     except pa.ArrowInvalid:
         values = raw.to_pylist()
     rows = pa.array([value is not None and not _is_utf8(value) for value in values], pa.bool_())
-    kept = pc.if_else(rows, pa.scalar(b"", pa.binary()), raw)
-    return Converted(pc.cast(kept, pa.string()), (Misfit(rows, reason, detail),))
+    texts = pc.if_else(rows, pa.scalar(b"", pa.binary()), raw)
+    return Converted(pc.cast(texts, pa.string()), (Misfit(rows, reason, detail),))
 
 
 def _is_utf8(value: bytes) -> bool:
@@ -177,8 +182,8 @@ def _symbols(raw: pa.Array, unknown: pa.Array, default: str | None) -> Converted
         return Converted(raw)
     if default is not None:
         return Converted(pc.if_else(rows, pa.scalar(default), raw))
-    first = raw.filter(rows)[0].as_py()
-    detail = f"the reader's enum has no symbol {first}, and no default"
+    first_symbol = raw.filter(rows)[0].as_py()
+    detail = f"the reader's enum has no symbol {first_symbol}, and no default"
     return Converted(raw, (Misfit(rows, NOT_RESOLVABLE, detail),))
 
 
@@ -192,30 +197,30 @@ def _decimals_rescaled(raw: pa.Array, scale: Rescaling, size: int | None) -> Con
         except (ValueError, OverflowError) as error:
             values.append(b"\0")
             reasons[row] = str(error)
-    rescaled = pa.array(values, pa.binary())
+    rescaled_values = pa.array(values, pa.binary())
     misfits = []
     for reason in dict.fromkeys(reasons.values()):
         rows = pa.array([reasons.get(row) == reason for row in range(len(raw))], pa.bool_())
         misfits.append(Misfit(rows, OUT_OF_RANGE, reason))
-    return Converted(rescaled, tuple(misfits))
+    return Converted(rescaled_values, tuple(misfits))
 
 
 def _decimals(raw: pa.Array, column: pa.DataType) -> Converted:
     """Converts big-endian numbers of any length to Arrow's, of sixteen bytes."""
     limit = 10**column.precision - 1
-    out = bytearray()
-    outside = []
+    buffer = bytearray()
+    outside_rows = []
     for value in raw.to_pylist():
         number = int.from_bytes(value or b"", "big", signed=True)
         fits = value is None or (value != b"" and -limit <= number <= limit)
-        outside.append(not fits)
-        out += (number if fits else 0).to_bytes(16, "little", signed=True)
-    numbers = pa.Array.from_buffers(column, len(raw), [None, pa.py_buffer(bytes(out))])
-    column_ = pc.if_else(raw.is_valid(), numbers, pa.scalar(None, column))
-    if not any(outside):
-        return Converted(column_)
+        outside_rows.append(not fits)
+        buffer += (number if fits else 0).to_bytes(16, "little", signed=True)
+    numbers = pa.Array.from_buffers(column, len(raw), [None, pa.py_buffer(bytes(buffer))])
+    array = pc.if_else(raw.is_valid(), numbers, pa.scalar(None, column))
+    if not any(outside_rows):
+        return Converted(array)
     detail = f"the number does not fit into decimal({column.precision},{column.scale})"
-    return Converted(column_, (Misfit(pa.array(outside), OUT_OF_RANGE, detail),))
+    return Converted(array, (Misfit(pa.array(outside_rows), OUT_OF_RANGE, detail),))
 
 
 KEYS: Final = Leaf(pa.string(), ())  # of maps

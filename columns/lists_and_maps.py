@@ -1,4 +1,4 @@
-"""Arrays and maps: all items are converted at once, and divided as before."""
+"""Converts arrays and maps: all items at once, divided again as before."""
 
 from bisect import bisect_right
 
@@ -19,15 +19,15 @@ class ListConversion(msgspec.Struct, frozen=True):
         return pa.list_(self.items.raw)
 
     def convert(self, raw: pa.Array) -> Converted:
-        done = self.items.convert(raw.values)
+        converted = self.items.convert(raw.values)
         return Converted(
-            _as_list(self.column, raw, done.column),
-            tuple(_of_lists(misfit, raw) for misfit in done.misfits),
+            _as_list(self.column, raw, converted.column),
+            tuple(_of_lists(misfit, raw) for misfit in converted.misfits),
         )
 
 
 class MapConversion(msgspec.Struct, frozen=True):
-    """The last of equal keys counts."""
+    """Converts maps. Of equal keys, the last one counts."""
 
     column: pa.DataType
     keys: Conversion
@@ -38,11 +38,16 @@ class MapConversion(msgspec.Struct, frozen=True):
         return pa.list_(pa.struct([(KEY, self.keys.raw), (ENTRY, self.values.raw)]))
 
     def convert(self, raw: pa.Array) -> Converted:
-        keys = self.keys.convert(raw.values.field(KEY))
-        values = self.values.convert(raw.values.field(ENTRY))
+        converted_keys = self.keys.convert(raw.values.field(KEY))
+        converted_values = self.values.convert(raw.values.field(ENTRY))
         fields = [self.column.key_field, self.column.item_field]
-        entries = pa.StructArray.from_arrays([keys.column, values.column], fields=fields)
-        misfits = (_of_lists(misfit, raw) for misfit in (*keys.misfits, *values.misfits))
+        entries = pa.StructArray.from_arrays(
+            [converted_keys.column, converted_values.column], fields=fields
+        )
+        misfits = (
+            _of_lists(misfit, raw)
+            for misfit in (*converted_keys.misfits, *converted_values.misfits)
+        )
         return Converted(_without_repeated_keys(_as_list(self.column, raw, entries)), (*misfits,))
 
 
@@ -56,12 +61,12 @@ def _as_list(column: pa.DataType, raw: pa.Array, values: pa.Array) -> pa.Array:
 def _of_lists(misfit: Misfit, lists: pa.Array) -> Misfit:
     """A list is a misfit if one of its items is."""
     starts = lists.offsets.to_pylist()
-    bad = {
+    bad_rows = {
         bisect_right(starts, item) - 1
         for item in pc.indices_nonzero(misfit.rows).to_pylist()
         if starts[0] <= item < starts[-1]
     }
-    rows = pa.array([row in bad for row in range(len(lists))], pa.bool_())
+    rows = pa.array([row in bad_rows for row in range(len(lists))], pa.bool_())
     return Misfit(rows, misfit.reason, misfit.detail)
 
 

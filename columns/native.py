@@ -48,7 +48,7 @@ Node: TypeAlias = tuple[int, bool, int, int, tuple[Any, ...]]
 
 
 class NotNative(Exception):
-    """The schema cannot be read this way."""
+    """The error for a schema that cannot be read natively."""
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -66,21 +66,23 @@ class NativeReader:
         if not NATIVE:
             raise NotNative
         body = _NodeBuilder().of(writer, raw, 0)
-        number = (_Kind.LONG, True, _NO_BRANCH, 0, ())
-        self._reader = Reader((_Kind.RECORD, True, _NO_BRANCH, 0, (number, number, body)))
+        number_node = (_Kind.LONG, True, _NO_BRANCH, 0, ())
+        self._reader = Reader((_Kind.RECORD, True, _NO_BRANCH, 0, (number_node, number_node, body)))
         self._raw = raw
         self._placed = pa.struct([("offset", pa.int64()), ("time", pa.int64()), ("body", raw)])
 
     def batch(
         self, header: BatchHeader, unpacked: bytes | memoryview, schema_id: int
     ) -> Rows | None:
-        """Reads all records of a batch; None unless they have this schema and ascending offsets."""
-        places = (header.base_offset, header.base_timestamp, header.last_offset_delta)
-        arrays = self._reader.records(unpacked, header.record_count, schema_id, places, MOST_BYTES)
+        """Reads all records of a batch. None unless all have this schema and ascending offsets."""
+        base_values = (header.base_offset, header.base_timestamp, header.last_offset_delta)
+        arrays = self._reader.records(
+            unpacked, header.record_count, schema_id, base_values, MOST_BYTES
+        )
         if arrays is None:
             return None
         records = pa.array(_ArrowArray(self._placed, arrays))
-        offsets, times, bodies = (records.field(place) for place in range(3))
+        offsets, times, bodies = (records.field(index) for index in range(3))
         if header.is_append_time:
             times = pa.repeat(pa.scalar(header.max_timestamp, pa.int64()), len(records))
         return Rows(offsets, times, bodies)
@@ -91,7 +93,7 @@ class NativeReader:
 
     def bodies(self, messages: list[bytes], first: int, end: int, room: int) -> pa.Array | int:
         """Reads the bodies of messages in the envelope, whatever their ids, into at most `room`
-        bytes of Arrow; returns the index of the first that cannot be read, if any."""
+        bytes of Arrow. Also returns the index of the first message that cannot be read, if any."""
         arrays = self._reader.bodies(messages, first, end, room)
         return arrays if isinstance(arrays, int) else self._array(arrays)
 
@@ -103,15 +105,15 @@ def first_schema_id(unpacked: bytes | memoryview) -> int | None:
     """Returns the schema id of a batch's first record; None if it has none."""
     start = bytes(unpacked[:_START])
     try:
-        at = long_at(start, 0)[1] + 1  # length, attributes
-        at = long_at(start, long_at(start, at)[1])[1]  # timestamp, offset
-        key_length, at = long_at(start, at)
-        at = long_at(start, at + max(key_length, 0))[1]  # key, the value's length
-        if start[at] or len(start) < at + 5:
+        position = long_at(start, 0)[1] + 1  # length, attributes
+        position = long_at(start, long_at(start, position)[1])[1]  # timestamp, offset
+        key_length, position = long_at(start, position)
+        position = long_at(start, position + max(key_length, 0))[1]  # key, the value's length
+        if start[position] or len(start) < position + 5:
             return None
     except (IndexError, ValueError):
         return None
-    return int.from_bytes(start[at + 1 : at + 5], "big")
+    return int.from_bytes(start[position + 1 : position + 5], "big")
 
 
 class _ArrowArray:
@@ -158,8 +160,8 @@ _TEXT: Final = Primitive("string", {})
 
 
 class _NodeBuilder:
-    """Builds nodes. `raw`: the required part of a type in the raw form; None: the value is skipped.
-    It must have that form, since Arrow does not check it."""
+    """Builds nodes. `raw` is the required part of a type in the raw form; None if the value is
+    skipped. The nodes must produce that form, since Arrow does not check it."""
 
     def __init__(self) -> None:
         self._nodes = 0
@@ -171,48 +173,51 @@ class _NodeBuilder:
         self._nodes += 1
         if self._nodes > MOST_NODES or depth > MOST_DEPTH:
             raise NotNative
-        kept = raw is not None
+        is_kept = raw is not None
         match type_:
             case Primitive():
                 _expect(raw, RAW_PRIMITIVES[type_.kind])
-                return (_PRIMITIVES[type_.kind], kept, branch, 0, ())
+                return (_PRIMITIVES[type_.kind], is_kept, branch, 0, ())
             case Fixed():
                 _expect(raw, pa.binary())
-                return (_Kind.FIXED, kept, branch, type_.size, ())
+                return (_Kind.FIXED, is_kept, branch, type_.size, ())
             case Enum():
                 _expect(raw, pa.string())
                 symbols = tuple(symbol.encode() for symbol in type_.symbols)
-                return (_Kind.ENUM, kept, branch, 0, symbols)
+                return (_Kind.ENUM, is_kept, branch, 0, symbols)
             case Array():
                 items = self.of(type_.items, _inside(raw), depth + 1)
                 if _takes_nothing(items):
                     raise NotNative
-                return (_Kind.LIST, kept, branch, 0, (items,))
+                return (_Kind.LIST, is_kept, branch, 0, (items,))
             case Map():
                 fields = [(KEY, _TEXT), (ENTRY, type_.values)]
                 items = (
                     _Kind.RECORD,
-                    kept,
+                    is_kept,
                     _NO_BRANCH,
                     0,
                     self._parts(fields, _inside(raw), depth + 1),
                 )
-                return (_Kind.LIST, kept, branch, 0, (items,))
-            case Union() if (value := nullable_branch(type_)) is not None:
-                return self.of(type_.branches[value], raw, depth, value)
+                return (_Kind.LIST, is_kept, branch, 0, (items,))
+            case Union() if (nullable_index := nullable_branch(type_)) is not None:
+                return self.of(type_.branches[nullable_index], raw, depth, nullable_index)
             case Union():
                 members = [
-                    (branch_name(at), branch_type) for at, branch_type in enumerate(type_.branches)
+                    (branch_name(index), branch_type)
+                    for index, branch_type in enumerate(type_.branches)
                 ]
-                return (_Kind.UNION, kept, branch, 0, self._parts(members, raw, depth))
+                return (_Kind.UNION, is_kept, branch, 0, self._parts(members, raw, depth))
             case Record():
                 if id(type_) in self._open:
                     raise NotNative
                 self._open.add(id(type_))
-                fields = [(field_name(at), field.type) for at, field in enumerate(type_.fields)]
+                fields = [
+                    (field_name(index), field.type) for index, field in enumerate(type_.fields)
+                ]
                 parts = self._parts(fields, raw, depth)
                 self._open.remove(id(type_))
-                return (_Kind.RECORD, kept, branch, 0, parts)
+                return (_Kind.RECORD, is_kept, branch, 0, parts)
         raise NotNative
 
     def _parts(
@@ -233,8 +238,8 @@ def _takes_nothing(node: Node) -> bool:
     kind, _, branch, size, parts = node
     if branch != _NO_BRANCH:
         return False
-    nothing = kind is _Kind.NOTHING or (kind is _Kind.FIXED and not size)
-    return nothing or (kind is _Kind.RECORD and all(map(_takes_nothing, parts)))
+    is_empty = kind is _Kind.NOTHING or (kind is _Kind.FIXED and not size)
+    return is_empty or (kind is _Kind.RECORD and all(map(_takes_nothing, parts)))
 
 
 def _inside(lists: pa.DataType | None) -> pa.DataType | None:

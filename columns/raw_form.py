@@ -1,4 +1,4 @@
-"""Values as both readers return them, before resolution: the *raw form*.
+"""Values in the *raw form*, in which both readers return them, before resolution.
 
 Logical types are numbers, strings and bytes. A record's fields are named `f0`, `f1` … by the
 writer's order, an enum is its symbol, a map is a list of entries `f0` (the key) and `f1`, as in
@@ -49,7 +49,7 @@ def branch_name(place: int) -> str:
 
 
 def nullable_branch(union: Union) -> int | None:
-    """The index of the other branch in a union of null and one other."""
+    """The index of the branch that is not null, in a union of null and one other."""
     kinds = [branch.kind for branch in union.branches]
     if len(kinds) != 2 or (kinds[0] == "null") == (kinds[1] == "null"):
         return None
@@ -75,12 +75,12 @@ def presence(type_: Type) -> pa.DataType:
 
 
 def parts(fields: Iterable[tuple[str, pa.DataType]]) -> pa.StructType:
-    """Merges required parts of a record or union, in the writer's order."""
-    merged: dict[str, pa.DataType] = {}
+    """Merges the required parts of a record or union, in the writer's order."""
+    merged_parts: dict[str, pa.DataType] = {}
     for name, type_ in fields:
-        previous = merged.get(name)
-        merged[name] = type_ if previous is None else _both(previous, type_)
-    return pa.struct(sorted(merged.items(), key=lambda part: int(part[0][1:])))
+        previous = merged_parts.get(name)
+        merged_parts[name] = type_ if previous is None else _both(previous, type_)
+    return pa.struct(sorted(merged_parts.items(), key=lambda part: int(part[0][1:])))
 
 
 def _both(left: pa.DataType, right: pa.DataType) -> pa.DataType:
@@ -127,19 +127,19 @@ class _Tagging:
             if isinstance(type_, Record) and isinstance(tagged_type, Record):
                 # It may contain itself, so its fields are set afterwards.
                 tagged_type.fields = _fields(
-                    (field_name(place), self.of(field.type))
-                    for place, field in enumerate(type_.fields)
+                    (field_name(index), self.of(field.type))
+                    for index, field in enumerate(type_.fields)
                 )
         return tagged_type
 
     def _union(self, union: Union) -> Union:
-        plain = nullable_branch(union) is not None
+        is_plain = nullable_branch(union) is not None
         return Union(
             tuple(
                 self.of(branch)
-                if plain or branch.kind == "null"
-                else self._record([(branch_name(place), self.of(branch))])
-                for place, branch in enumerate(union.branches)
+                if is_plain or branch.kind == "null"
+                else self._record([(branch_name(index), self.of(branch))])
+                for index, branch in enumerate(union.branches)
             )
         )
 
@@ -152,4 +152,6 @@ class _Tagging:
 
 
 def _fields(fields: Iterable[tuple[str, Type]]) -> tuple[Field, ...]:
-    return tuple(Field(name, of, None, ABSENT, "ascending", (), {}) for name, of in fields)
+    return tuple(
+        Field(name, field_type, None, ABSENT, "ascending", (), {}) for name, field_type in fields
+    )

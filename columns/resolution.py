@@ -85,13 +85,13 @@ class _Resolving:
 
     def _record(self, writer: Record, reader: Record) -> Conversion:
         fields: list[FromField | FromDefault] = []
-        places = {field.name: place for place, field in enumerate(writer.fields)}
+        indexes = {field.name: index for index, field in enumerate(writer.fields)}
         for field in reader.fields:
             names = (field.name, *field.aliases)
-            place = next((places[name] for name in names if name in places), None)
-            if place is not None:
-                conversion = self.of(writer.fields[place].type, field.type)
-                fields.append(FromField(place, conversion))
+            index = next((indexes[name] for name in names if name in indexes), None)
+            if index is not None:
+                conversion = self.of(writer.fields[index].type, field.type)
+                fields.append(FromField(index, conversion))
                 continue
             try:
                 fields.append(FromDefault(self._default(field)))
@@ -102,17 +102,17 @@ class _Resolving:
     def _default(self, field: Field) -> pa.Array:
         """Encodes the default with the field's type and reads it back, so it is as in a record."""
         if not field.has_default:
-            raise InvalidSchema(f"the writer has no field {field.name}, which has no default")
+            raise InvalidSchema(f"the writer has no field {field.name}, and it has no default")
         body = default_body(field)
         try:
             value = RowReader(AvroSchema(field.type, (), frozenset())).read(bytes(5) + body)
         except BadMessage:
             raise InvalidSchema(f"the default of {field.name} cannot be used") from None
         conversion = self.of(field.type, field.type)
-        done = conversion.convert(pa.array([value], conversion.raw))
-        if any(misfit.rows.true_count for misfit in done.misfits):
+        converted = conversion.convert(pa.array([value], conversion.raw))
+        if any(misfit.rows.true_count for misfit in converted.misfits):
             raise InvalidSchema(f"the default of {field.name} is out of range")
-        return done.column
+        return converted.column
 
     def _into_union(self, writer: Type, reader: Union) -> Conversion:
         form = union_form(reader.branches)
@@ -127,24 +127,24 @@ class _Resolving:
         targets = reader.branches if isinstance(reader, Union) else (reader,)
         form = union_form(targets)
         branches = tuple(self._branch(branch, targets, form) for branch in writer.branches)
-        only = nullable_branch(writer)
-        return UnionConversion(form.column, form.types, form.members, branches, only)
+        nullable_index = nullable_branch(writer)
+        return UnionConversion(form.column, form.types, form.members, branches, nullable_index)
 
     def _branch(self, writer: Type, targets: Sequence[Type], form: UnionForm) -> Branch:
         """Finds the reader's branch for values of this written type, and their conversion."""
-        place = first_match(writer, targets)
-        if place is None:
+        index = first_match(writer, targets)
+        if index is None:
             problem = f"the reader's type has no branch for {type_in_words(writer)}"
             return Branch(None, Never(presence(writer), form.column, NOT_RESOLVABLE, problem))
-        target, slot = targets[place], form.slots[place]
+        target, slot = targets[index], form.slots[index]
         if slot is None:
             return Branch(None, None)
         if isinstance(writer, Primitive) and isinstance(target, Primitive) and form.wider:
             if not _other_quantity(writer, target):
                 return Branch(slot, widened(writer, target, form.types[slot]))
-            why = _problem(writer, target)
+            reason = _problem(writer, target)
             return Branch(
-                None, Never(RAW_PRIMITIVES[writer.kind], form.column, NOT_RESOLVABLE, why)
+                None, Never(RAW_PRIMITIVES[writer.kind], form.column, NOT_RESOLVABLE, reason)
             )
         return Branch(slot, self.of(writer, target))
 
@@ -154,8 +154,8 @@ def _other_quantity(writer: Type, reader: Type) -> bool:
 
 
 def _problem(writer: Type, reader: Type) -> str:
-    words = f"what was written as {type_in_words(writer)} cannot be read as "
-    return words + type_in_words(reader)
+    message = f"what was written as {type_in_words(writer)} cannot be read as "
+    return message + type_in_words(reader)
 
 
 def _never(writer: Type, reader: Type, why: str) -> Never:

@@ -1,4 +1,4 @@
-"""Reads bodies one by one, with fastavro, into Python values of the raw form: slow, and exact.
+"""Reads bodies one by one, with fastavro, into Python values of the raw form. Slow, but exact.
 
 It accepts and rejects the same as `schemas.envelope`.
 """
@@ -15,7 +15,7 @@ _LEAF: Final = 8  # bytes, approximately
 
 
 class RowReader:
-    """Reads values of one schema. Raises `InvalidSchema` if none can be read."""
+    """Reads values of one schema. Raises `InvalidSchema` if no value can be read."""
 
     def __init__(self, writer: AvroSchema) -> None:
         schema = tagged(writer)
@@ -27,7 +27,7 @@ class RowReader:
 
 
 def size_in_columns(value: Any, raw: pa.DataType) -> int:
-    """Estimates the bytes that this value takes in an array of the raw form, without text."""
+    """Estimates the bytes that this value takes in an array of the raw form, without its text."""
     return _width(raw) + _in_lists(value, raw)
 
 
@@ -42,5 +42,5 @@ def _in_lists(value: Any, raw: pa.DataType) -> int:
         return 0
     if pa.types.is_struct(raw):
         return sum(_in_lists(value.get(field.name), field.type) for field in raw)
-    nested = sum(_in_lists(item, raw.value_type) for item in value)
-    return len(value) * _width(raw.value_type) + nested
+    nested_bytes = sum(_in_lists(item, raw.value_type) for item in value)
+    return len(value) * _width(raw.value_type) + nested_bytes

@@ -36,47 +36,53 @@ class UnionConversion(msgspec.Struct, frozen=True):
             return conversion.raw
         return pa.struct(
             [
-                (branch_name(place), branch.conversion.raw)
-                for place, branch in enumerate(self.branches)
+                (branch_name(index), branch.conversion.raw)
+                for index, branch in enumerate(self.branches)
                 if branch.conversion is not None and branch.conversion.raw != pa.null()
             ]
         )
 
     def convert(self, raw: pa.Array) -> Converted:
-        slots: list[pa.Array | None] = [None] * len(self.types)
+        slot_columns: list[pa.Array | None] = [None] * len(self.types)
         misfits: list[Misfit] = []
-        for (present, values), branch in zip(self._parts(raw), self.branches, strict=True):
+        for (rows_of_branch, values), branch in zip(self._parts(raw), self.branches, strict=True):
             if branch.conversion is None:
                 continue
-            done = branch.conversion.convert(values)
-            misfits += [misfit.among(present()) for misfit in done.misfits]
+            converted = branch.conversion.convert(values)
+            misfits += [misfit.among(rows_of_branch()) for misfit in converted.misfits]
             if branch.slot is None:
                 continue
             if self.nullable is not None:
-                slots[branch.slot] = done.column
+                slot_columns[branch.slot] = converted.column
             else:
-                slots[branch.slot] = _where(present(), done.column, slots[branch.slot])
+                slot_columns[branch.slot] = _where(
+                    rows_of_branch(), converted.column, slot_columns[branch.slot]
+                )
         columns = [
             pa.nulls(len(raw), type_) if column is None else column
-            for type_, column in zip(self.types, slots, strict=True)
+            for type_, column in zip(self.types, slot_columns, strict=True)
         ]
         return Converted(_united(self, columns, len(raw)), tuple(misfits))
 
     def _parts(self, raw: pa.Array) -> list[tuple[Callable[[], pa.BooleanArray], pa.Array]]:
         """Returns each branch's rows, and its values there."""
         if self.nullable is not None:
-            present, absent = (raw.is_valid, raw), (raw.is_null, pa.nulls(len(raw)))
-            return [present if place == self.nullable else absent for place in range(2)]
-        places = range(len(self.branches))
+            valid_part, null_part = (raw.is_valid, raw), (raw.is_null, pa.nulls(len(raw)))
+            return [valid_part if index == self.nullable else null_part for index in range(2)]
+        indexes = range(len(self.branches))
         # Flattened, because values under a null are undefined.
-        held = dict(zip((field.name for field in raw.type), raw.flatten(), strict=True))
-        arrays = {place: held[branch_name(place)] for place in places if branch_name(place) in held}
-        missing = partial(_all_null, list(arrays.values()), len(raw))
+        branch_arrays = dict(zip((field.name for field in raw.type), raw.flatten(), strict=True))
+        arrays = {
+            index: branch_arrays[branch_name(index)]
+            for index in indexes
+            if branch_name(index) in branch_arrays
+        }
+        find_missing = partial(_all_null, list(arrays.values()), len(raw))
         return [
-            (arrays[place].is_valid, arrays[place])
-            if place in arrays
-            else (missing, pa.nulls(len(raw)))
-            for place in places
+            (arrays[index].is_valid, arrays[index])
+            if index in arrays
+            else (find_missing, pa.nulls(len(raw)))
+            for index in indexes
         ]
 
 
@@ -94,12 +100,12 @@ class IntoUnion(msgspec.Struct, frozen=True):
         return self.conversion.raw
 
     def convert(self, raw: pa.Array) -> Converted:
-        done = self.conversion.convert(raw)
+        converted = self.conversion.convert(raw)
         columns = [
-            done.column if slot == self.slot else pa.nulls(len(raw), type_)
+            converted.column if slot == self.slot else pa.nulls(len(raw), type_)
             for slot, type_ in enumerate(self.types)
         ]
-        return Converted(_united(self, columns, len(raw)), done.misfits)
+        return Converted(_united(self, columns, len(raw)), converted.misfits)
 
 
 def _united(union: UnionConversion | IntoUnion, columns: Sequence[pa.Array], rows: int) -> pa.Array:
@@ -107,8 +113,8 @@ def _united(union: UnionConversion | IntoUnion, columns: Sequence[pa.Array], row
         return pa.nulls(rows, union.column)
     if not union.members:
         return columns[0]
-    absent = _all_null(columns, rows)
-    return pa.StructArray.from_arrays(columns, fields=list(union.column), mask=absent)
+    null_mask = _all_null(columns, rows)
+    return pa.StructArray.from_arrays(columns, fields=list(union.column), mask=null_mask)
 
 
 def _all_null(columns: Sequence[pa.Array], rows: int) -> pa.BooleanArray:

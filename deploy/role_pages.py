@@ -19,8 +19,8 @@ def roles() -> list[Path]:
 
 def specs(role: Path) -> dict[str, Any]:
     """A role's argument specs by entry point."""
-    by_entry: dict[str, Any] = yaml.safe_load((role / _SPECS).read_text())["argument_specs"]
-    return by_entry
+    specs_by_entry: dict[str, Any] = yaml.safe_load((role / _SPECS).read_text())["argument_specs"]
+    return specs_by_entry
 
 
 def defaults(role: Path) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def defaults(role: Path) -> dict[str, Any]:
 
 def page(role: Path) -> str:
     lines = [f"# Role `penstock.pipeline.{role.name}`", ""]
-    standard = defaults(role)
+    default_values = defaults(role)
     for entry, spec in specs(role).items():
         if entry != "main":
             lines += [f"## Entry point `{entry}`", ""]
@@ -39,7 +39,7 @@ def page(role: Path) -> str:
         for paragraph in _texts(spec.get("description", [])):
             lines += [paragraph, ""]
         if options := spec.get("options"):
-            lines += _table(options, standard if entry == "main" else {})
+            lines += _table(options, default_values if entry == "main" else {})
             for name, option in _nested(options):
                 lines += [f"Keys of `{name}`:", "", *_table(option, {})]
     lines.append("[All roles](../../README.md)")
@@ -49,8 +49,8 @@ def page(role: Path) -> str:
 def _nested(options: dict[str, Any], prefix: str = "") -> list[tuple[str, dict[str, Any]]]:
     pairs = []
     for name, option in options.items():
-        if inner := option.get("options"):
-            pairs += [(prefix + name, inner), *_nested(inner, f"{prefix}{name}.")]
+        if inner_options := option.get("options"):
+            pairs += [(prefix + name, inner_options), *_nested(inner_options, f"{prefix}{name}.")]
     return pairs
 
 
@@ -59,18 +59,18 @@ def _table(options: dict[str, Any], standard: dict[str, Any]) -> list[str]:
     for name, option in options.items():
         value = option.get("default", standard.get(name))
         if option.get("required"):
-            default = "required"
+            default_text = "required"
         elif value is None or value in ("", [], {}):
-            default = ""
+            default_text = ""
         else:
-            default = f"`{_shown(value)}`"
+            default_text = f"`{_shown(value)}`"
         words = " ".join(_texts(option["description"]))
         if choices := option.get("choices"):
             words += f" One of {', '.join(f'`{choice}`' for choice in choices)}."
         kind = option.get("type", "str")
         if elements := option.get("elements"):
             kind = f"{kind} of {elements}"
-        rows.append(f"| `{name}` | {kind} | {_cell(default)} | {_cell(words)} |")
+        rows.append(f"| `{name}` | {kind} | {_cell(default_text)} | {_cell(words)} |")
     return [*rows, ""]
 
 

@@ -40,51 +40,51 @@ def intersection(left: Intervals, right: Intervals) -> Intervals:
     """Returns the numbers in both sets."""
     if not left or not right:
         return ()
-    common: list[Interval] = []
+    common_intervals: list[Interval] = []
     left_index, right_index = _from(left, right[0][0]), _from(right, left[0][0])
     while left_index < len(left) and right_index < len(right):
         first = max(left[left_index][0], right[right_index][0])
         after = min(left[left_index][1], right[right_index][1])
         if first < after:
-            common.append((first, after))
+            common_intervals.append((first, after))
         if left[left_index][1] <= right[right_index][1]:
             left_index += 1
         else:
             right_index += 1
-    return tuple(common)
+    return tuple(common_intervals)
 
 
 def minus(left: Intervals, right: Intervals) -> Intervals:
     """Returns the numbers in the left set but not in the right one."""
     if not right or not left or left == right:
         return () if left == right else left
-    rest: list[Interval] = []
-    at = _from(right, left[0][0])
+    remainder: list[Interval] = []
+    index = _from(right, left[0][0])
     for begin, after in left:
         first = begin
-        while at < len(right) and right[at][1] <= first:
-            at += 1
-        overlap = at
-        while overlap < len(right) and right[overlap][0] < after:
-            if right[overlap][0] > first:
-                rest.append((first, right[overlap][0]))
-            first = right[overlap][1]
-            overlap += 1
+        while index < len(right) and right[index][1] <= first:
+            index += 1
+        overlap_index = index
+        while overlap_index < len(right) and right[overlap_index][0] < after:
+            if right[overlap_index][0] > first:
+                remainder.append((first, right[overlap_index][0]))
+            first = right[overlap_index][1]
+            overlap_index += 1
         if first < after:
-            rest.append((first, after))
-    return tuple(rest)
+            remainder.append((first, after))
+    return tuple(remainder)
 
 
 def missing(intervals: Sequence[Interval], first: int, after: int) -> Intervals:
     """Returns the numbers from `first` to `after` that are not in the set, in time independent of
     its size elsewhere."""
-    at = bisect_right(intervals, first, key=_after)
+    index = bisect_right(intervals, first, key=_after)
     gaps_found = []
-    while first < after and at < len(intervals) and intervals[at][0] < after:
-        if first < intervals[at][0]:
-            gaps_found.append((first, intervals[at][0]))
-        first = intervals[at][1]
-        at += 1
+    while first < after and index < len(intervals) and intervals[index][0] < after:
+        if first < intervals[index][0]:
+            gaps_found.append((first, intervals[index][0]))
+        first = intervals[index][1]
+        index += 1
     if first < after:
         gaps_found.append((first, after))
     return tuple(gaps_found)
@@ -93,16 +93,16 @@ def missing(intervals: Sequence[Interval], first: int, after: int) -> Intervals:
 def covers(left: Intervals, right: Intervals) -> bool:
     """Whether the left set includes the right one."""
     for first, after in right:
-        at = bisect_right(left, first, key=_first) - 1
-        if at < 0 or left[at][1] < after:
+        index = bisect_right(left, first, key=_first) - 1
+        if index < 0 or left[index][1] < after:
             return False
     return True
 
 
 def has(intervals: Intervals, number: int) -> bool:
     """Whether the number is in the set."""
-    at = bisect_right(intervals, number, key=_first) - 1
-    return at >= 0 and number < intervals[at][1]
+    index = bisect_right(intervals, number, key=_first) - 1
+    return index >= 0 and number < intervals[index][1]
 
 
 def size(intervals: Intervals) -> int:
@@ -150,27 +150,27 @@ class GrowingIntervals:
         return tuple(self._intervals)
 
     def copy(self) -> "GrowingIntervals":
-        copied = GrowingIntervals()
-        copied._intervals = list(self._intervals)
-        return copied
+        copy = GrowingIntervals()
+        copy._intervals = list(self._intervals)
+        return copy
 
     def add(self, first: int, after: int) -> Intervals:
         """Adds `first` to `after`; returns those that were new."""
-        known = self._intervals
+        intervals = self._intervals
         if first >= after:
             return ()
-        if not known or first >= known[-1][1]:
-            if known and first == known[-1][1]:
-                known[-1] = (known[-1][0], after)
+        if not intervals or first >= intervals[-1][1]:
+            if intervals and first == intervals[-1][1]:
+                intervals[-1] = (intervals[-1][0], after)
             else:
-                known.append((first, after))
+                intervals.append((first, after))
             return ((first, after),)
-        new = missing(known, first, after)
-        if new:
-            start = bisect_left(known, first, key=_after)
+        new_intervals = missing(intervals, first, after)
+        if new_intervals:
+            start = bisect_left(intervals, first, key=_after)
             end = start
-            while end < len(known) and known[end][0] <= after:
-                first, after = min(first, known[end][0]), max(after, known[end][1])
+            while end < len(intervals) and intervals[end][0] <= after:
+                first, after = min(first, intervals[end][0]), max(after, intervals[end][1])
                 end += 1
-            known[start:end] = [(first, after)]
-        return new
+            intervals[start:end] = [(first, after)]
+        return new_intervals

@@ -19,8 +19,8 @@ _LEARNING: Final = threading.Lock()
 
 
 def known_type(kind: K) -> K:
-    """Returns this type, now safe to decode as on any thread. Only for types defined in the
-    program's source: none is ever forgotten."""
+    """Returns this type, which may then be decoded on any thread. Only for types defined in the
+    program's source, as they are kept for ever."""
     if kind not in _KNOWN:
         with _LEARNING:
             msgspec.msgpack.Decoder(kind)

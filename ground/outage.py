@@ -39,10 +39,10 @@ class Outage:
     def failed(self, error: Exception, *, passing: bool = True) -> float:
         """Returns the pause before the next attempt. `passing`: the error may be temporary."""
         self.why = str(error)
-        begins = self._began is None
-        if begins:
+        is_new = self._began is None
+        if is_new:
             self._began = time.monotonic()
-        if begins or (not passing and self._is_news(self.why)):
+        if is_new or (not passing and self._is_news(self.why)):
             self._reported.add(self.why)
             self._log.warning("%s failed, trying again error=%r", self._what, self.why)
         pause = self._pause * (0.5 + self._chance() / 2)

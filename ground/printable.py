@@ -15,12 +15,12 @@ def one_line(text: str) -> str:
 
 
 def error_words(error: BaseException) -> str:
-    """The error's text; its type if it has none, like the TimeoutError of a future."""
+    """An error's text; its type if it has no text, like the TimeoutError of a future."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def plain_words(text: str) -> str:
-    """Returns the words in one line, without unprintable characters."""
+    """Returns a text in one line, without unprintable characters."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 

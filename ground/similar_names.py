@@ -8,7 +8,7 @@ from typing import Final
 
 from ground.printable import one_line
 
-_SIMILAR: Final = 0.75  # topic/topics 0.91, shp/shop 0.86, agents/changes 0.62
+_SIMILAR: Final = 0.65  # topic/topics 0.91, shp/shop 0.86, wbe/web 0.67, agents/changes 0.62
 _LONGEST: Final = 100
 _MOST_NAMES: Final = 2_000
 
@@ -18,8 +18,8 @@ def did_you_mean(name: str, names: Iterable[str], *, most: int = 1) -> str:
     # It is not needed for help and completion, and takes a tenth of their time.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    known = [known for known in names if len(known) <= _LONGEST]
-    if len(name) > _LONGEST or len(known) > _MOST_NAMES:
+    candidates = [candidate for candidate in names if len(candidate) <= _LONGEST]
+    if len(name) > _LONGEST or len(candidates) > _MOST_NAMES:
         return ""
-    near = get_close_matches(name, known, most, _SIMILAR)
-    return f"; did you mean {' or '.join(map(one_line, near))}?" if near else ""
+    matches = get_close_matches(name, candidates, most, _SIMILAR)
+    return f"; did you mean {' or '.join(map(one_line, matches))}?" if matches else ""

@@ -36,16 +36,16 @@ _LIMITS: Final = [1 << (7 * size - 1) for size in range(1, 10)]
 
 
 def write_long(out: bytearray, value: Any) -> None:
-    """Appends to `out`. Raises TypeError for other values than integers, OverflowError."""
+    """Appends to `out`. Raises TypeError for values that are not integers, or OverflowError."""
     if value.__class__ is not int:
         value = whole(value)
     if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
         raise OverflowError
-    rest = value << 1 if value >= 0 else ~(value << 1)
-    while rest > _MASK:
-        out += _MORE[rest & _MASK]
-        rest >>= _BITS
-    out += _LAST[rest]
+    zigzag = value << 1 if value >= 0 else ~(value << 1)
+    while zigzag > _MASK:
+        out += _MORE[zigzag & _MASK]
+        zigzag >>= _BITS
+    out += _LAST[zigzag]
 
 
 def whole(value: Any) -> int:
@@ -111,7 +111,7 @@ def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
         return [
             SMALL[n] if n < BLOCK else LOW[n & BLOCK - 1] + _HIGHS[n >> BLOCK_BITS] for n in numbers
         ]
-    return [VARINTS[n] for n in numbers]
+    return [VARINTS[number] for number in numbers]
 
 
 def size_of(number: int) -> int:
@@ -121,8 +121,8 @@ def size_of(number: int) -> int:
 
 def next_size(number: int) -> int:
     """The first greater number that takes more bytes."""
-    place = bisect_right(_LIMITS, number)
-    return _LIMITS[place] if place < len(_LIMITS) else 1 << 63
+    index = bisect_right(_LIMITS, number)
+    return _LIMITS[index] if index < len(_LIMITS) else 1 << 63
 
 
 _HIGHS: Final = [unsigned_varint(block) for block in range(1 << 10)]

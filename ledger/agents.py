@@ -1,4 +1,4 @@
-"""Tracks, from agents' heartbeats in the ledger, up to what time each topic is acknowledged.
+"""Tracks, from agents' heartbeats in the ledger, the time up to which each topic is acknowledged.
 
 Rule 1: the entry with the highest seq of a journal counts; a repeated entry changes nothing.
 Rule 2: an entry that names topics names all that the agent ships to; one that names none means the
@@ -21,8 +21,8 @@ _MOST_SETS: Final = 10_000
 
 
 class Beat(NamedTuple):
-    """Everything in these topics is acknowledged up to `until`. Empty topics stand for all of
-    them."""
+    """A heartbeat: everything in these topics is acknowledged up to `until`. No topics means all
+    topics."""
 
     until: int
     topics: frozenset[str]
@@ -39,7 +39,8 @@ class AgentEntry(NamedTuple):
 
 
 class HostRetired(NamedTuple):
-    """An operator's statement that an agent is retired: all agents of the host if none is named."""
+    """An operator's statement that an agent is retired, or all agents of the host if it names
+    none."""
 
     host: str
     agent: str
@@ -51,7 +52,7 @@ Statement = AgentEntry | HostRetired
 
 
 class LeftTopics(NamedTuple):
-    """Topics that an agent shipped to, and has not named since `since`."""
+    """Topics that an agent shipped to but has not named from `since` on."""
 
     until: int
     topics: frozenset[str]
@@ -85,8 +86,8 @@ class Agents(msgspec.Struct):
 
     def take(self, statement: Statement) -> None:
         if isinstance(statement, HostRetired):
-            before = self.retired.get((statement.host, statement.agent))
-            if before is None or before.time <= statement.time:
+            earlier_retirement = self.retired.get((statement.host, statement.agent))
+            if earlier_retirement is None or earlier_retirement.time <= statement.time:
                 self.retired[statement.host, statement.agent] = statement
             return
         agent = self.by_id.get(statement.agent)
@@ -105,11 +106,17 @@ class Agents(msgspec.Struct):
 
     def forget(self, heard_before: int) -> None:
         """Drops the agents and retirements without an entry since `heard_before`."""
-        self.by_id = {id_: a for id_, a in self.by_id.items() if a.heard >= heard_before}
-        self.retired = {key: r for key, r in self.retired.items() if r.time >= heard_before}
+        self.by_id = {
+            agent_id: agent for agent_id, agent in self.by_id.items() if agent.heard >= heard_before
+        }
+        self.retired = {
+            key: retirement
+            for key, retirement in self.retired.items()
+            if retirement.time >= heard_before
+        }
 
     def waited_for(self) -> dict[frozenset[str], list[Behind]]:
-        """The progress of the agents in each set of topics, the slowest agent first."""
+        """Returns the progress of the agents in each set of topics, the slowest agent first."""
         by_topics: dict[frozenset[str], list[Behind]] = {}
         for name, agent in self.by_id.items():
             for until, topics in agent.shipped:
@@ -121,12 +128,13 @@ class Agents(msgspec.Struct):
         return by_topics
 
     def required(self, behind: Behind, until: int) -> int:
-        """The time that the agent must reach for everything before `until` to be complete."""
+        """Returns the time that the agent must reach for everything before `until` to be
+        complete."""
         heard = self.by_id[behind.agent].heard
         for key in ((behind.host, ""), (behind.host, behind.agent)):
-            retired = self.retired.get(key)
-            if retired is not None and retired.time >= heard:
-                until = min(until, retired.since)
+            retirement = self.retired.get(key)
+            if retirement is not None and retirement.time >= heard:
+                until = min(until, retirement.since)
         return until
 
 
@@ -136,14 +144,19 @@ def _follow(agent: HeardAgent, entry: AgentEntry) -> None:
     if not topics_named:
         _follow_all(agent, entry)
         return
-    before = agent.shipped
-    shipped = tuple(_known(beat, before) for beat in entry.beats if beat.topics)
-    missing = [LeftTopics(until, topics - topics_named, entry.time) for until, topics in before]
-    left = [*missing, *(old._replace(topics=old.topics - topics_named) for old in agent.left)]
+    shipped_before = agent.shipped
+    shipped_beats = tuple(_known(beat, shipped_before) for beat in entry.beats if beat.topics)
+    newly_left = [
+        LeftTopics(until, topics - topics_named, entry.time) for until, topics in shipped_before
+    ]
+    left_topics = [
+        *newly_left,
+        *(topics._replace(topics=topics.topics - topics_named) for topics in agent.left),
+    ]
     agent.left = tuple(
-        topics for topics in left if topics.topics and _is_recent(topics, entry.time)
+        topics for topics in left_topics if topics.topics and _is_recent(topics, entry.time)
     )
-    agent.shipped = tuple(beat for beats in shipped for beat in beats)
+    agent.shipped = tuple(beat for beats in shipped_beats for beat in beats)
 
 
 def _follow_all(agent: HeardAgent, entry: AgentEntry) -> None:
@@ -161,9 +174,9 @@ def _known(beat: Beat, before: tuple[Beat, ...]) -> list[Beat]:
     """The heartbeat itself; if it has no time, the earlier times of its topics."""
     if beat.until > 0:
         return [beat]
-    earlier = [Beat(until, topics & beat.topics) for until, topics in before]
-    known = frozenset().union(*(topics for _, topics in earlier))
-    return [part for part in (*earlier, Beat(0, beat.topics - known)) if part.topics]
+    earlier_beats = [Beat(until, topics & beat.topics) for until, topics in before]
+    known_topics = frozenset().union(*(topics for _, topics in earlier_beats))
+    return [part for part in (*earlier_beats, Beat(0, beat.topics - known_topics)) if part.topics]
 
 
 def _is_recent(left: LeftTopics, now: int) -> bool:

@@ -1,4 +1,4 @@
-"""Reads from agents' ledger entries which events are at which offsets.
+"""Reads, from agents' ledger entries, the offsets of events.
 
 A passage lists runs of events and stretches of offsets in the same order: the first event of the
 first run is at the first offset. A claim names the journal that makes it, and is trusted: journals
@@ -30,23 +30,23 @@ class Claim(NamedTuple):
 def claims(
     body: pa.StructArray, topic: str, topic_id: str, sources: Collection[str]
 ) -> Iterator[Claim]:
-    """The claims about these sources in one topic, in entries of `LEDGER_TYPE`."""
+    """Returns the claims about these sources in one topic, from entries of `LEDGER_TYPE`."""
     if not len(body):
         return
     passages = body.field("passages")
-    flat = passages.flatten()
+    flat_passages = passages.flatten()
     entry = pc.list_parent_indices(passages)
-    known = pc.and_(pc.equal(body.field("tier"), "agent"), _known(body))
-    chosen = pc.and_(known.take(entry), pc.equal(flat.field("topic"), topic))
-    chosen = pc.and_(chosen, pc.equal(flat.field("topic_id"), topic_id))
-    runs = flat.field("runs")
-    wanted = pc.is_in(runs.flatten().field("source"), value_set=pa.array(sources, pa.string()))
-    passage_rows = pc.unique(pc.list_parent_indices(runs).filter(wanted))
-    all_rows = pa.array(range(len(flat)), passage_rows.type)
-    chosen = pc.and_(chosen, pc.is_in(all_rows, value_set=passage_rows))
+    is_known = pc.and_(pc.equal(body.field("tier"), "agent"), _known(body))
+    is_chosen = pc.and_(is_known.take(entry), pc.equal(flat_passages.field("topic"), topic))
+    is_chosen = pc.and_(is_chosen, pc.equal(flat_passages.field("topic_id"), topic_id))
+    runs = flat_passages.field("runs")
+    has_source = pc.is_in(runs.flatten().field("source"), value_set=pa.array(sources, pa.string()))
+    passage_rows = pc.unique(pc.list_parent_indices(runs).filter(has_source))
+    all_rows = pa.array(range(len(flat_passages)), passage_rows.type)
+    is_chosen = pc.and_(is_chosen, pc.is_in(all_rows, value_set=passage_rows))
     journals = body.field("header").field("source").take(entry)
-    for row in pc.indices_nonzero(chosen).to_pylist():
-        for claim in _located(journals[row].as_py(), flat[row].as_py()):
+    for row in pc.indices_nonzero(is_chosen).to_pylist():
+        for claim in _located(journals[row].as_py(), flat_passages[row].as_py()):
             if claim.source in sources:
                 yield claim
 
@@ -60,13 +60,13 @@ def _located(journal: str, passage: Mapping[str, Any]) -> Iterator[Claim]:
     stretches = iter(passage["offsets"])
     first = room = 0
     for run in passage["runs"]:
-        seq, left = run["seq"], min(max(run["events"], 0), _MOST)
-        while left:
+        seq, events = run["seq"], min(max(run["events"], 0), _MOST)
+        while events:
             while not room:
                 stretch = next(stretches, None)
                 if stretch is None:
                     return
                 first, room = stretch["first"], max(stretch["count"], 0)
-            part = min(left, room)
-            yield Claim(journal, passage["partition"], first, run["source"], seq, part)
-            first, room, seq, left = first + part, room - part, seq + part, left - part
+            count = min(events, room)
+            yield Claim(journal, passage["partition"], first, run["source"], seq, count)
+            first, room, seq, events = (first + count, room - count, seq + count, events - count)

@@ -1,4 +1,5 @@
-"""Decodes ledger entries to columns of one type, whichever version of the schema wrote them.
+"""Decodes ledger entries to columns of one type, whichever version of the schema they were written
+with.
 
 `LEDGER_TYPE` has all fields of our Ledger.avsc, in its order: times are numbers of milliseconds,
 enums are their symbols. One native call decodes the records of many batches and resolves them to
@@ -46,12 +47,12 @@ def no_entries() -> pa.StructArray:
 
 
 def columns_of(entries: Sequence[Mapping[str, Any]]) -> pa.StructArray:
-    """Entries that have all fields of our schema, as columns."""
+    """Selects the fields of our schema from entries that have all of them, as columns."""
     return pa.array(entries, LEDGER_TYPE)
 
 
 class ColumnsOfLedger(msgspec.Struct, frozen=True):
-    """Reads entries that were written with one schema."""
+    """Decodes entries that were written with one schema."""
 
     schema_id: int
     native: NativeReader
@@ -59,22 +60,22 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, schema: AvroSchema, schema_id: int) -> Self | None:
-        """The columns for a schema; None if its entries cannot be read together."""
+        """Returns the decoder for a schema; None if its entries cannot be decoded together."""
         if schema.full_name != LEDGER:
             return None
         try:
             writer = _plain_type(schema)
             conversion = resolve(writer, _READER)
-            native = NativeReader(writer, conversion.raw)
+            native_reader = NativeReader(writer, conversion.raw)
         except (NotNative, InvalidSchema, RecursionError):
             return None
         # If not even an entry with only nulls fits, none does.
         if _fitting(conversion, pa.nulls(1, conversion.raw)) is None:
             return None
-        return cls(schema_id, native, conversion)
+        return cls(schema_id, native_reader, conversion)
 
     def read(self, frames: Frames) -> pa.StructArray:
-        """The entries, as `LEDGER_TYPE`. Raises NotTogether."""
+        """Decodes the entries, as `LEDGER_TYPE`. Raises NotTogether."""
         raw = self.native.records(frames.count, frames.data, self.schema_id)
         body = None if raw is None else _fitting(self.conversion, raw)
         if body is None:

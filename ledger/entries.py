@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class SchemaNotThere(RegistryError):
-    """The registry does not know the schema of a recent entry yet."""
+    """The registry does not yet have the schema of a recent entry."""
 
 
 def _now_millis() -> int:
@@ -46,7 +46,7 @@ def _now_millis() -> int:
 
 
 class LedgerEntries:
-    """Decodes batches, added in the order of a partition, to columns of `LEDGER_TYPE`. One
+    """Decodes batches, added in the order of a partition, to columns of `LEDGER_TYPE`. For one
     thread."""
 
     def __init__(self, lookup: Lookup, now_millis: Callable[[], int] = _now_millis) -> None:
@@ -62,35 +62,35 @@ class LedgerEntries:
         self._bytes = 0
 
     def add(self, batch: FetchedBatch) -> pa.StructArray | None:
-        """Collects a batch. Returns the collected entries once they are `GATHERED_BYTES`."""
+        """Collects a batch. Returns the collected entries once they amount to `GATHERED_BYTES`."""
         header, data = batch.header, bytes(batch.data)
         self._gathered.append((header.producer_id, header.codec, header.record_count, data))
         self._bytes += len(data)
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def add_all(self, plain: PlainBatches) -> pa.StructArray | None:
-        """Like `add` for each of the batches."""
+        """Collects batches. Returns the collected entries once they amount to `GATHERED_BYTES`."""
         self._gathered += plain.batches
         self._bytes += plain.size
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def forget(self) -> None:
-        """Drops entries that were added and not taken; the caller adds them again."""
+        """Drops entries that were added but not taken; the caller adds them again."""
         self._gathered, self._bytes = [], 0
 
     def leave_out(self, entries: int, reason: str) -> None:
-        """Counts entries as left out, and logs the first time."""
+        """Counts entries as left out, and logs the first occurrence."""
         if entries and not self.left_out:
             log.warning("ledger entries skipped error=%r", reason)
         self.left_out += entries
 
     def take(self) -> pa.StructArray:
-        """All entries added since the last call, each journal's in order."""
-        gathered, self._gathered, self._bytes = self._gathered, [], 0
+        """Returns all entries added since the last call, in the order of each journal."""
+        gathered_batches, self._gathered, self._bytes = self._gathered, [], 0
         if self._usual < 0:
-            self._usual = _schema_of_first(gathered)
+            self._usual = _schema_of_first(gathered_batches)
         parts: list[pa.StructArray] = []
-        for schema_id, batches in self._by_schema(gathered).items():
+        for schema_id, batches in self._by_schema(gathered_batches).items():
             parts += self._together(self._columns_of(schema_id), batches)
         bodies = [body for body in parts if len(body)]
         return pa.concat_arrays(bodies) if len(bodies) > 1 else next(iter(bodies), no_entries())
@@ -113,9 +113,9 @@ class LedgerEntries:
         try:
             return [columns.read(Frames.of(batches))]
         except NotTogether:
-            half = len(batches) // 2
-            first = self._together(columns, batches[:half])
-            return first + self._together(columns, batches[half:])
+            middle = len(batches) // 2
+            first_half = self._together(columns, batches[:middle])
+            return first_half + self._together(columns, batches[middle:])
 
     def _columns_of(self, schema_id: int) -> ColumnsOfLedger | None:
         if schema_id not in self._columns:
@@ -154,7 +154,7 @@ class LedgerEntries:
         except BadMessage:
             return
         if self._lookup(schema_id) is None:
-            raise SchemaNotThere(f"the registry does not know schema {schema_id} yet")
+            raise SchemaNotThere(f"the registry does not have schema {schema_id} yet")
 
 
 def _schema_of_first(batches: Iterable[PlainBatch]) -> int:

@@ -1,4 +1,4 @@
-"""The command that moves a file which no load has written out of its table. Pure.
+"""Makes the command that moves a file which no load has written out of its table. Pure.
 
 It goes to the root, where no reader and no check sees it: some readers take names that begin with
 `_` for rows. Nothing is deleted. Names come from outside: only a file below the root gets a
@@ -17,7 +17,8 @@ _PATTERN: Final = re.compile(r"[`*?\[\]{}\\]")
 
 
 def move_command(root: str, path: str) -> str:
-    """Moves an extra file out of its table. Empty if its name does not fit into a command."""
+    """Returns the command that moves an extra file out of its table; empty if a command cannot
+    contain its name."""
     name = f"{_EXTRA}{path.replace('/', '.')}"
     if not f"{root}{path}".isprintable() or _PATTERN.search(f"{root}{path}"):
         return ""

@@ -23,7 +23,7 @@ _SLACK: Final = 1024 * 1024
 
 
 class NotTogether(Exception):
-    """These batches must be read one by one."""
+    """These batches must be decoded one by one."""
 
 
 class Frames(msgspec.Struct, frozen=True):
@@ -39,9 +39,11 @@ class Frames(msgspec.Struct, frozen=True):
             raise NotTogether
         data: bytes | memoryview = b""
         for codec in codecs:
-            packed = b"".join([batch[HEADER_SIZE:] for _, c, _, batch in batches if c == codec])
-            unpacked = packed if codec == Codec.NONE else _unpacked(packed)
-            data = b"".join((data, unpacked)) if data else unpacked
+            records = b"".join(
+                [batch[HEADER_SIZE:] for _, own_codec, _, batch in batches if own_codec == codec]
+            )
+            plain_records = records if codec == Codec.NONE else _unpacked(records)
+            data = b"".join((data, plain_records)) if data else plain_records
         return cls(sum([count for _, _, count, _ in batches]), data)
 
 
@@ -49,9 +51,9 @@ def _unpacked(frames: bytes) -> bytes | memoryview:
     if not frames:
         return b""
     # Most of it is never used, and filling it with zeros would take longer than unpacking.
-    room = pa.allocate_buffer(len(frames) * _RATIO + _SLACK)
+    buffer = pa.allocate_buffer(len(frames) * _RATIO + _SLACK)
     try:
-        size = cramjam.zstd.decompress_into(frames, room)
+        size = cramjam.zstd.decompress_into(frames, buffer)
     except cramjam.DecompressionError:
         raise NotTogether from None
-    return memoryview(room)[:size]
+    return memoryview(buffer)[:size]

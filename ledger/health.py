@@ -1,5 +1,5 @@
-"""A program's statements about its own health, in the ledger: version, disks, certificates, a
-broker's session with ZooKeeper, and what keeps an agent from reading or shipping lines.
+"""Reports of programs about their own health, in the ledger: version, disks, certificates, a
+broker's session with ZooKeeper, and problems that keep an agent from reading or shipping lines.
 
 `HealthProbe` makes them, and `HealthReports` decides when the next one is due: at the start, when
 something changes notably, and at least every `interval` seconds. Free space changes notably when it
@@ -64,7 +64,7 @@ class ZooKeeperSession(msgspec.Struct, frozen=True):
 
 
 class ProblemKind(StrEnum):
-    """What keeps lines from being read or shipped."""
+    """The kinds of problems that keep lines from being read or shipped."""
 
     OTHER = "other"
     REJECTED = "rejected"  # a file of configuration
@@ -82,7 +82,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement, as in Ledger.avsc. Times are milliseconds since 1970."""
+    """One health report, as in Ledger.avsc. Times are milliseconds since 1970."""
 
     started: int
     name: str = ""
@@ -97,13 +97,13 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> Json:
-        """The statement as an entry has it."""
+        """Returns the report as it is in an entry."""
         statement: Json = msgspec.json.decode(msgspec.json.encode(self))
         return statement
 
 
 class HealthProbe:
-    """Reads the state of a program's disks and certificates. Any thread."""
+    """Reads the state of a program's disks and certificates. For any thread."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class HealthProbe:
     def health(
         self, zookeeper: ZooKeeperSession | None = None, problems: Sequence[Problem] = ()
     ) -> Health:
-        """The health at this moment."""
+        """Returns the health at this moment."""
         ends = sorted(self._certificates.ends().items(), key=lambda item: item[1])
         certificates = [
             Certificate(_label(file), int(end * 1000)) for file, end in ends[:MOST_CERTIFICATES]
@@ -143,7 +143,7 @@ class HealthProbe:
 
 
 class HealthReports:
-    """Decides when a statement is due. One thread."""
+    """Decides when a health report is due. For one thread."""
 
     def __init__(
         self, interval: float = EVERY_SECONDS, clock: Callable[[], float] = time.monotonic
@@ -154,27 +154,30 @@ class HealthReports:
         self._due = 0.0
 
     def is_due(self, health: Health) -> bool:
-        before, now = self._reported, self._clock()
-        if before is None or now >= self._due or is_notable(before, health):
+        last_report, now = self._reported, self._clock()
+        if last_report is None or now >= self._due or is_notable(last_report, health):
             return True
         reported_at = self._due - self._interval
-        return before.problems != health.problems and now >= reported_at + _OTHER_WORDS_SECONDS
+        return last_report.problems != health.problems and now >= reported_at + _OTHER_WORDS_SECONDS
 
     def reported(self, health: Health) -> None:
-        """Notes that the statement was written down."""
+        """Notes that the report was written."""
         self._reported = health
         self._due = self._clock() + self._interval
 
 
 def is_notable(before: Health, now: Health) -> bool:
-    """Whether the change is worth a statement of its own."""
+    """Whether the change is worth a report of its own."""
     if len(before.disks) != len(now.disks) or before.certificates != now.certificates:
         return True
     if (before.name, before.started, before.zookeeper) != (now.name, now.started, now.zookeeper):
         return True
     if _subjects(before) != _subjects(now):
         return True
-    sizes = ((old.free, new.free) for old, new in zip(before.disks, now.disks, strict=True))
+    sizes = (
+        (old_disk.free, new_disk.free)
+        for old_disk, new_disk in zip(before.disks, now.disks, strict=True)
+    )
     return any(max(pair) >= 2 * max(_SMALL, min(pair)) for pair in sizes)
 
 
@@ -184,15 +187,17 @@ def _subjects(health: Health) -> set[tuple[ProblemKind, str]]:
 
 def _first(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """The first problems, with short texts; the last one counts the others, if there are more."""
-    shown = [
+    shown_problems = [
         replace(problem, subject=_label(problem.subject), text=_short(problem.text))
         for problem in problems[:MOST_PROBLEMS]
     ]
-    more = len(problems) - MOST_PROBLEMS + 1
-    if more > 1:
-        since = min(problem.since for problem in problems[-more:])
-        shown[-1] = Problem(ProblemKind.OTHER, "", f"{more:,} more problems", since)
-    return tuple(shown)
+    hidden_problems = len(problems) - MOST_PROBLEMS + 1
+    if hidden_problems > 1:
+        since = min(problem.since for problem in problems[-hidden_problems:])
+        shown_problems[-1] = Problem(
+            ProblemKind.OTHER, "", f"{hidden_problems:,} more problems", since
+        )
+    return tuple(shown_problems)
 
 
 def _disks(directories: Iterable[str]) -> Iterator[Disk]:

@@ -17,41 +17,45 @@ _NO_TOPICS: Final[frozenset[str]] = frozenset()
 
 
 def statements(body: pa.StructArray) -> list[Statement]:
-    """The heartbeats that count, in the order of each journal, and then the retirements, in entries
-    of `LEDGER_TYPE`. Entries of a later version are skipped."""
+    """Returns the heartbeats that count, in the order of each journal, and then the retirements,
+    from entries of `LEDGER_TYPE`. Entries of a later version are skipped."""
     header = body.field("header")
     source, seq, time = header.field("source"), header.field("seq"), header.field("time")
     beats = body.field("heartbeats")
-    known = pc.less_equal(body.field("version"), VERSION)
-    agents = pc.and_(known, pc.equal(body.field("tier"), "agent"))
-    operators = pc.and_(known, pc.equal(body.field("tier"), "operator"))
-    beating = pc.and_(agents, pc.greater(pc.list_value_length(beats), 0))
-    chosen = pa.array(_chosen(source, seq, beats, beating), pa.int64())
+    is_known = pc.less_equal(body.field("version"), VERSION)
+    agents = pc.and_(is_known, pc.equal(body.field("tier"), "agent"))
+    operators = pc.and_(is_known, pc.equal(body.field("tier"), "operator"))
+    has_beats = pc.and_(agents, pc.greater(pc.list_value_length(beats), 0))
+    rows = pa.array(_chosen(source, seq, beats, has_beats), pa.int64())
     host = header.field("host")
-    columns = (column.take(chosen).to_pylist() for column in (source, host, seq, time))
-    found: list[Statement] = list(map(AgentEntry, *columns, _beats(beats.take(chosen))))
+    columns = (column.take(rows).to_pylist() for column in (source, host, seq, time))
+    result: list[Statement] = list(map(AgentEntry, *columns, _beats(beats.take(rows))))
     for row in pc.indices_nonzero(operators).to_pylist():
-        at = time[row].as_py()
-        found += [
-            HostRetired(retired["host"], retired["agent"], retired["since"], at)
-            for retired in body.field("retired")[row].as_py()
+        statement_time = time[row].as_py()
+        result += [
+            HostRetired(
+                retirement["host"], retirement["agent"], retirement["since"], statement_time
+            )
+            for retirement in body.field("retired")[row].as_py()
         ]
-    return found
+    return result
 
 
 def _beats(beats: pa.ListArray) -> list[tuple[Beat, ...]]:
-    flat = beats.flatten()
-    until = flat.field("until").to_pylist()
-    encoded = pc.binary_join(flat.field("topics"), _BETWEEN).dictionary_encode()
-    sets = [
+    flat_beats = beats.flatten()
+    until = flat_beats.field("until").to_pylist()
+    encoded_topics = pc.binary_join(flat_beats.field("topics"), _BETWEEN).dictionary_encode()
+    topic_sets = [
         frozenset(names.split(_BETWEEN)) if names else _NO_TOPICS
-        for names in encoded.dictionary.to_pylist()
+        for names in encoded_topics.dictionary.to_pylist()
     ]
-    topics = [sets[index] for index in encoded.indices.to_pylist()]
-    by_entry, at = [], 0
+    topics = [topic_sets[index] for index in encoded_topics.indices.to_pylist()]
+    by_entry, start = [], 0
     for length in pc.list_value_length(beats).to_pylist():
-        by_entry.append(tuple(map(Beat, until[at : at + length], topics[at : at + length])))
-        at += length
+        by_entry.append(
+            tuple(map(Beat, until[start : start + length], topics[start : start + length]))
+        )
+        start += length
     return by_entry
 
 
@@ -60,20 +64,20 @@ def _chosen(
 ) -> list[int]:
     """The rows that name topics or have no time; and of each journal, the last row before each of
     these, and its very last row."""
-    flat = beats.flatten()
-    names = pc.greater(pc.list_value_length(flat.field("topics")), 0)
-    matters = pc.or_(names, pc.less_equal(flat.field("until"), 0))
-    always = set(pc.unique(pc.list_parent_indices(beats).filter(matters)).to_pylist())
+    flat_beats = beats.flatten()
+    has_topics = pc.greater(pc.list_value_length(flat_beats.field("topics")), 0)
+    is_needed = pc.or_(has_topics, pc.less_equal(flat_beats.field("until"), 0))
+    needed_rows = set(pc.unique(pc.list_parent_indices(beats).filter(is_needed)).to_pylist())
     rows = pc.indices_nonzero(beating)
-    chosen: list[int] = []
-    last: dict[str, tuple[int, int]] = {}
+    chosen_rows: list[int] = []
+    last_rows: dict[str, tuple[int, int]] = {}
     columns = (rows.to_pylist(), source.take(rows).to_pylist(), seq.take(rows).to_pylist())
-    for row, journal, number in zip(*columns, strict=True):
-        if row in always:
-            chosen.append(row)
-            chosen += last.pop(journal, ())[1:]
-        elif journal in last and number < last[journal][0]:
-            chosen.append(row)  # a repeated entry
+    for row, journal, entry_seq in zip(*columns, strict=True):
+        if row in needed_rows:
+            chosen_rows.append(row)
+            chosen_rows += last_rows.pop(journal, ())[1:]
+        elif journal in last_rows and entry_seq < last_rows[journal][0]:
+            chosen_rows.append(row)  # a repeated entry
         else:
-            last[journal] = number, row
-    return sorted([*chosen, *(row for _, row in last.values())])
+            last_rows[journal] = entry_seq, row
+    return sorted([*chosen_rows, *(row for _, row in last_rows.values())])

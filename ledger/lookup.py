@@ -10,7 +10,7 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 def lookup_at(registry: RegistryClient) -> Lookup:
-    """A function that returns the schema of an id; None if it is unknown, or not Avro."""
+    """Makes a function that returns the schema of an id, or None if it is unknown or not Avro."""
 
     def lookup(schema_id: int) -> AvroSchema | None:
         try:

@@ -1,4 +1,4 @@
-"""Names of the ledger's topic and subject, and constants of its entries."""
+"""The names of the ledger's topic and subject, and constants of its entries."""
 
 from base64 import urlsafe_b64encode
 from typing import Final
@@ -12,7 +12,7 @@ NOWHERE: Final = -1  # the partition of runs without offsets
 
 
 def topic_id_text(topic_id: UUID | None) -> str:
-    """The id as Kafka's tools print it; empty if the cluster has no topic ids."""
+    """Returns the id as Kafka's tools print it; empty if the cluster has no topic ids."""
     if topic_id is None or not topic_id.int:
         return ""
     return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()

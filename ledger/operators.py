@@ -1,4 +1,4 @@
-"""Writes operators' statements to `_audit`: a fault is accepted, or a host is retired.
+"""Writes operators' statements to `_audit`: that a fault is accepted, or a host is retired.
 
 The commands and the audit's server write them. Each statement is a journal of one entry: there is
 no state to keep, and the audit sees that none is missing. A repeated statement changes nothing.
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from client.connection.brokers import Brokers
+from client.errors import UnknownTopic
 from ledger.names import LEDGER_TOPIC, SUBJECT, VERSION, topic_id_text
 from ledger.publishing import write_entries
 from schemas.event_schemas import LEDGER, built_in
@@ -28,19 +29,21 @@ def write_accepted(
 ) -> Mapping[str, Any]:
     """Writes that a fault is accepted, and returns the complete statement.
 
-    A topic id of None becomes that of the present topic, or empty if there is none: then any topic
-    of that name is meant. Raises ClientError or SchemaError.
+    A topic id of None becomes that of the present topic; an empty one means any topic of that name.
+    Raises UnknownTopic if there is no present topic, another ClientError, or SchemaError.
     """
-    complete = accepted
+    statement = accepted
     if accepted["topic_id"] is None:
-        complete = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
-    _write(brokers, registry, cluster, {"accepted": [complete]})
-    return complete
+        statement = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
+    _write(brokers, registry, cluster, {"accepted": [statement]})
+    return statement
 
 
 def _current_id(brokers: Brokers, topic: str) -> str:
-    known = brokers.persist(lambda: brokers.refresh([topic]))
-    return topic_id_text(known.topic(topic).id) if known.has(topic) else ""
+    metadata = brokers.persist(lambda: brokers.refresh([topic]))
+    if not metadata.has(topic):
+        raise UnknownTopic(topic, f"no topic {topic} exists (a deleted one needs its topic id)")
+    return topic_id_text(metadata.topic(topic).id)
 
 
 def write_retired(
@@ -51,7 +54,7 @@ def write_retired(
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
-    """Checks that brokers and registry answer and have the ledger. Raises ClientError or
+    """Checks that the brokers and the registry answer and have the ledger. Raises ClientError or
     SchemaError."""
     brokers.topic(LEDGER_TOPIC, Operation.WRITE)
     registry.lookup(SUBJECT, built_in(LEDGER).text)

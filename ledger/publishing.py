@@ -31,23 +31,23 @@ def write_entries(
     producer = Producer(brokers, LEDGER_TOPIC, codec=Codec.ZSTD)
     partitions = len(brokers.topic(LEDGER_TOPIC, Operation.WRITE).partitions)
     for entry, value in zip(entries, values, strict=True):
-        journal = partition_of(entry["header"]["source"], partitions)
-        producer.send(value, partition=journal, timestamp=timestamp)
+        partition = partition_of(entry["header"]["source"], partitions)
+        producer.send(value, partition=partition, timestamp=timestamp)
     producer.flush()
 
 
 def partition_of(source: str, partitions: int) -> int:
-    """The partition of a journal's entries."""
+    """Returns the partition of a journal's entries."""
     return zlib.crc32(source.encode()) % partitions
 
 
 def schema_id(registry: RegistryClient) -> int:
-    """The id of exactly our version of the schema, which is registered if necessary."""
+    """Returns the id of exactly our version of the schema, and registers it if necessary."""
     text = built_in(LEDGER).text
-    registered = registry.lookup(SUBJECT, text)
-    if registered is None:
+    schema = registry.lookup(SUBJECT, text)
+    if schema is None:
         registry.register(SUBJECT, text)
-        registered = registry.lookup(SUBJECT, text)
-    if registered is None:
-        raise RegistryError(f"{SUBJECT} was registered, but the registry does not have it")
-    return registered.id
+        schema = registry.lookup(SUBJECT, text)
+    if schema is None:
+        raise RegistryError(f"the registry registered {SUBJECT}, but does not return it")
+    return schema.id

@@ -50,7 +50,7 @@ CHUNK_BYTES: Final = 160 * 1024 * 1024  # about 200,000 small entries: each take
 
 
 class LedgerPositions(msgspec.Struct, frozen=True):
-    """The offsets up to which an `_audit` was read.
+    """The offsets up to which an `_audit` topic was read.
 
     The topic id is empty if the cluster has none, or nothing was read yet. `epochs` has, where it
     is known, a leader epoch in which the partition's log had everything that was read.
@@ -74,8 +74,8 @@ class LedgerChunk(msgspec.Struct, frozen=True):
 
 
 class _Reached(msgspec.Struct, frozen=True):
-    """The offset up to which each partition has been read, and a leader epoch in which that is
-    valid."""
+    """The offset up to which each partition has been read, with a leader epoch in which that offset
+    is valid."""
 
     topic_id: str
     offsets: dict[int, int]
@@ -91,7 +91,7 @@ def id_of(topic: TopicMetadata) -> str:
 
 
 class LedgerReader:
-    """Reads one cluster's `_audit` repeatedly. One thread."""
+    """Reads one cluster's `_audit` repeatedly. For one thread."""
 
     def __init__(self, brokers: Brokers, lookup: Lookup, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         """`lookup` returns the schema of an id: see `lookup_at`. The columns of a chunk are not
@@ -101,38 +101,38 @@ class LedgerReader:
         self._entries = LedgerEntries(lookup)
 
     def read(self, positions: LedgerPositions) -> Iterator[LedgerChunk]:
-        """The entries after `positions`. Raises ClientError and SchemaError: the chunks before stay
-        valid, and reading can continue from their positions."""
+        """Yields the entries after `positions`. Raises ClientError and SchemaError; the chunks
+        before the error stay valid, and reading can continue from their positions."""
         self._entries.forget()
-        known = self._brokers.refresh([LEDGER_TOPIC])
-        if not known.has(LEDGER_TOPIC):
+        metadata = self._brokers.refresh([LEDGER_TOPIC])
+        if not metadata.has(LEDGER_TOPIC):
             return
-        topic = known.topic(LEDGER_TOPIC, Operation.READ)
+        topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
         partitions = [partition.index for partition in topic.partitions]
         ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
-        begun = _valid_positions(self._brokers, positions, known.cluster_id or "", topic, ends)
+        base = _valid_positions(self._brokers, positions, metadata.cluster_id or "", topic, ends)
         epochs = {
-            partition.index: max(partition.leader_epoch, begun.epochs.get(partition.index, -1))
+            partition.index: max(partition.leader_epoch, base.epochs.get(partition.index, -1))
             for partition in topic.partitions
         }
-        offsets = {index: begun.offsets.get(index, 0) for index in partitions}
-        new = [index for index in partitions if offsets[index] < ends[index]]
-        earliest = offsets_at(self._brokers, LEDGER_TOPIC, new, EARLIEST) if new else {}
+        offsets = {index: base.offsets.get(index, 0) for index in partitions}
+        indexes = [index for index in partitions if offsets[index] < ends[index]]
+        begins = offsets_at(self._brokers, LEDGER_TOPIC, indexes, EARLIEST) if indexes else {}
         chunk = LedgerChunk(
             no_entries(),
-            begun,
-            restarted=begun.offsets != positions.offsets,
-            gap=any(first > offsets[index] for index, first in earliest.items()),
+            base,
+            restarted=base.offsets != positions.offsets,
+            gap=any(first > offsets[index] for index, first in begins.items()),
         )
-        offsets |= {index: max(first, offsets[index]) for index, first in earliest.items()}
+        offsets |= {index: max(first, offsets[index]) for index, first in begins.items()}
         left_out = self._entries.left_out
-        reached = _Reached(begun.topic_id, offsets, epochs)
-        for body in self._bodies(reached, {index: ends[index] for index in new}):
+        reached = _Reached(base.topic_id, offsets, epochs)
+        for body in self._bodies(reached, {index: ends[index] for index in indexes}):
             yield replace(
                 chunk,
                 body=body,
                 positions=LedgerPositions(
-                    begun.cluster_id, begun.topic_id, dict(offsets), dict(epochs)
+                    base.cluster_id, base.topic_id, dict(offsets), dict(epochs)
                 ),
                 left_out=self._entries.left_out - left_out,
                 to_come=sum(max(0, end - offsets[index]) for index, end in ends.items()),
@@ -173,14 +173,14 @@ class LedgerReader:
                 _, partition, batches = heappop(turns)
                 times: list[int] = []
                 size = 0
-                for fetched in batches:
-                    yield fetched
-                    if isinstance(fetched, PlainBatches):
-                        times += fetched.times
-                        size += fetched.size
+                for fetched_batch in batches:
+                    yield fetched_batch
+                    if isinstance(fetched_batch, PlainBatches):
+                        times += fetched_batch.times
+                        size += fetched_batch.size
                     else:
-                        times.append(fetched.header.max_timestamp)
-                        size += fetched.header.size
+                        times.append(fetched_batch.header.max_timestamp)
+                        size += fetched_batch.header.size
                     if size >= _TURN_BYTES:
                         heappush(turns, (median_low(times), partition, batches))
                         break
@@ -203,9 +203,9 @@ class LedgerReader:
                 fetch_bytes=_FETCH_BYTES,
             )
             try:
-                for fetched in reader.together():
+                for fetched_batch in reader.together():
                     reached.note(partition, reader)
-                    yield fetched
+                    yield fetched_batch
             except Corrupt as error:
                 if error.first < 0 or not error.count:
                     raise
@@ -225,8 +225,10 @@ def _valid_positions(
 ) -> LedgerPositions:
     """The positions if this log has everything up to them; otherwise its beginning."""
     topic_id = id_of(topic)
-    same = (positions.cluster_id, positions.topic_id) == (cluster_id, topic_id)
-    in_log = same and all(ends.get(index, -1) >= at for index, at in positions.offsets.items())
+    is_same_topic = (positions.cluster_id, positions.topic_id) == (cluster_id, topic_id)
+    in_log = is_same_topic and all(
+        ends.get(index, -1) >= offset for index, offset in positions.offsets.items()
+    )
     if in_log and not _is_cut(brokers, positions, topic):
         return positions
     return LedgerPositions(cluster_id, topic_id)
@@ -240,6 +242,6 @@ def _is_cut(brokers: Brokers, positions: LedgerPositions, topic: TopicMetadata) 
         for partition in topic.partitions
         if positions.epochs.get(partition.index, -1) not in {-1, partition.leader_epoch}
     }
-    ended = end_offsets_of_epochs(brokers, epochs)
+    epoch_ends = end_offsets_of_epochs(brokers, epochs)
     offsets = positions.offsets
-    return any(0 <= end < offsets.get(key.partition, 0) for key, end in ended.items())
+    return any(0 <= end < offsets.get(key.partition, 0) for key, end in epoch_ends.items())

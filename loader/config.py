@@ -38,7 +38,7 @@ _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]{0,63}")  # part of file names: 
 def check_cluster_name(key: str, name: str) -> None:
     if not _CLUSTER.fullmatch(name):
         raise ValueError(
-            f"`{key}: {name}` is part of file names: use letters, digits, `.` and `_`, at most 64"
+            f"`{key}: {name}` is part of file names: use at most 64 letters, digits, `.` and `_`"
         )
 
 
@@ -53,10 +53,10 @@ def _check_audit(url: str, security: HttpSecurity) -> None:
     """Accepts one URL, or none."""
     if not url:
         return
-    first, *others = parse_urls(url)
-    if others:
+    first_url, *other_urls = parse_urls(url)
+    if other_urls:
         raise ValueError("must be one URL: a single audit covers all clusters")
-    check_scheme(security, first.scheme)
+    check_scheme(security, first_url.scheme)
 
 
 class FileFormat(StrEnum):
@@ -103,7 +103,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The division of the work into tasks."""
+    """The division of a load into tasks."""
 
     records: int = 2_000_000
     """The approximate number of offsets that one task reads."""
@@ -121,7 +121,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When an hour is declared complete, and its files are merged."""
+    """Settings for declaring an hour complete, and for merging its files."""
 
     settle: Seconds | None = None
     """If no agent is known to write to the topic, an hour is complete this long after its end.
@@ -142,14 +142,14 @@ class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class Hive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Registers the tables in the Hive metastore that Spark is configured for."""
+    """The registration of tables in the Hive metastore that Spark is configured for."""
 
     database: str = "default"
     """The tables' database, which must exist."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_]{1,128}", self.database):
-            raise ValueError("`database`: use letters, digits and `_`, at most 128")
+            raise ValueError("`database`: use at most 128 letters, digits and `_`")
 
 
 class Kerberos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,7 +166,7 @@ class Kerberos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where Spark runs, and its configuration."""
+    """The configuration of Spark, and the cluster where it runs."""
 
     master: str = "local[*]"
     """The cluster: `local[*]`, `yarn`, `spark://host:7077`, `k8s://https://host:6443`."""
@@ -262,7 +262,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     than this many hours or changed within that time; 0: only with `--check-files`."""
     check_files_bytes: Bytes = 256 * 1024 * 1024
     """In these hours, each load compares the content of modified files with their checksums, and
-    of this much of the unmodified ones, in turn."""
+    of up to this much of the unmodified ones, in turn: of those compared within an hour, up to
+    16 MiB."""
     group: str = "penstock-loader"
     """The consumer group of committed offsets, so that Kafka's tools show the loader's lag."""
     window: WholeSeconds = 60

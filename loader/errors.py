@@ -1,5 +1,5 @@
-"""The errors of a loader, with the exit codes of `penstock load`, and advice for each, which is
-printed and goes into the ledger.
+"""The errors of a loader, with the exit codes of `penstock load`, and advice for each error, which
+is printed and stored in the ledger.
 
     LoaderError              1  one line: what is wrong and what to do
     ├── StoreError           1  the Hadoop filesystem refused, or lacks a needed operation
@@ -42,7 +42,7 @@ _DAMAGED: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+), offsets (\d+) to (\d+): 
 
 
 class LoaderError(Exception):
-    """A loader's error, in one line with the remedy."""
+    """An error of the loader, in one line with its remedy."""
 
     exit_code: ClassVar[int] = 1
 
@@ -107,13 +107,13 @@ class DamagedBatch(SparkFailed):
         match = _DAMAGED.fullmatch(text)
         if match is None:
             return None
-        topic, partition, first, last, reason = match.groups()
-        return cls(topic, int(partition), int(first), int(last) + 1, reason)
+        topic, partition, first_offset, last_offset, reason = match.groups()
+        return cls(topic, int(partition), int(first_offset), int(last_offset) + 1, reason)
 
 
 class FilesDiffer(LoaderError):
-    """Files differ from their commit, although rows were loaded. Hours are folders, such as
-    dt=2026-11-20/hour=07."""
+    """The error that files differ from their commit, although rows were loaded. Hours are folders,
+    such as dt=2026-11-20/hour=07."""
 
     exit_code = 8
 
@@ -196,9 +196,10 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     ),
     (
         ColumnChanged,
-        "to go back to the former type, `{penstock} schemas delete{schema} --yes`: events with the"
-        " new one become dead letters; to keep the new one, load the topic into another table, with"
-        " `tables`",
+        "to go back to the former type, `{penstock} schemas delete{schema} --yes`, then"
+        " `{load} --set dead_share=1`: events with the new one become dead letters; to keep the new"
+        " one, load the topic into another table, with `tables`, and the first time with"
+        " `--set dead_share=1`, as former events may become dead letters there",
     ),
     (
         NoTicket,
@@ -218,10 +219,10 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 
 
 def cure_of(error: Exception, table: str, config: str = "") -> str:
-    """Advice for this error and table; its commands name the loader's configuration file."""
+    """Advice for this error and table, with commands that name the loader's configuration file."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
-    version = _VERSION.search(str(error))
-    schema = f" {version[1]} --version {version[2]}" if version else ""
+    version_match = _VERSION.search(str(error))
+    schema = f" {version_match[1]} --version {version_match[2]}" if version_match else ""
     load = load_command(table, config)
     if isinstance(error, FilesDiffer):
         return "; ".join(_repairs(error, load))
@@ -229,7 +230,7 @@ def cure_of(error: Exception, table: str, config: str = "") -> str:
 
 
 def load_command(table: str, config: str = "") -> str:
-    """A load of one table with this configuration file."""
+    """The command that loads one table with this configuration file."""
     file = f" --config {shlex.quote(config)}" if config else ""
     return f"{_penstock()} load{file} --topics {table}"
 
@@ -237,21 +238,21 @@ def load_command(table: str, config: str = "") -> str:
 @functools.cache
 def _penstock() -> str:
     """The command: by its path if a shell does not find it, as below `penstock up`."""
-    beside = Path(sys.executable).parent / "penstock"
-    is_found = shutil.which("penstock") is not None or not beside.exists()
-    return "penstock" if is_found else shlex.quote(str(beside))
+    executable = Path(sys.executable).parent / "penstock"
+    is_found = shutil.which("penstock") is not None or not executable.exists()
+    return "penstock" if is_found else shlex.quote(str(executable))
 
 
 def _repairs(error: FilesDiffer, load: str) -> Iterator[str]:
     """The steps that repair damaged hours, in their order."""
     if error.moves:
-        commands = "; ".join(f"`{move}`" for move in error.moves)
+        commands = "; ".join(f"`{move_command}`" for move_command in error.moves)
         yield f"move files that no run wrote out of the table: {commands}"
     if error.more_moves:
-        more = (
+        move_note = (
             f"such files, {error.more_moves:,} more," if error.moves else "files that no run wrote"
         )
-        yield f"move {more} out of the table by hand"
+        yield f"move {move_note} out of the table by hand"
     if error.rebuild:
         rebuild = _options("--rebuild", error.rebuild)
         yield f"put missing and changed files back, or rewrite the hours: `{load}{rebuild}`"

@@ -380,7 +380,7 @@ def certificates() -> None:
 
 
 def main() -> None:
-    """Run the command that the arguments name, and exit."""
+    """Runs the command that the arguments name, and exits."""
     open_streams()
     completion = os.environ.get(VARIABLE)
     sys.exit(complete(penstock, completion) if completion else _run())
@@ -427,8 +427,8 @@ def _command_path(words: Sequence[str]) -> str:
         if not isinstance(group, LazyGroup) or word not in group.table:
             break
         path = f"{path} {word}"
-        where, _, name = group.table[word].where.partition(":")
-        group = globals().get(name) if where == __name__ else None
+        module, _, name = group.table[word].where.partition(":")
+        group = globals().get(name) if module == __name__ else None
     return path
 
 

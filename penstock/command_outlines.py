@@ -15,8 +15,8 @@ from penstock.command_line import penstock
 
 
 def outlines(group: LazyGroup) -> dict[str, Outline]:
-    """The outlines of all commands below a group that have modules of their own, which are
-    imported."""
+    """Imports all commands below a group that have modules of their own, and returns their
+    outlines."""
     outlines_by_name: dict[str, Outline] = {}
     for lazy in group.table.values():
         command = lazy.command()
@@ -77,7 +77,7 @@ def asks(parameter: click.Parameter) -> bool:
 def text() -> str:
     """The contents of outlines.json."""
     assert isinstance(penstock, LazyGroup)
-    commands = (f'"{where}": {_lines(outline)}' for where, outline in outlines(penstock).items())
+    commands = (f'"{place}": {_lines(outline)}' for place, outline in outlines(penstock).items())
     return f"{{\n{_joined(commands)}\n}}\n"
 
 

@@ -64,5 +64,5 @@ class LandingReader(DataSourceReader):
         slices = msgspec.json.decode(partition.value, type=known_type(tuple[Slice, ...]))
         most_hours = hours_of_each(len(slices))
         for piece in slices:
-            seen = self._job.seen_in(piece)
-            yield from land(piece, self._job.spec, seen, most_hours=most_hours)
+            ids = self._job.seen_in(piece)
+            yield from land(piece, self._job.spec, ids, most_hours=most_hours)

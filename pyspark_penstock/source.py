@@ -88,13 +88,13 @@ class DefaultSource(DataSource):
                     f"the schema names an unknown column {field.name}: "
                     f"the columns are {', '.join(columns)}"
                 )
-            requested, actual = (
+            requested_type, actual_type = (
                 field.dataType.simpleString(),
                 columns[field.name].dataType.simpleString(),
             )
-            if requested != actual or not field.nullable:
-                described = requested if field.nullable else f"{requested} not null"
-                raise OptionRefused(f"column {field.name} is {actual}, not {described}")
+            if requested_type != actual_type or not field.nullable:
+                expected_type = requested_type if field.nullable else f"{requested_type} not null"
+                raise OptionRefused(f"column {field.name} is {actual_type}, not {expected_type}")
         if schema.names == list(columns):
             return self._description
         return msgspec.structs.replace(description, wanted=tuple(schema.names)).packed()
@@ -110,7 +110,8 @@ class SourceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         conditions = [
-            Condition(column, Operator(how), values) for column, how, values in self._conditions
+            Condition(column, Operator(operator), values)
+            for column, operator, values in self._conditions
         ]
         return partitions_of(batch_tasks(read_options(self._options), conditions))
 

@@ -22,7 +22,7 @@ from pyspark_penstock.partitions import partitions_of, rows_of
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark's interface of a stream."""
+    """Implements Spark's interface for reading a stream."""
 
     def __init__(self, options: dict[str, str], description: str) -> None:
         self._options = options
@@ -39,16 +39,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._stream.initial().as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        most = self._stream.options.records_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        limit = self._stream.options.records_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._stream.next(from_json(start), most).as_json()
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return self._stream.next(from_json(start), rows).as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        latest = self._stream.latest
-        return None if latest is None else latest.as_json()
+        latest_offsets = self._stream.latest
+        return None if latest_offsets is None else latest_offsets.as_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._stream.end_here()

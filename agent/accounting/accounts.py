@@ -17,8 +17,8 @@ def added_up(excepted: Iterable[Excepted]) -> tuple[Excepted, ...]:
     sums: dict[tuple[Fate, str], Excepted] = {}
     for excepted_lines in excepted:
         key = excepted_lines.fate, excepted_lines.reason
-        known = sums.get(key)
-        sums[key] = excepted_lines if known is None else _sum(known, excepted_lines)
+        previous = sums.get(key)
+        sums[key] = excepted_lines if previous is None else _sum(previous, excepted_lines)
     return tuple(sums.values())
 
 

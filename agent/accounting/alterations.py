@@ -1,4 +1,4 @@
-"""Counts shipped text that differs from its file, by kind; and files that are not read.
+"""Counts text that was shipped differently from its file, by kind, and files that are not read.
 
 Rules:
 
@@ -37,9 +37,9 @@ class Alteration(StrEnum):
 
 
 class Altered(msgspec.Struct, frozen=True):
-    """What was altered in one piece of a file. `count` is the number of characters replaced, bytes
-    cut off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that
-    the text looks like."""
+    """An alteration of one piece of a file. `count` is the number of characters replaced, bytes cut
+    off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that the
+    text looks like."""
 
     kind: Alteration
     lines: int
@@ -69,10 +69,10 @@ class DroppedFields(msgspec.Struct):
 
     def add(self, names: Iterable[str], count: int = 1) -> None:
         for name in names:
-            known = name[:_LONGEST_NAME]
-            if known not in self.counts and len(self.counts) >= MOST_FIELDS:
-                known = ""
-            self.counts[known] = self.counts.get(known, 0) + count
+            field_name = name[:_LONGEST_NAME]
+            if field_name not in self.counts and len(self.counts) >= MOST_FIELDS:
+                field_name = ""
+            self.counts[field_name] = self.counts.get(field_name, 0) + count
 
     def altered(self) -> tuple[Altered, ...]:
         return tuple(

@@ -38,8 +38,8 @@ class DeadLine(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True, eq=False):
-    """The result for the first `consumed` bytes of a chunk; the caller passes the rest again, with
-    more.
+    """The result of cutting the first `consumed` bytes of a chunk; the caller passes the other
+    bytes again, with more.
 
     wait      if something incomplete is left: the seconds without growth after which the caller may
               pass it as `final`; otherwise 0

@@ -41,7 +41,7 @@ class Outgoing(msgspec.Struct, frozen=True, eq=False):
 
 
 class Eventless(msgspec.Struct, frozen=True, eq=False):
-    """A run stated without a batch, as when it was filtered, dead-lettered or lost."""
+    """A run without a batch, because its lines were filtered, dead-lettered or lost."""
 
     number: int
     topic: str

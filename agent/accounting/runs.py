@@ -79,7 +79,7 @@ class Fingerprint(msgspec.Struct, frozen=True):
 
 
 class KnownSource(msgspec.Struct, frozen=True):
-    """A source as remembered over restarts."""
+    """The state of a source that is remembered across restarts."""
 
     id: SourceId
     input: str

@@ -61,7 +61,7 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits to the host's resources that an agent may use."""
+    """Limits on the host's resources that an agent may use."""
 
     in_flight_bytes: Bytes = 16 * 1024 * 1024
     """Batches that are not acknowledged yet; at this size, the agent stops reading."""
@@ -81,7 +81,7 @@ class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits to holding deleted files open until they are read."""
+    """Limits on holding deleted files open until they are read."""
 
     bytes: Bytes = 1024 * 1024 * 1024
     """The total size of deleted files held open."""
@@ -167,7 +167,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_brokers(self.brokers)
         check_registry(self.registry, self.registry_security)
         if not self.inputs and not self.inputs_dir:
-            raise ValueError("give `inputs`, or `inputs_dir` with a file for each application")
+            raise ValueError("`inputs` or `inputs_dir` is required")
         check_distinct(self.inputs)
         if not 0 <= self.http_port < 65536:
             raise ValueError("`http_port` must be between 0 and 65535")
@@ -194,8 +194,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_open_to_anybody(self) -> bool:
-        """Whether others can see its pages without a login or without TLS, which only `insecure`
-        allows."""
+        """Whether the agent's pages can be seen without a login or without TLS, which only
+        `insecure` allows."""
         return self.http.are_open(self.http_host)
 
     @property

@@ -1,4 +1,5 @@
-"""The part of an input's configuration that following files needs; and the file inputs.json.
+"""The part of an input's configuration that is needed to follow its files; and the file
+inputs.json.
 
 `inputs.json` in the data directory lists the inputs that were followed before, and since when:
 `start` no longer applies to them, and a journal that has lost its end may not have their first
@@ -43,28 +44,29 @@ class FileInput(msgspec.Struct, frozen=True):
         )
 
     def starts_at_end(self, mtime: float) -> bool:
-        """Whether a file that existed before the input is started at its end. With a date, a file
-        last written before it is; one written since is read whole. A date without zone is UTC."""
+        """Whether reading starts at the end of a file that existed before the input. If `start` is
+        a date, only files last written before that date start at their end; others are read whole.
+        A date without zone is UTC."""
         if self.start in {"beginning", "end"}:
             return self.start == "end"
-        since = datetime.fromisoformat(self.start)
-        if since.tzinfo is None:
-            since = since.replace(tzinfo=UTC)
-        return mtime < since.timestamp()
+        start_date = datetime.fromisoformat(self.start)
+        if start_date.tzinfo is None:
+            start_date = start_date.replace(tzinfo=UTC)
+        return mtime < start_date.timestamp()
 
     def is_too_old(self, mtime: float, wall: float) -> bool:
         return 0 < self.ignore_older < wall - mtime
 
 
 def end_of_last_line(fd: int, size: int) -> int:
-    """The end of the last complete line, so that an incomplete one is read whole later."""
+    """The end of the last complete line, so that an incomplete line is read whole later."""
     start = max(0, size - _LOOK_BACK)
     block = os.pread(fd, size - start, start)
-    after = block.rfind(b"\n") + 1
-    if not after:
+    line_end = block.rfind(b"\n") + 1
+    if not line_end:
         return size
-    end = start + after
-    if end % 2 and block[after : after + 1] == b"\0":
+    end = start + line_end
+    if end % 2 and block[line_end : line_end + 1] == b"\0":
         end += 1  # UTF-16, little-endian
     return end
 
@@ -85,15 +87,17 @@ def read_inputs(directory: Path) -> dict[str, int] | None:
         return None
     if not isinstance(inputs, dict):
         return None
-    are_sound = all(isinstance(name, str) and type(at) is int for name, at in inputs.items())
-    return inputs if are_sound else None
+    is_valid = all(
+        isinstance(name, str) and type(since_millis) is int for name, since_millis in inputs.items()
+    )
+    return inputs if is_valid else None
 
 
 def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> None:
-    """Adds new inputs as followed since `now_millis`, and removes others. Raises OSError; then the
+    """Adds new inputs as followed since `now_millis`, and removes others. If it raises OSError, the
     file is unchanged."""
-    before = read_inputs(directory)
-    inputs = {name: (before or {}).get(name, now_millis) for name in sorted(names)}
-    if before == inputs:
+    previous_inputs = read_inputs(directory)
+    inputs = {name: (previous_inputs or {}).get(name, now_millis) for name in sorted(names)}
+    if previous_inputs == inputs:
         return
     replace_file(directory / _FILE, json.dumps(inputs).encode())

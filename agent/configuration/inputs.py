@@ -151,10 +151,14 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ):
             raise ValueError("`partition_by` must be agent, source, random or field:NAME")
         if self.format is Format.PLAIN:
-            wrong = "partition_by" if self.partition_by.startswith("field:") else ""
-            wrong = wrong or next((key for key in ("time", "add_fields") if getattr(self, key)), "")
-            if wrong:
-                raise ValueError(f"`{wrong}` needs fields, which `format: plain` does not have")
+            invalid_key = "partition_by" if self.partition_by.startswith("field:") else ""
+            invalid_key = invalid_key or next(
+                (key for key in ("time", "add_fields") if getattr(self, key)), ""
+            )
+            if invalid_key:
+                raise ValueError(
+                    f"`{invalid_key}` needs fields, which `format: plain` does not have"
+                )
         check_positive(self, "max_line_bytes", "last_line_timeout")
         check_not_negative(self, "ignore_older", "rate_limit")
 
@@ -171,4 +175,4 @@ def check_distinct(inputs: Iterable[Input], names: Set[str] = frozenset()) -> No
             raise ValueError(f"duplicate input {input_.label}: give each input its own `name`")
         labels.add(input_.label)
     if len(labels) > _MOST_INPUTS:
-        raise ValueError(f"{len(labels)} inputs exceed the limit of {_MOST_INPUTS}")
+        raise ValueError(f"{len(labels)} inputs, but the limit is {_MOST_INPUTS}")

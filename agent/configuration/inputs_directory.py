@@ -37,7 +37,8 @@ ReadFile = Callable[[Path], Sequence[Input]]  # raises AgentError
 
 
 class _File(msgspec.Struct):
-    """A file: `stamp` when it was last read, `file_properties` at the last look."""
+    """A file of inputs: its `stamp` when it was last read, and its `file_properties` at the last
+    look."""
 
     stamp: _Stamp | None = None
     seen: _Stamp | None = None
@@ -46,8 +47,8 @@ class _File(msgspec.Struct):
 
 
 class InputsDirectory(msgspec.Struct):
-    """The inputs of all files. Belongs to one thread. `main` are the inputs of the main
-    configuration file, and the only ones if `path` is None."""
+    """The inputs of the main configuration file, `main`, and of all files in the folder `path`, if
+    there is one. Belongs to one thread."""
 
     path: Path | None
     main: tuple[Input, ...]
@@ -64,37 +65,37 @@ class InputsDirectory(msgspec.Struct):
 
         `at_once` reads changed files without a second look.
         """
-        before = (self.inputs, self.refusals)
-        changed, wrong = not self._began, ""
+        previous = (self.inputs, self.refusals)
+        has_changed, problem = not self._began, ""
         if self.path is not None:
             try:
-                changed |= self._follow(_stamps(self.path), at_once=at_once or not self._began)
+                has_changed |= self._follow(_stamps(self.path), at_once=at_once or not self._began)
             except OSError as error:
                 # The files are unknown: their last content stays in effect.
-                wrong = error.strerror or str(error)
+                problem = error.strerror or str(error)
         self._began = True
         self.news = ()
-        if changed or wrong != self._wrong:
-            self._wrong = wrong
+        if has_changed or problem != self._wrong:
+            self._wrong = problem
             self._merge()
-        return before != (self.inputs, self.refusals)
+        return previous != (self.inputs, self.refusals)
 
     def _follow(self, stamps: dict[Path, _Stamp], *, at_once: bool) -> bool:
         """Reads new and changed files. Returns whether any file was read, or is gone."""
-        changed = False
+        has_changed = False
         for path in self._files.keys() - stamps.keys():
             log.info("inputs file removed path=%s", one_line(str(path)))
             del self._files[path]
-            changed = True
+            has_changed = True
         for path, stamp in sorted(stamps.items()):
             file = self._files.setdefault(path, _File())
-            settled = at_once or stamp == file.seen
+            is_settled = at_once or stamp == file.seen
             file.seen = stamp
-            if stamp != file.stamp and settled:
+            if stamp != file.stamp and is_settled:
                 file.stamp = stamp
                 self._read(path, file)
-                changed = True
-        return changed
+                has_changed = True
+        return has_changed
 
     def _read(self, path: Path, file: _File) -> None:
         try:
@@ -111,30 +112,30 @@ class InputsDirectory(msgspec.Struct):
         inputs = list(self.main)
         names = {input_.label for input_ in inputs}
         for path, file in sorted(self._files.items()):
-            wrong = file.wrong
+            problem = file.wrong
             try:
                 check_distinct(file.inputs, names)
             except ValueError as error:
-                wrong = wrong or str(error)
+                problem = problem or str(error)
             else:
                 inputs += file.inputs
                 names |= {input_.label for input_ in file.inputs}
-                if wrong and file.inputs:
-                    wrong += "; its previous content stays in effect"
-            if wrong:
-                refusals.append(Refusal(path=one_line(str(path)), why=one_line(wrong)))
+                if problem and file.inputs:
+                    problem += "; its previous content stays in effect"
+            if problem:
+                refusals.append(Refusal(path=one_line(str(path)), why=one_line(problem)))
         self.news = tuple(refusal for refusal in refusals if refusal not in self.refusals)
         self.inputs, self.refusals = tuple(inputs), tuple(refusals)
 
 
 def _without_path(error: str, path: Path) -> str:
     """The error without the path at its beginning, which `Refusal` has separately."""
-    rest = error
-    for spelled in (str(path), one_line(str(path))):
-        rest = rest.removeprefix(f"{spelled}:")
-    if rest == error:
+    reason = error
+    for path_text in (str(path), one_line(str(path))):
+        reason = reason.removeprefix(f"{path_text}:")
+    if reason == error:
         return error
-    return _POSITION.sub(r"line \1, column \2:", rest.lstrip())
+    return _POSITION.sub(r"line \1, column \2:", reason.lstrip())
 
 
 def _stamps(directory: Path) -> dict[Path, _Stamp]:

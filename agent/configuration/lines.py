@@ -35,10 +35,10 @@ class Time(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if not self.field:
             raise ValueError("`field` must name the field with the time")
-        named = {"iso8601", "epoch", "epoch_ms", "epoch_us", "epoch_ns", "rfc3164"}
-        if self.format not in named and "%" not in self.format:
+        named_formats = {"iso8601", "epoch", "epoch_ms", "epoch_us", "epoch_ns", "rfc3164"}
+        if self.format not in named_formats and "%" not in self.format:
             raise ValueError(
-                f"`format: {self.format}`: must be one of {', '.join(sorted(named))}, "
+                f"`format: {self.format}`: must be one of {', '.join(sorted(named_formats))}, "
                 "or a pattern such as %d/%b/%Y:%H:%M:%S %z"
             )
         try:
@@ -97,14 +97,14 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.match and not self.sample:
             raise ValueError("`match` requires `sample`")
         if self.sample and self.sample < 2:
-            raise ValueError("`sample` must be at least 2: one line in so many is shipped")
+            raise ValueError("`sample` must be at least 2: `sample: N` ships one line in N")
         for name in ("drop", "keep", "match"):
             check_pattern(name, getattr(self, name))
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Text that must not leave this host: it is replaced in events and dead letters, before any
-    filter sees it."""
+    """A pattern of text that must not leave this host: matches are replaced in events and dead
+    letters, before filters apply."""
 
     pattern: Pattern
     """The text to replace."""

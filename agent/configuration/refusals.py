@@ -1,4 +1,4 @@
-"""A refusal of configuration: the agent rejected a file, and goes on with what it had."""
+"""A rejected configuration file. The agent keeps the previous configuration."""
 
 import msgspec
 

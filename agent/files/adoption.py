@@ -51,9 +51,9 @@ class _Left(msgspec.Struct, frozen=True):
 
 
 class Adoption:
-    """The descriptors handed over, until each belongs to an input or is returned to the store.
-    `own` has those that are not log files; their receiver closes them. `known_paths`: the files
-    that the earlier process knew."""
+    """The descriptors handed over by an earlier process, until each belongs to an input or is
+    returned to the store. `own` has those that are not log files; their receiver closes them.
+    `known_paths`: the files that the earlier process knew."""
 
     def __init__(
         self,
@@ -77,27 +77,29 @@ class Adoption:
         unclaimed: Collection[KnownSource],
         shared: SharedByInputs,
     ) -> None:
-        """Assigns the files to their inputs, before these are listed."""
+        """Assigns the files to their inputs, before the inputs' folders are listed."""
         if not self._files and not self._useless:
             return
         files, self._files = self._files, []
-        later = {(known.device, known.inode) for known in unclaimed if not known.finished}
-        adopted = 0
-        for left in files:
+        unclaimed_identities = {
+            (source.device, source.inode) for source in unclaimed if not source.finished
+        }
+        adopted_count = 0
+        for left_file in files:
             # Several inputs may follow the same file.
             takers = [
-                input_files for input_files in every_input if _take(input_files, left, shared)
+                input_files for input_files in every_input if _take(input_files, left_file, shared)
             ]
             if takers:
-                adopted += 1
-            elif left.identity in later:
-                self._files.append(left)  # its input may be added later
+                adopted_count += 1
+            elif left_file.identity in unclaimed_identities:
+                self._files.append(left_file)  # its input may be added later
                 continue
             else:
-                self._refuse(left.name)
-            os.close(left.fd)
-        if adopted:
-            log.info("adopted open files of the previous process files=%d", adopted)
+                self._refuse(left_file.name)
+            os.close(left_file.fd)
+        if adopted_count:
+            log.info("adopted open files of the previous process files=%d", adopted_count)
         if self._useless:
             log.warning(
                 "closed open files of the previous process that are not in this journal files=%d",
@@ -106,8 +108,8 @@ class Adoption:
             self._useless = 0
 
     def close(self) -> None:
-        for left in self._files:
-            os.close(left.fd)
+        for left_file in self._files:
+            os.close(left_file.fd)
         self._files.clear()
 
     def _sort(self, handed_over: HandedOver) -> None:
@@ -125,10 +127,10 @@ class Adoption:
             self._refuse(handed_over.name)
             os.close(handed_over.fd)
             return
-        left = _Left(handed_over.name, handed_over.fd, status, path, name.kind is KeptKind.NEW)
-        self._files.append(left)
+        left_file = _Left(handed_over.name, handed_over.fd, status, path, name.kind is KeptKind.NEW)
+        self._files.append(left_file)
         if self._keeping is not None:
-            self._keeping.has_already(left.identity, left.name, new=left.is_new)
+            self._keeping.has_already(left_file.identity, left_file.name, new=left_file.is_new)
 
     def _refuse(self, name: str) -> None:
         self._useless += 1
@@ -150,31 +152,31 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
     if identity in input_files.files:
         return False
     content = FoundFile.of(left.fd, size)
-    known = _source_of(input_files, left, content)
-    if known is None and not (left.is_new and input_files.survey.means(left.path)):
+    source = _source_of(input_files, left, content)
+    if source is None and not (left.is_new and input_files.survey.means(left.path)):
         return False
-    if known is not None and known.finished and size <= known.progress.position:
+    if source is not None and source.finished and size <= source.progress.position:
         return False
     try:
-        shared.handles.check_kept(left.fd, left.path if known is None else known.path)
+        shared.handles.check_kept(left.fd, left.path if source is None else source.path)
     except OSError:
-        if known is None:
-            input_files.not_clear(_seen_now(left.path, left, shared), "refused (follow_links)")
+        if source is None:
+            input_files.report_lost(_seen_now(left.path, left, shared), "refused (follow_links)")
         raise
-    if known is None:
+    if source is None:
         followed = _seen_now(left.path, left, shared)
-    elif kept(known, content.beside(known)) is IdentityVerdict.SAME:
-        followed = _seen_now(known.last_path or known.path, left, shared)
-        input_files.go_on(followed, known)
+    elif kept(source, content.beside(source)) is IdentityVerdict.SAME:
+        followed = _seen_now(source.last_path or source.path, left, shared)
+        input_files.go_on(followed, source)
     else:  # truncated: recognition decides as for any other file
-        input_files.memory.remove(known)
-        followed = input_files.remembered(known)
+        input_files.memory.remove(source)
+        followed = input_files.remembered(source)
         shared.report(Appeared(followed, known_before=True))
     followed.belong(input_files.input)
     shared.attention.rest(followed, shared.now - _passed(left.status.st_mtime_ns, shared))
     if not left.status.st_nlink:
-        gone_at = shared.now - _passed(left.status.st_ctime_ns, shared)
-        followed.lose_name(gone_at, left.status.st_mtime_ns)
+        deleted_at = shared.now - _passed(left.status.st_ctime_ns, shared)
+        followed.lose_name(deleted_at, left.status.st_mtime_ns)
         if followed.source:
             shared.report(Deleted(followed))
     input_files.hold(followed, os.dup(left.fd))
@@ -189,21 +191,21 @@ def _passed(time_ns: int, shared: SharedByInputs) -> float:
 
 def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:
     followed = Followed(path, left.identity, left.status, shared.handles)
-    shared.attention.meet(followed, shared.now)
+    shared.attention.note_first_look(followed, shared.now)
     return followed
 
 
 def _source_of(input_files: InputFiles, left: _Left, content: FoundFile) -> KnownSource | None:
     """The source of a file that was open all the time, by its device and inode."""
-    memory, there = input_files.memory, input_files.files.__contains__
-    unfinished = memory.unfinished_at(left.identity)
-    for path in dict.fromkeys(source.last_path or source.path for source in unfinished):
-        if known := memory.find(sighting_from(left.status, path), content, there):
-            return known
-    for known in reversed(unfinished):
-        if kept(known, content.beside(known)) is not IdentityVerdict.LOST:
-            return known
-    return memory.find(sighting_from(left.status, ""), content, there)
+    memory, is_followed = input_files.memory, input_files.files.__contains__
+    sources = memory.unfinished_at(left.identity)
+    for path in dict.fromkeys(source.last_path or source.path for source in sources):
+        if known_source := memory.find(sighting_from(left.status, path), content, is_followed):
+            return known_source
+    for known_source in reversed(sources):
+        if kept(known_source, content.beside(known_source)) is not IdentityVerdict.LOST:
+            return known_source
+    return memory.find(sighting_from(left.status, ""), content, is_followed)
 
 
 def _last_name(fd: int) -> str:

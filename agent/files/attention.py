@@ -43,19 +43,19 @@ class Attention:
         self.begun: set[Followed] = set()  # sources that had no byte before this look
 
     def make_busy(self, followed: Followed, now: float) -> None:
-        """Makes a file busy that is new or may have grown."""
+        """Makes a file busy, because it is new or may have grown."""
         self._wake(followed, now)
         self._unwatch(followed)
         self._polled.pop(followed, None)
         self._busy[followed] = None
         self.note(followed)
 
-    def meet(self, followed: Followed, now: float) -> None:
+    def note_first_look(self, followed: Followed, now: float) -> None:
         """Records the first look at a file."""
         followed.look.idle_since = now
         followed.look.looked_millis, followed.look.met_millis = self.millis, self.last_millis
 
-    def recall(self, followed: Followed, millis: int, size: int | None = None) -> None:
+    def note_earlier_look(self, followed: Followed, millis: int, size: int | None = None) -> None:
         """Records an earlier look, at `millis`, perhaps by another process, and the size at that
         look."""
         followed.look.looked_millis = max(followed.look.looked_millis, millis)
@@ -67,7 +67,7 @@ class Attention:
         if followed.source and followed.is_unseen:
             self.begun.add(followed)
 
-    def exchange(self, followed: Followed, size: int, mtime_ns: int) -> None:
+    def note_moved(self, followed: Followed, size: int, mtime_ns: int) -> None:
         """Sets size and time after the source has moved to another file."""
         followed.look.size, followed.look.mtime_ns = size, mtime_ns
 
@@ -100,14 +100,14 @@ class Attention:
         self.begun.clear()
 
     def look(self, now: float) -> None:
-        gone, self._watcher.gone = self._watcher.gone, set()
-        for watch in gone:
+        removed_files, self._watcher.gone = self._watcher.gone, set()
+        for watch in removed_files:
             for followed in self._idle.pop(watch, ()):
                 followed.look.watch = None
                 followed.seal()
                 self._busy[followed] = None
-        grown, self._watcher.grown = self._watcher.grown, set()
-        for watch in grown:
+        grown_files, self._watcher.grown = self._watcher.grown, set()
+        for watch in grown_files:
             for followed in self._idle.pop(watch, ()):
                 followed.look.watch = None
                 self._wake(followed, now)
@@ -119,8 +119,8 @@ class Attention:
         self._poll(now)
 
     def _wake(self, followed: Followed, now: float) -> None:
-        was_quiet = now - followed.look.idle_since > _QUIET
-        followed.look.roused_at, followed.look.patience = now, 0.0 if was_quiet else _QUIET
+        was_idle = now - followed.look.idle_since > _QUIET
+        followed.look.roused_at, followed.look.patience = now, 0.0 if was_idle else _QUIET
 
     def refresh(self, followed: Followed, now: float) -> bool:
         """Checks a file, and returns whether it has grown. Notes anything unusual. A missing file
@@ -138,13 +138,13 @@ class Attention:
         if size < followed.look.size:
             followed.doubt()
             return False
-        before, followed.look.looked_millis = followed.look.looked_millis, self.millis
+        previous_millis, followed.look.looked_millis = followed.look.looked_millis, self.millis
         mtime_ns = status.st_mtime_ns
         if size == followed.look.size and mtime_ns == followed.look.mtime_ns:
             return False
         self.may_begin(followed)
         if not self._is_intact(followed):
-            followed.look.looked_millis = before
+            followed.look.looked_millis = previous_millis
             return False
         followed.look.mtime_ns = mtime_ns
         if size == followed.look.size:
@@ -171,14 +171,14 @@ class Attention:
         except (FileNotFoundError, NotADirectoryError):
             followed.doubt()
             return None
-        there = status.st_dev, status.st_ino
-        if is_untouched(followed, there, status.st_size, status.st_mtime_ns):
+        identity = status.st_dev, status.st_ino
+        if is_untouched(followed, identity, status.st_size, status.st_mtime_ns):
             return status
         return followed.status()
 
     def _is_quiet(self, followed: Followed, now: float) -> bool:
-        since = max(followed.look.idle_since, followed.look.roused_at)
-        return now - since > followed.look.patience
+        quiet_since = max(followed.look.idle_since, followed.look.roused_at)
+        return now - quiet_since > followed.look.patience
 
     def _let_rest(self, followed: Followed, now: float) -> None:
         del self._busy[followed]
@@ -191,10 +191,10 @@ class Attention:
             return
         if fd is None:
             return
-        watch, why = self._watcher.watch_file(fd, followed.identity[0])
+        watch, reason = self._watcher.watch_file(fd, followed.identity[0])
         if watch is None:
             self._polled[followed] = None
-            self._no_events(followed.current_path, why)
+            self._no_events(followed.current_path, reason)
             return
         followed.look.watch = watch
         self._idle.setdefault(watch, {})[followed] = None
@@ -207,11 +207,13 @@ class Attention:
             return
         count = len(self._polled)
         per_second = min(_POLLED_EACH_SECOND, count / _POLLED_EVERY)
-        due = min(count, int((now - self._polled_at) * per_second))
-        if due <= 0:
+        due_count = min(count, int((now - self._polled_at) * per_second))
+        if due_count <= 0:
             return
         self._polled_at = now
-        for followed in [due_file for due_file, _ in zip(self._polled, range(due), strict=False)]:
+        for followed in [
+            due_file for due_file, _ in zip(self._polled, range(due_count), strict=False)
+        ]:
             del self._polled[followed]
             self._polled[followed] = None
             if self.refresh(followed, now):
@@ -222,8 +224,8 @@ class Attention:
         if watch is None:
             return
         followed.look.looked_millis = max(followed.look.looked_millis, self._told_millis)
-        sharing = self._idle.get(watch, {})
-        sharing.pop(followed, None)
-        if not sharing:
+        sharing_files = self._idle.get(watch, {})
+        sharing_files.pop(followed, None)
+        if not sharing_files:
             self._idle.pop(watch, None)
         self._watcher.unwatch_file(watch)

@@ -1,4 +1,4 @@
-"""Finds the copy in which a source continues that has lost its file.
+"""Finds the copy in which a source continues after it has lost its file.
 
 Candidates are the input's files without a source, and files beside the lost one whose names begin
 like its name. `identity` decides what counts as a copy, by rule 12.
@@ -30,9 +30,9 @@ _MOST_BESIDE: Final = 64
 
 def copy_among(input_files: InputFiles, old: Followed, shared: SharedByInputs) -> Followed | None:
     """The copy among the input's files, if any."""
-    for followed, seen in _unclear(input_files, old, shared):
+    for followed, seen_file in _unclear(input_files, old, shared):
         was_alike = followed.likeness.like.get(old) == followed.size
-        if was_alike or _is_taken_over(input_files, old, seen):
+        if was_alike or _is_taken_over(input_files, old, seen_file):
             return followed
     return None
 
@@ -51,22 +51,22 @@ def copy_beside(
 def copy_left_among(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> Followed | None:
-    """The newest copy among the input's files, for an original that is gone without archive."""
+    """The newest copy among the input's files, for an original that is gone and has no archive."""
     if not _is_sought(input_files, old):
         return None
     mtimes: dict[Followed, int] = {}
-    for followed, seen in _unclear(input_files, old, shared):
-        if begins(old.fingerprint, seen.head, old.content.head):
-            if not shows_copied(seen) or not _is_left(old, seen):
+    for followed, seen_file in _unclear(input_files, old, shared):
+        if begins(old.fingerprint, seen_file.head, old.content.head):
+            if not shows_copied(seen_file) or not _is_left(old, seen_file):
                 return None
-            mtimes[followed] = seen.mtime_ns
+            mtimes[followed] = seen_file.mtime_ns
     return max(mtimes, key=mtimes.__getitem__, default=None)
 
 
 def copy_left_beside(
     input_files: InputFiles, old: Followed, surveys: Collection[Survey], shared: SharedByInputs
 ) -> tuple[Sighting, int] | None:
-    """A copy that no input matches, opened, for an original that is gone without archive."""
+    """A copy that no input matches, opened, for an original that is gone and has no archive."""
     if not _is_sought(input_files, old):
         return None
 
@@ -94,12 +94,12 @@ def _unclear(
             continue
         try:
             fd = followed.open()
-            seen = None if fd is None else old.seen(fd)
+            seen_file = None if fd is None else old.seen(fd)
         except OSError as error:
             shared.cannot_read(followed.current_path, error)
             continue
-        if seen is not None:
-            yield followed, seen
+        if seen_file is not None:
+            yield followed, seen_file
 
 
 def _is_sought(input_files: InputFiles, old: Followed) -> bool:
@@ -109,19 +109,21 @@ def _is_sought(input_files: InputFiles, old: Followed) -> bool:
     if old.fingerprint.size < FULL:
         return False
     followed = [*input_files.files.values(), *input_files.unpacking]
-    others = [
+    other_fingerprints = [
         fingerprint.fingerprint
         for fingerprint in followed
         if fingerprint is not old and fingerprint.source
     ]
-    others += [known.fingerprint for known in input_files.memory.all() if known.id != old.source]
-    return all(fingerprint.digest != old.fingerprint.digest for fingerprint in others)
+    other_fingerprints += [
+        source.fingerprint for source in input_files.memory.all() if source.id != old.source
+    ]
+    return all(fingerprint.digest != old.fingerprint.digest for fingerprint in other_fingerprints)
 
 
 def _is_taken_over(input_files: InputFiles, old: Followed, seen: SeenFile) -> bool:
-    there = input_files.files.get(old.identity)
-    born = None if there is None else there.born_ns
-    return taken_over(old.remembered(), seen, born) is IdentityVerdict.COPY
+    file_there = input_files.files.get(old.identity)
+    born_ns = None if file_there is None else file_there.born_ns
+    return taken_over(old.remembered(), seen, born_ns) is IdentityVerdict.COPY
 
 
 def _is_left(old: Followed, seen: SeenFile) -> bool:
@@ -142,9 +144,9 @@ def _beside(
         except OSError:
             continue
         try:
-            at = sighting_from(status, path)
-            if at.identity not in input_files.files and is_its(at, old.seen(fd)):
-                return at, fd
+            sighting = sighting_from(status, path)
+            if sighting.identity not in input_files.files and is_its(sighting, old.seen(fd)):
+                return sighting, fd
         except OSError as error:
             shared.cannot_read(path, error)
         os.close(fd)

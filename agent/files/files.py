@@ -32,9 +32,9 @@ from agent.files.listing import Listing, Survey
 from agent.files.missed_names import MissedNames, known_places, since_boot
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.source_ends import (
+    end_due_sources,
     is_undecided,
     left_unread,
-    part,
     release_deleted,
     settle_orphans,
     unpack,
@@ -134,7 +134,7 @@ class Files:
         begun_millis = int(wall() * 1000)
         if watcher.goes_on:
             log.info(
-                "continues the history of names last_look=%.1fs ago events=%d",
+                "continuing the history of names last_look_seconds=%.1f events=%d",
                 boot() - watcher.last_look.boot_millis / 1000,
                 watcher.number - (reached.number if reached is not None else 0),
             )
@@ -153,19 +153,19 @@ class Files:
 
     def _watcher(self, reached: HistoryPosition | None, *, events: bool) -> Watcher:
         """A watcher that continues the history handed over, if complete, or starts a new one."""
-        kept = [self._adoption.own.get(each) for each in _HISTORY]
-        queue, memory = kept
-        left = LeftHistory(queue.fd, memory.fd) if queue and memory else None
-        watcher = Watcher(events=events, left=left, reached=reached)
-        if left is None:
-            for descriptor in kept:
+        kept_descriptors = [self._adoption.own.get(history_kind) for history_kind in _HISTORY]
+        queue, memory = kept_descriptors
+        left_history = LeftHistory(queue.fd, memory.fd) if queue and memory else None
+        watcher = Watcher(events=events, left=left_history, reached=reached)
+        if left_history is None:
+            for descriptor in kept_descriptors:
                 if descriptor is not None:
                     os.close(descriptor.fd)
         if self._keeping is not None:
-            for kind, fd, was in zip(
-                _HISTORY, (watcher.descriptor, watcher.memory), kept, strict=True
+            for kind, fd, kept_descriptor in zip(
+                _HISTORY, (watcher.descriptor, watcher.memory), kept_descriptors, strict=True
             ):
-                name = was.name if was else ""
+                name = kept_descriptor.name if kept_descriptor else ""
                 self._keeping.has_own(kind, fd, name, is_same=watcher.goes_on)
         return watcher
 
@@ -176,11 +176,11 @@ class Files:
         self._looked_ns = time.time_ns()
         self._missed_names.begins()
         shared.watcher.collect()
-        before = shared.attention.millis
+        previous_millis = shared.attention.millis
         millis = int(shared.wall() * 1000)
         shared.attention.begins(millis, is_caught_up=not shared.watcher.overflowed)
         if self._missed_names.was_blind(self._scan_interval, polling=self._said_polling):
-            self._missed_names.begin_again(self._by_input.values(), before)
+            self._missed_names.begin_again(self._by_input.values(), previous_millis)
         if self._missed_names.was_suspended:
             self._next_listing = now
         self._list(now)
@@ -190,30 +190,32 @@ class Files:
             self._note()
             self._missed_names.note_what_was_written(self._by_input.values())
             self._begin()
-            again = any(
+            is_needed_again = any(
                 input_files.again or input_files.orphans for input_files in self._by_input.values()
             )
-            if not shared.handles.notable and not again:
+            if not shared.handles.notable and not is_needed_again:
                 break
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
-        self._missed_names.hear(before)
+        self._missed_names.process_events(previous_millis)
         # The process may have been suspended since the look began.
-        until = max(millis, int(shared.wall() * 1000))
-        self._missed_names.report_passing_names(list(self._by_input.values()), before, until)
+        retry_millis = max(millis, int(shared.wall() * 1000))
+        self._missed_names.report_passing_names(
+            list(self._by_input.values()), previous_millis, retry_millis
+        )
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for input_files in self._by_input.values():
-                part(input_files, shared)
+                end_due_sources(input_files, shared)
             release_deleted(list(self._by_input.values()), shared)
-        reported, shared.reported = shared.reported, []
-        return reported
+        reported_happenings, shared.reported = shared.reported, []
+        return reported_happenings
 
     def keep(self, now: float) -> None:
         """Hands open files to the keeper, after the results of `look` were journalled, so that a
         file kept as a source is one that the journal knows."""
-        self._missed_names.was_looked()
+        self._missed_names.look_journalled()
         if self._keeping is not None:
             self._keeping.flush(now)
 
@@ -227,15 +229,19 @@ class Files:
 
     def ready(self) -> list[Followed]:
         """The files with unread bytes, least recently read first."""
-        unread = self._shared.attention.unread
-        for followed in [file for file in unread if not file.unread]:
-            del unread[followed]
-        able = [file for file in unread if not (file.suspect or file.trouble or file.is_away)]
-        return sorted(able, key=lambda file: file.served)
+        unread_files = self._shared.attention.unread
+        for followed in [file for file in unread_files if not file.unread]:
+            del unread_files[followed]
+        readable_files = [
+            file for file in unread_files if not (file.suspect or file.trouble or file.is_away)
+        ]
+        return sorted(readable_files, key=lambda file: file.served)
 
     def following(self) -> Collection[Followed]:
-        every_input = list(self._by_input.values())
-        files = chain.from_iterable(list(input_files.files.values()) for input_files in every_input)
+        all_input_files = list(self._by_input.values())
+        files = chain.from_iterable(
+            list(input_files.files.values()) for input_files in all_input_files
+        )
         return [followed for followed in files if followed.source]
 
     @property
@@ -250,19 +256,23 @@ class Files:
 
     @property
     def undecided(self) -> set[str]:
-        """Topics with something not identified yet: a file that may be a copy, one that has been
-        replaced, a folder still to be listed."""
+        """Topics with something that is not identified yet: a file that may be a copy or was
+        replaced, or a folder that is not listed yet."""
         shared = self._shared
-        unclear = (followed for followed in shared.attention.unclear if followed.trouble is None)
-        notable = (handle for handle in shared.handles.notable if isinstance(handle, Followed))
-        odd = {followed.input for followed in chain(unclear, notable)}
-        changed = shared.watcher.changed
+        unclear_files = (
+            followed for followed in shared.attention.unclear if followed.trouble is None
+        )
+        notable_files = (
+            handle for handle in shared.handles.notable if isinstance(handle, Followed)
+        )
+        odd_inputs = {followed.input for followed in chain(unclear_files, notable_files)}
+        changed_folders = shared.watcher.changed
         return {
             input_files.input.topic
             for name, input_files in self._by_input.items()
-            if name in odd
+            if name in odd_inputs
             or is_undecided(input_files)
-            or (changed and input_files.survey.concerned(changed))
+            or (changed_folders and input_files.survey.concerned(changed_folders))
         }
 
     @property
@@ -273,7 +283,8 @@ class Files:
         }
 
     def means(self, name: str, path: str) -> bool:
-        """Whether the input matches a file, or searches a folder, of that path. Any thread."""
+        """Whether the input matches a file of that path, or searches a folder of that path. Any
+        thread."""
         input_files = self._by_input.get(name)
         return input_files is not None and (
             path in input_files.survey.watched or input_files.survey.means(path)
@@ -283,8 +294,8 @@ class Files:
     def at_rest(self) -> bool:
         """Whether looks find nothing until inotify reports something, or the next scan."""
         unpacking = any(input_files.unpacking for input_files in self._by_input.values())
-        idle = self._shared.attention.at_rest and not self._shared.watcher.has_news
-        return idle and not self.undecided and not unpacking
+        is_idle = self._shared.attention.at_rest and not self._shared.watcher.has_news
+        return is_idle and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
         """New scan times of inputs, and changed stamps of their folders, which the caller journals
@@ -308,17 +319,17 @@ class Files:
     def reconfigure(self, inputs: Sequence[FileInput]) -> list[Happening]:
         """Replaces the inputs. Sources whose files still belong to their input continue. Files of
         new inputs are found at the next look."""
-        wanted = {input_.name: input_ for input_ in inputs}
+        inputs_by_name = {input_.name: input_ for input_ in inputs}
         for name, input_files in list(self._by_input.items()):
-            new = wanted.get(name)
-            if new is None or new.topic != input_files.input.topic:
+            new_input = inputs_by_name.get(name)
+            if new_input is None or new_input.topic != input_files.input.topic:
                 self._remove(name)
-            elif new != input_files.input:
-                self._change(input_files, new)
+            elif new_input != input_files.input:
+                self._change(input_files, new_input)
         self._follow([input_ for input_ in inputs if input_.name not in self._by_input])
         self._report_left_unread()
-        reported, self._shared.reported = self._shared.reported, []
-        return reported
+        reported_happenings, self._shared.reported = self._shared.reported, []
+        return reported_happenings
 
     def close(self) -> None:
         for followed in [
@@ -340,41 +351,44 @@ class Files:
     # Listing
 
     def _list(self, now: float) -> None:
-        watcher, every_input = self._shared.watcher, list(self._by_input.values())
-        everything = now >= self._next_scan or watcher.overflowed
-        started = self._worked()
-        if everything or any(input_files.wants_all for input_files in every_input):
-            self._adoption.adopt(every_input, self._unclaimed.values(), self._shared)
-        if everything:
-            began = int(self._shared.wall() * 1000)
+        watcher, all_input_files = self._shared.watcher, list(self._by_input.values())
+        scans_everything = now >= self._next_scan or watcher.overflowed
+        started_at = self._worked()
+        if scans_everything or any(input_files.wants_all for input_files in all_input_files):
+            self._adoption.adopt(all_input_files, self._unclaimed.values(), self._shared)
+        if scans_everything:
+            began_millis = int(self._shared.wall() * 1000)
             if watcher.overflowed:
                 watcher.overflowed = False
                 watcher.begin_epoch()
             self._told, watcher.changed = watcher.changed, set()
-            for input_files in every_input:
+            for input_files in all_input_files:
                 self._take(input_files, self._all(input_files))
-            self._after_scan(every_input)
-            seconds = self._worked() - started
+            self._after_scan(all_input_files)
+            seconds = self._worked() - started_at
             self._next_scan = now + max(self._scan_interval, seconds / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
-            self.scanned_millis = began
-            self._missed_names.was_scanned()
+            self.scanned_millis = began_millis
+            self._missed_names.scan_completed()
         elif now >= self._next_listing:
-            self._told = changed = watcher.changed
+            self._told = changed_folders = watcher.changed
             watcher.changed = set()
-            unsure, self._unsure = self._unsure, {}
-            for input_files in every_input:
-                again, input_files.again = input_files.again, set()
-                again |= set(unsure.get(input_files, ()))
+            unsure_folders, self._unsure = self._unsure, {}
+            for input_files in all_input_files:
+                folders_again, input_files.again = input_files.again, set()
+                folders_again |= set(unsure_folders.get(input_files, ()))
                 if input_files.wants_all:
                     self._take(input_files, self._all(input_files))
                 elif (
-                    folders := (input_files.survey.concerned(changed) if changed else set()) | again
+                    folders := (
+                        input_files.survey.concerned(changed_folders) if changed_folders else set()
+                    )
+                    | folders_again
                 ):
                     self._take(input_files, input_files.survey.some(folders))
-            self._next_listing = now + (self._worked() - started) / _LISTING
+            self._next_listing = now + (self._worked() - started_at) / _LISTING
             self._listed_ns = self._looked_ns
-        watcher.anew.clear()
+        watcher.newly_watched.clear()
 
     def _all(self, input_files: InputFiles) -> Listing:
         input_files.wants_all = False
@@ -388,53 +402,58 @@ class Files:
         if shared.unreadable:
             for folder in listing.folders - listing.failures.keys():
                 shared.can_read(folder)
-        before, sought = input_files.before, input_files.folders.patterns
-        known = set() if before is None or not listing.complete else known_places(input_files)
+        previous_look, searched_patterns = input_files.before, input_files.folders.patterns
+        known_files = (
+            set() if previous_look is None or not listing.complete else known_places(input_files)
+        )
         patterns = Patterns(input_files.input.paths, input_files.input.exclude)
         input_files.take(listing)
         input_files.folders.take(
             listing, patterns, input_files.barred.seen_up_to(shared.attention.millis)
         )
         self._unsure[input_files] = input_files.folders.unsure()
-        if before is None and shared.watcher.anew and sought.paths:
-            self._say_past(input_files, listing, sought)
-        if listing.complete and (before is not None or not sought.paths):
+        if previous_look is None and shared.watcher.newly_watched and searched_patterns.paths:
+            self._say_past(input_files, listing, searched_patterns)
+        if listing.complete and (previous_look is not None or not searched_patterns.paths):
             input_files.start_history()
-        if before is not None and listing.complete:
+        if previous_look is not None and listing.complete:
             input_files.before = None
-            times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
-            self._missed_names.say(
-                *(input_files, before, listing),
-                known=known,
+            times = previous_look.millis * _MILLIS, self._shared.attention.millis * _MILLIS
+            self._missed_names.report_blind_time(
+                *(input_files, previous_look, listing),
+                known=known_files,
                 written=input_files.written_unread(*times),
             )
 
     def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
         """Reports what may have happened in new folders before they were watched, for those that
         the input already searched."""
-        anew, survey = self._shared.watcher.anew, None
-        for folder in anew.keys() & listing.stamps.keys():
+        new_watches, survey = self._shared.watcher.newly_watched, None
+        for folder in new_watches.keys() & listing.stamps.keys():
             survey = survey or Survey(*sought, before=lambda _folder: None)
             if not survey.asks(folder):
                 continue
             stamp, since_ns = listing.stamps[folder], self._told_ns(folder)
-            if stamp[:2] != anew[folder].identity:
+            if stamp[:2] != new_watches[folder].identity:
                 continue
             is_above_watched = self._shared.watcher.watch_of(folder_of(folder)) >= 0
-            past = past_of(folder, stamp, since_ns)
+            past_events = past_of(folder, stamp, since_ns)
             if self._missed_names.was_suspended and not is_above_watched:
-                past = past or "another folder may have been in its place"
-            if past:
-                self._missed_names.report_past(input_files, folder, since_ns // _MILLIS, past)
+                past_events = past_events or "another folder may have been in its place"
+            if past_events:
+                self._missed_names.report_past(
+                    input_files, folder, since_ns // _MILLIS, past_events
+                )
 
     def _told_ns(self, folder: str) -> int:
         """A time before the folder was created or replaced: that of the previous look, if the
         kernel reported it, otherwise that of the last scan."""
-        if self._shared.watcher.anew[folder].instead:
+        if self._shared.watcher.newly_watched[folder].instead:
             is_told = folder_of(folder) in self._told
         else:
             is_told = any(
-                f"{folder}/".startswith(below(told_folder, "")) for told_folder in self._told
+                f"{folder}/".startswith(below(folder_with_events, ""))
+                for folder_with_events in self._told
             )
         return self._listed_ns if is_told else self._scanned_ns
 
@@ -445,15 +464,17 @@ class Files:
             shared.report(ReadableAgain(path, gone=True))
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
-        wall = shared.wall()
+        wall_time = shared.wall()
         for input_files in every_input:
-            shared.report(*(Forgettable(source.id) for source in input_files.memory.forget(wall)))
+            shared.report(
+                *(Forgettable(source.id) for source in input_files.memory.forget(wall_time))
+            )
 
     def _before_listing(self, folder: str) -> int:
         """Watches a folder before it is listed, so that nothing is missed. Returns the watch."""
-        why = self._shared.watcher.watch_folder(folder)
-        if why:
-            self._no_events(folder, why)
+        reason = self._shared.watcher.watch_folder(folder)
+        if reason:
+            self._no_events(folder, reason)
         return self._shared.watcher.watch_of(folder)
 
     def _no_events(self, path: str, why: str) -> None:
@@ -464,12 +485,12 @@ class Files:
     # Identification
 
     def _begin(self) -> None:
-        unclear, started = self._shared.attention.unclear, self._worked()
-        for followed in list(unclear):
-            if self._worked() - started > _BEGINNING:
+        unclear_files, started_at = self._shared.attention.unclear, self._worked()
+        for followed in list(unclear_files):
+            if self._worked() - started_at > _BEGINNING:
                 return
-            del unclear[followed]
-            unclear[followed] = None  # to the end of the queue
+            del unclear_files[followed]
+            unclear_files[followed] = None  # to the end of the queue
             input_files = self._by_input.get(followed.input)
             if input_files is not None and not followed.suspect and followed.trouble is None:
                 begin(input_files, followed, self._shared)
@@ -477,17 +498,17 @@ class Files:
     def _note(self) -> None:
         """Handles the files that reading or looking found changed."""
         shared = self._shared
-        notable, shared.handles.notable = shared.handles.notable, set()
-        for holder in notable:
+        notable_handles, shared.handles.notable = shared.handles.notable, set()
+        for holder in notable_handles:
             if isinstance(holder, Followed):
                 self._note_one(holder)
         for input_files in self._by_input.values():
             folders, input_files.again = input_files.again, set()
-            folders |= {folder_of(old.current_path) for old, _ in input_files.orphans}
+            folders |= {folder_of(orphan.current_path) for orphan, _ in input_files.orphans}
             if folders:
                 self._take(input_files, input_files.survey.some(folders))
                 settle_orphans(input_files, shared)
-        shared.watcher.anew.clear()
+        shared.watcher.newly_watched.clear()
 
     def _note_one(self, followed: Followed) -> None:
         input_files = self._by_input.get(followed.input)
@@ -495,7 +516,7 @@ class Files:
             return
         shared = self._shared
         if followed.trouble is not None:
-            input_files.fails(followed, followed.trouble)
+            input_files.close_unreadable(followed, followed.trouble)
             return
         if followed.suspect:
             self._question(input_files, followed)
@@ -543,15 +564,15 @@ class Files:
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
         """Assigns unclaimed sources to new inputs, and to inputs that have been renamed."""
-        for known in list(self._unclaimed.values()):
-            input_files = new.get(known.input)
-            if known.input not in names:
-                input_files = _new_input_of(known, new.values())
+        for source in list(self._unclaimed.values()):
+            input_files = new.get(source.input)
+            if source.input not in names:
+                input_files = _new_input_of(source, new.values())
                 if input_files is not None:
-                    self._missed_names.remember(input_files, known.input)
+                    self._missed_names.remember(input_files, source.input)
             if input_files is not None:
-                del self._unclaimed[known.id]
-                input_files.remember(known)
+                del self._unclaimed[source.id]
+                input_files.remember(source)
                 input_files.is_new = False
 
     def _remove(self, name: str) -> None:
@@ -566,23 +587,23 @@ class Files:
                 self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
-        self._unclaimed |= {known.id: known for known in input_files.memory.all()}
+        self._unclaimed |= {source.id: source for source in input_files.memory.all()}
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
         for followed in list(input_files.files.values()):
             if not input_files.survey.means(followed.path):
                 self._release(input_files, followed)
-        for known in list(self._unclaimed.values()):
-            if known.input == new.name and input_files.survey.means(known.path):
-                del self._unclaimed[known.id]
-                input_files.remember(known)
+        for source in list(self._unclaimed.values()):
+            if source.input == new.name and input_files.survey.means(source.path):
+                del self._unclaimed[source.id]
+                input_files.remember(source)
 
     def _release(self, input_files: InputFiles, followed: Followed) -> None:
         self._shared.attention.refresh(followed, self._shared.now)
-        left = left_unread(input_files, followed, self._shared)
-        if left is not None:
-            self._left.append(Left(followed.current_path, left, followed.source))
+        left_file = left_unread(input_files, followed, self._shared)
+        if left_file is not None:
+            self._left.append(Left(followed.current_path, left_file, followed.source))
         input_files.drop(followed)
         if followed.source:
             self._unclaimed[followed.source] = self.snapshot_of(followed)
@@ -591,19 +612,21 @@ class Files:
     def _report_left_unread(self) -> None:
         """Reports unread content of files that were dropped by changed or removed inputs, if their
         topic has heartbeats, and no other input takes them over."""
-        left, self._left = self._left, []
-        every_input = self._by_input.values()
-        claimed = {
-            known.id for input_files in every_input for known in input_files.memory.unfinished()
+        left_files, self._left = self._left, []
+        all_input_files = self._by_input.values()
+        claimed_sources = {
+            known_source.id
+            for input_files in all_input_files
+            for known_source in input_files.memory.unfinished()
         }
-        for path, unwatched, source in left:
+        for path, unwatched, source in left_files:
             same_topic = [
                 input_files
-                for input_files in every_input
+                for input_files in all_input_files
                 if input_files.input.topic == unwatched.topic
             ]
             is_taken_over = any(input_files.survey.means(path) for input_files in same_topic)
-            if same_topic and source not in claimed and not is_taken_over:
+            if same_topic and source not in claimed_sources and not is_taken_over:
                 self._shared.report(NotWatched(unwatched))
 
 

@@ -58,7 +58,7 @@ _TICK_NS = 20_000_000  # the clock of file systems may be as late
 
 
 class InputFiles:
-    """The files of one input. `is_new`: it was never followed before, so `start` applies.
+    """The files of one input. `is_new`: the input was never followed before, so `start` applies.
 
     A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
     whose file was truncated or replaced, with the source that follows it there, if known.
@@ -137,52 +137,58 @@ class InputFiles:
                 self._looked = True
                 self._miss_remembered(listing, by_identity)
 
-    def not_clear(self, followed: Followed, what: str) -> None:
+    def report_lost(self, followed: Followed, what: str) -> None:
         """Reports that a file without a source was lost with unread content, if it had any."""
         if not followed.source and (followed.size or not followed.sealed):
-            now = int(self._shared.wall() * 1000)
-            self._shared.report(NotWatched(never_clear(followed, self.input.topic, what, now)))
+            now_millis = int(self._shared.wall() * 1000)
+            self._shared.report(
+                NotWatched(never_clear(followed, self.input.topic, what, now_millis))
+            )
 
     def truncated(self, old: Followed, fd: int) -> None:
         """Starts a truncated file again, as a new source."""
         shared = self._shared
         status = os.fstat(fd)
         if old.size:
-            self.not_clear(old, "truncated")
+            self.report_lost(old, "truncated")
         self.give_up(old)
         path = old.current_path
-        following = Followed(path, old.identity, status, shared.handles)
+        followed = Followed(path, old.identity, status, shared.handles)
         begun_ns = shared.attention.millis * 1_000_000
-        following.follow_on(old, begun_ns, is_meant=self.survey.means(path))
-        following.belong(self.input)
-        shared.attention.meet(following, shared.now)
+        followed.follow_on(old, begun_ns, is_meant=self.survey.means(path))
+        followed.belong(self.input)
+        shared.attention.note_first_look(followed, shared.now)
         if old.source:
-            following.become(shared.new_source(), self.input, Progress(0))
-            self.orphans.append((old, following))
-        self.hold(following, fd)
+            followed.become(shared.new_source(), self.input, Progress(0))
+            self.orphans.append((old, followed))
+        self.hold(followed, fd)
 
     @property
     def has_complete_history(self) -> bool:
-        """Whether the history of names covers all its folders, and the journal has them."""
-        untold = self._shared.watcher.untold
+        """Whether the history of names covers all folders of the input, and the journal has
+        them."""
+        untold_folders = self._shared.watcher.untold
         is_listed = not self.folders.all_is_news and self.before is None
-        return bool(is_listed) and (not untold or untold.isdisjoint(self.survey.watched))
+        return bool(is_listed) and (
+            not untold_folders or untold_folders.isdisjoint(self.survey.watched)
+        )
 
     def has_history_since(self, millis: int) -> bool:
         return self.has_complete_history and self._told_from <= millis
 
     def start_history(self) -> None:
-        """Starts the time that the history of names covers: all folders are watched and listed."""
+        """Notes that the history of names is complete from now on: all folders are watched and
+        listed."""
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """The unread files that were written to or copied in that time, perhaps briefly, so that
-        they may have been emptied in between."""
-        written: dict[str, Traces] = {}
-        begun = self._shared.attention.begun
+        """The unread files that were written to or copied between these times, perhaps briefly, so
+        that they may have been emptied meanwhile."""
+        traces_by_path: dict[str, Traces] = {}
+        begun_files = self._shared.attention.begun
         is_told = self.has_history_since(since_ns // 1_000_000)
         for followed in self.files.values():
-            if followed.source and not followed.is_unseen and followed not in begun:
+            if followed.source and not followed.is_unseen and followed not in begun_files:
                 continue
             path, from_ns = (
                 followed.current_path,
@@ -194,16 +200,16 @@ class InputFiles:
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
                 traces = Traces.CHANGED
             if traces is not Traces.UNCHANGED:
-                written[path] = traces
-        return written
+                traces_by_path[path] = traces
+        return traces_by_path
 
-    def fails(self, followed: Followed, error: OSError) -> None:
+    def close_unreadable(self, followed: Followed, error: OSError) -> None:
         """Closes an open file that can no longer be read."""
         self._shared.cannot_read(followed.current_path, error)
         self._shared.handles.close(followed)
         if not followed.source:
-            path, since = followed.current_path, followed.look.met_millis
-            self._never_read(self.barred.bar(followed.identity, path, since))
+            path, since_millis = followed.current_path, followed.look.met_millis
+            self._never_read(self.barred.add_file(followed.identity, path, since_millis))
 
     def _retry(self, followed: Followed) -> None:
         if followed.trouble is not None:
@@ -211,12 +217,12 @@ class InputFiles:
             if followed.trouble is None:
                 self._can_read(followed.identity)
 
-    def meet_renamed(
+    def follow_renamed(
         self, path: str, former: str, since_millis: int, is_there: Callable[[], bool]
     ) -> bool:
-        """Reads a file at `path`, which the input does not match, that was created since then as
-        `former`, which it does. `is_there` returns whether the file of that path is still the one
-        by the history of names. Returns whether the file is followed."""
+        """Follows a file whose `path` the input does not match, if the file was created meanwhile
+        as `former`, which the input matches. `is_there` returns whether, by the history of names,
+        the file of that path is still the same. Returns whether the file is followed."""
         try:
             sighting = sighting_of(Path(path), is_link=False)
         except OSError:
@@ -235,7 +241,7 @@ class InputFiles:
             self._seek(followed, listing)
             return
         if followed.fd is None:
-            self.not_clear(followed, "gone")
+            self.report_lost(followed, "gone")
             self.drop(followed)
             return
         try:
@@ -261,11 +267,11 @@ class InputFiles:
                 self._shared.report(Deleted(followed))
 
     def rename(self, followed: Followed, path: str) -> None:
-        former = followed.current_path
+        former_path = followed.current_path
         followed.rename(path)
         self.leaving[followed] = None
         if followed.source:
-            self._shared.report(Renamed(followed, former))
+            self._shared.report(Renamed(followed, former_path))
         self._shared.attention.make_busy(followed, self._shared.now)
 
     def hold(self, followed: Followed, fd: int) -> None:
@@ -284,7 +290,7 @@ class InputFiles:
 
     def give_up(self, followed: Followed) -> None:
         """Removes a file without closing its descriptor."""
-        self.barred.admit(followed.identity)
+        self.barred.remove_file(followed.identity)
         self._shared.attention.drop(followed)
         self._shared.handles.take(followed)
         self._shared.handles.notable.discard(followed)
@@ -304,8 +310,8 @@ class InputFiles:
         if identity in self._said_compressed or len(self._said_compressed) >= _MOST_COMPRESSED:
             return
         self._said_compressed.add(identity)
-        was_wanted = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
-        is_left = self._looked or was_wanted
+        is_read_whole = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
+        is_left = self._looked or is_read_whole
         self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left))
 
     def _follow(
@@ -343,7 +349,7 @@ class InputFiles:
 
     def lose_file(self, followed: Followed) -> None:
         """Drops a file that is gone from its path and inode; its source becomes an orphan."""
-        self.not_clear(followed, "gone")
+        self.report_lost(followed, "gone")
         self.drop(followed)
         self.again.add(folder_of(followed.current_path))
         if followed.source:
@@ -371,9 +377,9 @@ class InputFiles:
         if path:
             self.rename(followed, path)
             return
-        truncated = find_truncated(followed, self._shared.handles)
-        if truncated is not None:
-            path, fd = truncated
+        truncated_file = find_truncated(followed, self._shared.handles)
+        if truncated_file is not None:
+            path, fd = truncated_file
             followed.call(path)
             self.truncated(followed, fd)
             return
@@ -389,9 +395,13 @@ class InputFiles:
         if followed.missing_since is not None:
             return {}
         if self._missing_paths is None:
-            missing = {each.identity[1] for each in self.files.values() if each.fd is None}
-            missing |= {known.inode for known in self.memory.unfinished()}
-            self._missing_paths = paths_by_inode(sorted(listing.folders), missing)
+            missing_inodes = {
+                missing_file.identity[1]
+                for missing_file in self.files.values()
+                if missing_file.fd is None
+            }
+            missing_inodes |= {source.inode for source in self.memory.unfinished()}
+            self._missing_paths = paths_by_inode(sorted(listing.folders), missing_inodes)
         return self._missing_paths
 
     def _meet(
@@ -405,19 +415,19 @@ class InputFiles:
         """Opens a file that is not followed. `former`: its name that the input matches, if its
         present one does not."""
         shared = self._shared
-        identity, wall = sighting.identity, shared.wall()
+        identity, wall_time = sighting.identity, shared.wall()
         if has_compressed_name(sighting.path):
             self.is_compressed(sighting.path, identity, sighting.mtime_ns)
             self._lose_remembered(identity)  # an archive may have the inode of the original
             return
-        if self.memory.is_unchanged(sighting, wall):
+        if self.memory.is_unchanged(sighting, wall_time):
             return
         if self.compressed.get(identity) == (sighting.size, sighting.mtime_ns):
             return
         if self.is_new and not self._looked:
             self.there_at_first[identity] = sighting
         is_begun = self.memory.has(identity) or self.barred.has(identity)
-        if not is_begun and self._is_too_old(sighting, wall):
+        if not is_begun and self._is_too_old(sighting, wall_time):
             return
         try:
             fd, status = shared.handles.open(sighting.path, former)
@@ -432,28 +442,28 @@ class InputFiles:
             return
         try:
             file = FoundFile.of(fd, status.st_size)
-            known = self.memory.find(sighting, file, by_identity.__contains__)
+            source = self.memory.find(sighting, file, by_identity.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
         shared.can_read(sighting.path)
         self._can_read(identity, file.born_ns)
-        if known is not None and known.finished and status.st_size <= known.progress.position:
-            self.memory.believe(sighting)
+        if source is not None and source.finished and status.st_size <= source.progress.position:
+            self.memory.note_checked(sighting)
             os.close(fd)
             return
-        if known is None and not is_meant:
+        if source is None and not is_meant:
             os.close(fd)
             return
-        if known is None:
+        if source is None:
             self._lose_remembered(identity)
         followed = Followed(former or sighting.path, identity, status, shared.handles)
         followed.call(sighting.path)
-        shared.attention.meet(followed, shared.now)
+        shared.attention.note_first_look(followed, shared.now)
         followed.belong(self.input)
-        if known is not None:
-            self.go_on(followed, known)
+        if source is not None:
+            self.go_on(followed, source)
         elif (
             status.st_size and not self._looked
         ):  # it may have been a source that a damaged journal has forgotten
@@ -465,10 +475,10 @@ class InputFiles:
     ) -> None:
         self._shared.cannot_read(path, error)
         if is_meant:
-            self._never_read(self.barred.bar(identity, path, self._seen_millis))
+            self._never_read(self.barred.add_file(identity, path, self._seen_millis))
 
     def _can_read(self, identity: Identity, born_ns: int = 0) -> None:
-        self._never_read(self.barred.admit(identity, born_ns))
+        self._never_read(self.barred.remove_file(identity, born_ns))
 
     @property
     def _seen_millis(self) -> int:
@@ -478,42 +488,45 @@ class InputFiles:
         return self._listed_millis or self._shared.attention.last_millis
 
     def _never_read(self, gone: Iterable[NeverRead]) -> None:
-        topic, now = self.input.topic, self._shared.attention.millis
-        self._shared.report(*(NotWatched(never_read.unwatched(topic, now)) for never_read in gone))
+        topic, now_millis = self.input.topic, self._shared.attention.millis
+        self._shared.report(
+            *(NotWatched(never_read.unwatched(topic, now_millis)) for never_read in gone)
+        )
 
     def _look_at_barred(
         self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
     ) -> None:
-        for identity, gone in self.barred.gone(self.survey, listing, by_identity):
+        for identity, never_read_items in self.barred.gone(self.survey, listing, by_identity):
             if self.memory.unfinished_at(identity):
                 self._lose_remembered(identity)
             elif identity not in self.files:
-                self._never_read([gone])
+                self._never_read([never_read_items])
         self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
 
     def go_on(self, followed: Followed, known: KnownSource) -> None:
-        """Continues a known source, or a new one from its position if that is over."""
+        """Continues a known source; or a new source from its position, if the known one has
+        ended."""
         shared = self._shared
         self.memory.remove(known)
         if known.finished or known.topic != self.input.topic:
             if known.finished:
                 shared.report(Forgettable(known.id))
             else:
-                before = self.remembered(known)
-                before.finish()
-                shared.report(Appeared(before, known_before=True), Ended(before))
-            following = Progress(known.progress.position)
-            followed.become(shared.new_source(), self.input, following)
+                remembered_file = self.remembered(known)
+                remembered_file.finish()
+                shared.report(Appeared(remembered_file, known_before=True), Ended(remembered_file))
+            next_progress = Progress(known.progress.position)
+            followed.become(shared.new_source(), self.input, next_progress)
             shared.report(Appeared(followed, known_before=False))
             return
         followed.resume(known)
         shared.attention.may_begin(followed)
-        shared.attention.recall(followed, known.seen_millis)
+        shared.attention.note_earlier_look(followed, known.seen_millis)
         followed.belong(self.input)
         shared.report(Appeared(followed, known_before=True))
-        former = known.last_path or known.path
-        if former != followed.current_path:
-            shared.report(Renamed(followed, former))
+        former_path = known.last_path or known.path
+        if former_path != followed.current_path:
+            shared.report(Renamed(followed, former_path))
 
     def _is_too_old(self, sighting: Sighting, wall: float) -> bool:
         mtime = sighting.mtime_ns / 1e9
@@ -526,16 +539,18 @@ class InputFiles:
         path = known.last_path or known.path
         followed = Followed(path, identity, None, self._shared.handles)
         attention = self._shared.attention
-        attention.recall(followed, max(known.seen_millis, self.caught_up_millis), known.size)
+        attention.note_earlier_look(
+            followed, max(known.seen_millis, self.caught_up_millis), known.size
+        )
         followed.resume(known)
         attention.rest(followed, self._shared.now)
         return followed
 
     def _lose_remembered(self, identity: Identity) -> None:
         """Makes orphans of remembered sources whose inode belongs to another file now."""
-        for known in self.memory.unfinished_at(identity):
-            self.memory.remove(known)
-            followed = self.remembered(known)
+        for source in self.memory.unfinished_at(identity):
+            self.memory.remove(source)
+            followed = self.remembered(source)
             self._shared.report(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
@@ -556,13 +571,13 @@ class InputFiles:
         self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
     ) -> None:
         """Handles remembered sources that the first complete listing did not find."""
-        for known in self.memory.unfinished():
-            identity = known.device, known.inode
+        for source in self.memory.unfinished():
+            identity = source.device, source.inode
             if identity in self.files:
                 self._lose_remembered(identity)
-            elif identity not in by_identity and listing.covers(known.last_path or known.path):
-                self.memory.remove(known)
-                followed = self.remembered(known)
+            elif identity not in by_identity and listing.covers(source.last_path or source.path):
+                self.memory.remove(source)
+                followed = self.remembered(source)
                 self._shared.report(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)

@@ -42,7 +42,7 @@ def sighting_from(status: os.stat_result, path: str, *, is_link: bool = False) -
 
 def stamp_of(folder: str) -> Stamp | None:
     """The stamp of a folder, or of the nearest existing one above it; None if unknown. Read it
-    before listing, so that a name that comes meanwhile counts as a change."""
+    before listing, so that a name that appears meanwhile counts as a change."""
     now_ns = time.time_ns()  # the clock of file systems
     while True:
         try:
@@ -82,8 +82,8 @@ class Listing(msgspec.Struct):
 
 
 class Survey:
-    """The folders of one input. `before` is called for a folder before it is listed, and returns
-    its watch: if that differs from the last time, it is another folder."""
+    """The folders of one input. `before` is called before a folder is listed, and returns its
+    watch: if the watch differs from the last time, it is a different folder."""
 
     def __init__(
         self, paths: Collection[str], exclude: Collection[str], before: Callable[[str], object]
@@ -103,8 +103,8 @@ class Survey:
         """Whether the input matches a file of this path."""
         folder, _, name = path.rpartition("/")
         step = steps(self._rests_of(folder))
-        meant = name in step.literal_files or (step.files and step.files.match(name))
-        return bool(meant) and not self._excluded(name, path)
+        is_meant = name in step.literal_files or (step.files and step.files.match(name))
+        return bool(is_meant) and not self._excluded(name, path)
 
     def asks(self, folder: str) -> bool:
         """Whether the input searches a folder of this path, if it exists."""
@@ -152,11 +152,11 @@ class Survey:
 
     def _await(self, root: str) -> None:
         """Watches the nearest existing folder, for the event that creates a missing root."""
-        watched = ""
-        while (above := _nearest(root)) not in {watched, root}:
-            self._above.add(above)
-            self._before(above)
-            watched = above
+        watched_folder = ""
+        while (folder_above := _nearest(root)) not in {watched_folder, root}:
+            self._above.add(folder_above)
+            self._before(folder_above)
+            watched_folder = folder_above
 
     def some(self, folders: Collection[str]) -> Listing:
         """Lists the folders, and new or replaced ones below them."""
@@ -170,30 +170,36 @@ class Survey:
 
     def concerned(self, folders: Collection[str]) -> set[str]:
         """The input's folders that events in `folders` affect."""
-        affected = {folder for folder in folders if folder in self.folders}
+        affected_folders = {folder for folder in folders if folder in self.folders}
         for root in self._roots:
-            parents = {root[: at or 1] for at, character in enumerate(root) if character == "/"}
+            parents = {
+                root[: index or 1] for index, character in enumerate(root) if character == "/"
+            }
             if not parents.isdisjoint(folders):
-                affected.add(root)
-        return affected
+                affected_folders.add(root)
+        return affected_folders
 
     def _walk(self, folder: str, rests: Rests, listing: Listing) -> None:
-        waiting = [(folder, rests)]
-        while waiting:
-            folder, rests = waiting.pop()
-            known = self.folders.get(folder, frozenset())
-            if folder in listing.folders and rests <= known:
+        queue = [(folder, rests)]
+        while queue:
+            folder, rests = queue.pop()
+            known_rests = self.folders.get(folder, frozenset())
+            if folder in listing.folders and rests <= known_rests:
                 continue
-            self.folders[folder] = rests = rests | known
-            watched_as = self._before(folder)
-            is_same = self._watched_as.get(folder, watched_as) == watched_as
-            self._watched_as[folder] = watched_as
-            below = self._list(folder, rests, listing)
+            self.folders[folder] = rests = rests | known_rests
+            watch = self._before(folder)
+            is_same = self._watched_as.get(folder, watch) == watch
+            self._watched_as[folder] = watch
+            folders_below = self._list(folder, rests, listing)
             if not listing.complete:
-                self._drop_all_but(folder, below, listing)
+                self._drop_all_but(folder, folders_below, listing)
             if not listing.complete and is_same:
-                below = {path: more for path, more in below.items() if path not in self.folders}
-            waiting.extend(below.items())
+                folders_below = {
+                    path: rests_below
+                    for path, rests_below in folders_below.items()
+                    if path not in self.folders
+                }
+            queue.extend(folders_below.items())
 
     def _list(self, folder: str, rests: Rests, listing: Listing) -> dict[str, Rests]:
         """Adds the files to the listing; returns the folders below to search."""
@@ -257,8 +263,8 @@ class Survey:
             return
         start = folder.rstrip("/") + "/"
         for path in [path for path in self.folders if path.startswith(start)]:
-            top = start + path[len(start) :].partition("/")[0]
-            if top not in below:
+            top_folder = start + path[len(start) :].partition("/")[0]
+            if top_folder not in below:
                 if path not in self._roots:
                     del self.folders[path]
                 self._watched_as.pop(path, None)

@@ -1,4 +1,4 @@
-"""Reports files that were missed: from the history of names, or without one from folder times.
+"""Reports missed files: by the history of names, or without a history by the times of folders.
 
 The history is complete while the kernel's events are kept, whether or not a process reads them: a
 new process continues at the journal's position. Names that came and went between two looks are
@@ -92,25 +92,27 @@ class MissedNames:
     def _resume(self, reached: HistoryPosition) -> None:
         """Replays the history: names before the position are settled, except pending ones."""
         watcher = self._shared.watcher
-        earlier = [event for event in watcher.names if event.number < reached.number]
+        earlier_events = [event for event in watcher.names if event.number < reached.number]
         watcher.names = [event for event in watcher.names if event.number >= reached.number]
-        went = follow(earlier, self._came, self._in_moved_folders)
-        pending = dict(reached.pending)
+        histories = follow(earlier_events, self._came, self._in_moved_folders)
+        pending_names = dict(reached.pending)
 
         def unsettled(named: Iterable[NameHistory[str]]) -> list[NameHistory[str]]:
-            return [history for history in named if history.number in pending]
+            return [history for history in named if history.number in pending_names]
 
-        self._went = unsettled(went)
+        self._went = unsettled(histories)
         self._came = {
-            at: history for at, history in self._came.items() if history.number in pending
+            place: history
+            for place, history in self._came.items()
+            if history.number in pending_names
         }
         self._in_moved_folders = {
-            cookie: left
+            cookie: unsettled_name
             for cookie, named in self._in_moved_folders.items()
-            if (left := unsettled(named))
+            if (unsettled_name := unsettled(named))
         }
         for history in chain(self._went, self._came.values(), *self._in_moved_folders.values()):
-            history.since = pending[history.number]
+            history.since = pending_names[history.number]
 
     def looked(
         self, every_input: Iterable[tuple[str, InputFiles]], caught_up: Mapping[str, int]
@@ -119,16 +121,16 @@ class MissedNames:
         the folders no longer show them."""
         if self._gone or self._in_moved_folders:
             return []
-        booted = int(self._boot() * 1000)
-        news = []
+        boot_millis = int(self._boot() * 1000)
+        changes = []
         for name, input_files in every_input:
             if input_files.folders.is_news and input_files.folders.scanned_millis:
-                until = caught_up.get(input_files.input.topic, 0)
-                input_files.caught_up_millis = max(input_files.caught_up_millis, until)
-                news.append(
-                    input_files.folders.looked_at(name, input_files.caught_up_millis, booted)
+                caught_up_millis = caught_up.get(input_files.input.topic, 0)
+                input_files.caught_up_millis = max(input_files.caught_up_millis, caught_up_millis)
+                changes.append(
+                    input_files.folders.looked_at(name, input_files.caught_up_millis, boot_millis)
                 )
-        return news
+        return changes
 
     def was_written(self, every_input: Iterable[InputFiles]) -> None:
         for input_files in every_input:
@@ -139,15 +141,13 @@ class MissedNames:
     def remember(self, input_files: InputFiles, name: str) -> None:
         """Restores the input's last look before the start, or before it was removed."""
         self._inputs_changed = True
-        looked = self._looked.pop(name, None)
-        if looked is not None and name in self._gone_on_with:
+        look = self._looked.pop(name, None)
+        if look is not None and name in self._gone_on_with:
             self._gone_on_with.discard(name)
-            input_files.go_on_from(looked)
-        elif looked is not None and input_files.before is None:
-            input_files.before, input_files.why_before = looked, "no agent followed these files"
-            input_files.caught_up_millis = max(
-                input_files.caught_up_millis, looked.caught_up_millis
-            )
+            input_files.go_on_from(look)
+        elif look is not None and input_files.before is None:
+            input_files.before, input_files.why_before = look, "no agent followed these files"
+            input_files.caught_up_millis = max(input_files.caught_up_millis, look.caught_up_millis)
 
     def leave(self, input_files: InputFiles, name: str) -> None:
         """Keeps the last look of an input that is removed."""
@@ -156,26 +156,26 @@ class MissedNames:
             input_files, self._gone.pop(input_files, []), self._shared.attention.millis
         )
         if input_files.folders.scanned_millis:
-            booted, millis = int(self._boot() * 1000), input_files.folders.scanned_millis
+            boot_millis, millis = int(self._boot() * 1000), input_files.folders.scanned_millis
             self._looked[name] = input_files.folders.looked(
-                millis, input_files.caught_up_millis, booted
+                millis, input_files.caught_up_millis, boot_millis
             )
 
     def begins(self) -> None:
-        """Begins a look; events from now on are for the next one."""
+        """Begins a look; later events belong to the next look."""
         self._before, self._begun = self._begun, self._boot()
 
     def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
         """Whether events were lost; or, if files are polled, whether the last look was long ago.
         Call it at each look."""
         self._looked_at = self._boot()
-        passed = self._looked_at - self._before
+        passed_seconds = self._looked_at - self._before
         if self._shared.watcher.overflowed:
             self._why = "the kernel's event queue overflowed"
             self._came.clear()
             return True
-        self._why = f"the agent was suspended for {passed:.0f} s"
-        return polling and passed > max(_FROZEN, 2 * scan_interval)
+        self._why = f"the agent was suspended for {passed_seconds:.0f} s"
+        return polling and passed_seconds > max(_FROZEN, 2 * scan_interval)
 
     @property
     def was_suspended(self) -> bool:
@@ -187,12 +187,17 @@ class MissedNames:
         """Requests a complete listing, to be compared with the stamps of the last look."""
         for input_files in every_input:
             if input_files.before is None and input_files.folders.scanned_millis:
-                booted, caught_up = int(self._before * 1000), input_files.caught_up_millis
-                input_files.before = input_files.folders.looked(looked_millis, caught_up, booted)
+                boot_millis, caught_up_millis = (
+                    int(self._before * 1000),
+                    input_files.caught_up_millis,
+                )
+                input_files.before = input_files.folders.looked(
+                    looked_millis, caught_up_millis, boot_millis
+                )
                 input_files.why_before = self._why
                 input_files.wants_all = True
 
-    def say(
+    def report_blind_time(
         self,
         input_files: InputFiles,
         before: Looked,
@@ -202,7 +207,7 @@ class MissedNames:
         written: Mapping[str, Traces],
     ) -> None:
         """Reports a blind time after a complete listing. `known` are the files known before,
-        `written` those that may have been emptied."""
+        `written` the files that may have been emptied."""
         blind = blind_since(
             input_files.input.topic,
             before,
@@ -226,10 +231,10 @@ class MissedNames:
         if self.was_suspended:
             times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
             for input_files in every_input:
-                before = self._written.get(input_files, {})
-                self._written[input_files] = input_files.written_unread(*times) | before
+                previous_traces = self._written.get(input_files, {})
+                self._written[input_files] = input_files.written_unread(*times) | previous_traces
 
-    def hear(self, before: int) -> None:
+    def process_events(self, before: int) -> None:
         """Processes events after the folders were listed: first those from before the listing, then
         newer ones, which the listing may not show."""
         self._follow(before)
@@ -243,10 +248,10 @@ class MissedNames:
         watcher = self._shared.watcher
         names, watcher.names = watcher.names, []
         if names:
-            went = follow(names, self._came, self._in_moved_folders)
-            self._went += went
+            histories = follow(names, self._came, self._in_moved_folders)
+            self._went += histories
             self._named = names[-1].number
-            for history in chain(went, self._came.values(), *self._in_moved_folders.values()):
+            for history in chain(histories, self._came.values(), *self._in_moved_folders.values()):
                 history.since = history.since or before
                 if self._known is not None and not history.is_new:
                     # It existed, and the previous process had not made a source of it.
@@ -262,36 +267,38 @@ class MissedNames:
             for unpacking in input_files.unpacking.values()
             if unpacking.archive
         }
-        news, self._found = archives - self._found, archives
+        new_archives, self._found = archives - self._found, archives
         if not self._in_moved_folders:
             self._shared.watcher.left.clear()
         if not (self._went or self.waits or self._written):
             return
-        gone, self._went = self._went, []
-        gone += self._settle_moved_folders()
+        histories, self._went = self._went, []
+        histories += self._settle_moved_folders()
         if self._read_renamed(every_input, before):
             self.note_what_was_written(every_input)
         self._report_maybe_emptied(before, now)
         files = [followed for input_files in every_input for followed in input_files.files.values()]
         followed = {file.current_path for file in files if not file.nameless}
-        for (folder, name), came in list(self._came.items()):
+        for (folder, name), history in list(self._came.items()):
             path = below(folder, name)
-            if has_compressed_name(name) or came.is_folder:
+            if has_compressed_name(name) or history.is_folder:
                 del self._came[folder, name]
-            elif self._listed.get((folder, name)) is not came:
+            elif self._listed.get((folder, name)) is not history:
                 continue  # the listing may show what was there before
             elif not any(input_files.survey.means(path) for input_files in every_input):
                 del self._came[folder, name]
                 if path not in followed:
-                    gone.append(came)  # it was not read under a path that matched
+                    histories.append(history)  # it was not read under a path that matched
             elif not _is_below(folder, self._unlisted) and (
                 path in followed or os.path.lexists(path)
             ):
                 del self._came[folder, name]
-        waiting, self._gone = self._gone, {}
+        waiting_names, self._gone = self._gone, {}
         for input_files in every_input:
-            candidates = [*waiting.get(input_files, ()), *gone]
-            self._report_missed(input_files, self._not_unpacked(input_files, candidates, news), now)
+            candidates = [*waiting_names.get(input_files, ()), *histories]
+            self._report_missed(
+                input_files, self._not_unpacked(input_files, candidates, new_archives), now
+            )
         if len(self._came) > _MOST_COME:
             self._shared.watcher.overflowed = True  # falls back to folder times
 
@@ -301,13 +308,15 @@ class MissedNames:
 
         The history of names shows which file that is, as long as nothing has happened to its name
         by the time that it was found there."""
-        has_some = False
+        has_followed = False
         for place, came in list(self._came.items()):
             is_renamed = came.is_made and not came.is_folder and len(came.places) > 1
             if not is_renamed or self._listed.get(place) is not came:
                 continue
             path = below(*place)
-            if has_compressed_name(path) or any(each.survey.means(path) for each in every_input):
+            if has_compressed_name(path) or any(
+                other_files.survey.means(path) for other_files in every_input
+            ):
                 continue
 
             def is_there(place: tuple[str, str] = place, came: NameHistory[str] = came) -> bool:
@@ -316,25 +325,27 @@ class MissedNames:
                 return self._came.get(place) is came
 
             for input_files in every_input:
-                if (former := _missed(input_files, came)) is not None:
-                    former_path = below(*former)
-                    has_some |= input_files.meet_renamed(path, former_path, came.since, is_there)
-        return has_some
+                if (former_place := _missed(input_files, came)) is not None:
+                    former_path = below(*former_place)
+                    has_followed |= input_files.follow_renamed(
+                        path, former_path, came.since, is_there
+                    )
+        return has_followed
 
     def _settle_moved_folders(self) -> list[NameHistory[str]]:
         """Locates names in moved folders by the folder's present path. Returns those gone."""
         watcher = self._shared.watcher
-        gone = []
+        histories = []
         for watch in self._listed_moves & self._in_moved_folders.keys():
             folder = watcher.path_of(watcher.left[watch])
-            for named in self._in_moved_folders.pop(watch):
-                place = folder or "", named.places[-1][1]
+            for history in self._in_moved_folders.pop(watch):
+                place = folder or "", history.places[-1][1]
                 if folder is None or not os.path.lexists(below(*place)):
-                    gone.append(named)
+                    histories.append(history)
                 elif place not in self._came:  # otherwise its new path has an event, too
-                    named.places.append(place)
-                    self._came[place] = named
-        return gone
+                    history.places.append(place)
+                    self._came[place] = history
+        return histories
 
     @property
     def waits(self) -> bool:
@@ -343,40 +354,43 @@ class MissedNames:
 
     def reached(self, inputs: Mapping[str, InputFiles]) -> HistoryPosition | None:
         """The position up to which the history was processed; None if unchanged."""
-        watcher, before = self._shared.watcher, self._reached
+        watcher, previous = self._shared.watcher, self._reached
         if not watcher.epoch or watcher.overflowed or not self._may_have_gone_on():
             return None
-        named = chain(
+        histories = chain(
             self._came.values(), self._went, *self._in_moved_folders.values(), *self._gone.values()
         )
-        pending = sorted({Pending(history.number, history.since) for history in named})
-        if len(pending) > MOST_PENDING:
+        pending_names = sorted({Pending(history.number, history.since) for history in histories})
+        if len(pending_names) > MOST_PENDING:
             return None
         followed = tuple(
             name for name, input_files in inputs.items() if input_files.has_complete_history
         )
-        position = HistoryPosition(watcher.epoch, watcher.number, tuple(pending), followed)
+        position = HistoryPosition(watcher.epoch, watcher.number, tuple(pending_names), followed)
         self._untold = len(watcher.untold)
         self._inputs_changed = False
-        if before is None or before.epoch != position.epoch:
+        if previous is None or previous.epoch != position.epoch:
             self._named = -1  # a new epoch numbers events from 0
         else:
-            is_news = self._named >= before.number or watcher.is_filling
-            unchanged = (before.pending, before.inputs) == (position.pending, position.inputs)
-            if not is_news and unchanged:
+            has_changed = self._named >= previous.number or watcher.is_filling
+            is_unchanged = (previous.pending, previous.inputs) == (
+                position.pending,
+                position.inputs,
+            )
+            if not has_changed and is_unchanged:
                 return None
         return position
 
     def _may_have_gone_on(self) -> bool:
         """Whether the position may have changed: a cheap check at every look."""
-        watcher, before = self._shared.watcher, self._reached
-        if before is None or before.epoch != watcher.epoch or before.pending or self.waits:
+        watcher, previous = self._shared.watcher, self._reached
+        if previous is None or previous.epoch != watcher.epoch or previous.pending or self.waits:
             return True
-        is_news = self._named >= before.number or self._went or self._inputs_changed
-        is_filling = watcher.is_filling and watcher.number > before.number
-        return bool(is_news or is_filling or len(watcher.untold) != self._untold)
+        has_changed = self._named >= previous.number or self._went or self._inputs_changed
+        is_filling = watcher.is_filling and watcher.number > previous.number
+        return bool(has_changed or is_filling or len(watcher.untold) != self._untold)
 
-    def was_scanned(self) -> None:
+    def scan_completed(self) -> None:
         """Notes a complete scan, after which more inputs may have a complete history."""
         self._inputs_changed = True
         self._gone_on_with.clear()
@@ -384,43 +398,47 @@ class MissedNames:
     def reached_was_written(self, position: HistoryPosition) -> None:
         watcher = self._shared.watcher
         self._reached = position
-        watcher.dealt_with(position.needed_from)
+        watcher.position_journalled(position.needed_from)
         if watcher.is_full:  # with events still needed by pending names
             watcher.overflowed = True
 
-    def was_looked(self) -> None:
+    def look_journalled(self) -> None:
         """Notes that all results of the last look are journalled."""
         self._known = None
-        begun = int(self._begun * 1000)
-        self._shared.watcher.looked(LastLook(self._shared.attention.millis, begun))
+        begun_millis = int(self._begun * 1000)
+        self._shared.watcher.looked(LastLook(self._shared.attention.millis, begun_millis))
 
     def report_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
-        """Reports the past of a folder that is watched only now."""
-        now, why = self._shared.attention.millis, f"not watched before; {past}"
-        self._shared.report(NotWatched(changed(input_files.input.topic, folder, since, now, why)))
+        """Reports names that came and went in a folder before it was watched."""
+        now_millis, reason = self._shared.attention.millis, f"not watched before; {past}"
+        self._shared.report(
+            NotWatched(changed(input_files.input.topic, folder, since, now_millis, reason))
+        )
 
     def _report_maybe_emptied(self, before: int, now: int) -> None:
         """Reports files that may have been emptied while the process was suspended. Leaves out
         files that came by a move or hard link, since their content was made elsewhere; a symbolic
         link counts however it came."""
-        passed = self._looked_at - self._before
-        written, self._written = self._written, {}
-        came = {below(*at): history for at, history in self._came.items()}
-        for input_files, paths in written.items():
-            maybe_emptied = {
+        passed_seconds = self._looked_at - self._before
+        written_files, self._written = self._written, {}
+        new_names = {below(*place): history for place, history in self._came.items()}
+        for input_files, paths in written_files.items():
+            traces_by_path = {
                 path: traces
                 for path, traces in paths.items()
-                if (named := came.get(path)) is None
+                if (new_name := new_names.get(path)) is None
                 or Path(path).is_symlink()
-                or (named.is_made and _is_meant(input_files, below(*named.places[0])))
+                or (new_name.is_made and _is_meant(input_files, below(*new_name.places[0])))
             }
-            for folder, emptied in by_folder(maybe_emptied).items():
-                traces = Traces.CHANGED if emptied.names else Traces.BRIEF
-                names = emptied.names or emptied.briefly
-                away = f"{passed:.0f} s" if passed >= 1 else "less than a second"
-                why = f"no look for {away}; {may_be_emptied(names)}"
+            for folder, maybe_emptied in by_folder(traces_by_path).items():
+                traces = Traces.CHANGED if maybe_emptied.names else Traces.BRIEF
+                names = maybe_emptied.names or maybe_emptied.briefly
+                duration = (
+                    f"{passed_seconds:.0f} s" if passed_seconds >= 1 else "less than a second"
+                )
+                reason = f"no look for {duration}; {may_be_emptied(names)}"
                 topic = input_files.input.topic
-                unwatched = of_folder(topic, folder, before, now, why, traces=traces)
+                unwatched = of_folder(topic, folder, before, now, reason, traces=traces)
                 self._shared.report(NotWatched(unwatched))
 
     def _not_unpacked(
@@ -433,36 +451,42 @@ class MissedNames:
         last of several files with the compressed name. Waits for those that may be in one."""
         unpackings = input_files.unpacking.values()
         originals = {unpacking.original for unpacking in unpackings if unpacking in archives}
-        missed: list[NameHistory[str]] = []
-        waiting: dict[str, NameHistory[str]] = {}
-        for named in reversed([history for history in gone if _missed(input_files, history)]):
-            path = below(*named.places[-1])
+        missed_names: list[NameHistory[str]] = []
+        waiting_names: dict[str, NameHistory[str]] = {}
+        for missed_name in reversed([history for history in gone if _missed(input_files, history)]):
+            path = below(*missed_name.places[-1])
             if path in originals:
                 originals.remove(path)
-            elif path not in waiting and any(unpacking.may_be_of(path) for unpacking in unpackings):
-                waiting[path] = named
+            elif path not in waiting_names and any(
+                unpacking.may_be_of(path) for unpacking in unpackings
+            ):
+                waiting_names[path] = missed_name
             else:
-                missed.append(named)
-        if waiting:
-            self._gone[input_files] = list(waiting.values())[::-1]
-        return missed[::-1]
+                missed_names.append(missed_name)
+        if waiting_names:
+            self._gone[input_files] = list(waiting_names.values())[::-1]
+        return missed_names[::-1]
 
     def _report_missed(
         self, input_files: InputFiles, gone: Iterable[NameHistory[str]], now: int
     ) -> None:
-        missed: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        names_by_folder: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for history in gone:
             if (place := _missed(input_files, history)) is not None:
                 folder, name = place
-                missed[folder][name] = min(history.since, missed[folder].get(name, history.since))
-        for folder, names in missed.items():
+                names_by_folder[folder][name] = min(
+                    history.since, names_by_folder[folder].get(name, history.since)
+                )
+        for folder, names in names_by_folder.items():
             unwatched = _came_and_went(input_files, folder, list(names), min(names.values()), now)
             self._shared.report(NotWatched(unwatched))
 
 
 def known_places(input_files: InputFiles) -> set[Place]:
-    remembered = input_files.memory.all()
-    places = {(known.last_path or known.path, (known.device, known.inode)) for known in remembered}
+    known_sources = input_files.memory.all()
+    places = {
+        (source.last_path or source.path, (source.device, source.inode)) for source in known_sources
+    }
     return places | {
         (followed.current_path, followed.identity) for followed in input_files.files.values()
     }
@@ -494,5 +518,5 @@ def _is_meant(input_files: InputFiles, path: str) -> bool:
 def _came_and_went(
     input_files: InputFiles, folder: str, names: Sequence[str], since: int, now: int
 ) -> Unwatched:
-    why = f"came and went between two looks: {some_of(names)}"
-    return changed(input_files.input.topic, folder, since, now, why)
+    reason = f"came and went between two looks: {some_of(names)}"
+    return changed(input_files.input.topic, folder, since, now, reason)

@@ -30,10 +30,10 @@ def split(pattern: str) -> tuple[str, Rest]:
         parts = [ANY_DEPTH]
     if parts[-1] == ANY_DEPTH:
         parts.append("*")
-    literal = 0
-    while literal < len(parts) - 1 and not is_magic(parts[literal]):
-        literal += 1
-    return "/" + "/".join(parts[:literal]), tuple(parts[literal:])
+    literal_count = 0
+    while literal_count < len(parts) - 1 and not is_magic(parts[literal_count]):
+        literal_count += 1
+    return "/" + "/".join(parts[:literal_count]), tuple(parts[literal_count:])
 
 
 def is_magic(part: str) -> bool:
@@ -41,7 +41,7 @@ def is_magic(part: str) -> bool:
 
 
 def roots(patterns: Sequence[str]) -> dict[str, Rests]:
-    """The literal folders at which patterns begin, with their rests."""
+    """The literal folders at which patterns begin, with the rests of these patterns."""
     rests: dict[str, Rests] = {}
     for pattern in patterns:
         root, rest = split(pattern)
@@ -71,8 +71,8 @@ class Steps(msgspec.Struct, frozen=True):
         return bool(self.folders or self.deep)
 
     def below(self, name: str, *, is_link: bool) -> Rests:
-        """The rests of the folder of that name; none if it is not searched."""
-        rests = {rest for literal, rest in self.literal_folders if literal == name}
+        """The rests of the patterns for the folder of that name; none if it is not searched."""
+        rests = {rest for folder_name, rest in self.literal_folders if folder_name == name}
         rests |= {rest for pattern, rest in self.folders if pattern.match(name)}
         if self.deep and not is_link and not name.startswith("."):
             rests |= self.deep
@@ -81,23 +81,25 @@ class Steps(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def steps(rests: Rests) -> Steps:
-    everything = set(rests)
+    all_rests = set(rests)
     for rest in rests:
         depth = 0
         while rest[depth] == ANY_DEPTH:
             depth += 1
-            everything.add(rest[depth:])
-    last = {rest[0] for rest in everything if len(rest) == 1}
-    magic = sorted(part for part in last if is_magic(part))
-    inner = sorted(rest for rest in everything if len(rest) > 1 and rest[0] != ANY_DEPTH)
+            all_rests.add(rest[depth:])
+    last_parts = {rest[0] for rest in all_rests if len(rest) == 1}
+    magic = sorted(part for part in last_parts if is_magic(part))
+    inner_rests = sorted(rest for rest in all_rests if len(rest) > 1 and rest[0] != ANY_DEPTH)
     return Steps(
-        literal_files=frozenset(part for part in last if not is_magic(part)),
+        literal_files=frozenset(part for part in last_parts if not is_magic(part)),
         files=re.compile("|".join(_expression(part) for part in magic)) if magic else None,
-        literal_folders=tuple((rest[0], rest[1:]) for rest in inner if not is_magic(rest[0])),
+        literal_folders=tuple((rest[0], rest[1:]) for rest in inner_rests if not is_magic(rest[0])),
         folders=tuple(
-            (re.compile(_expression(rest[0])), rest[1:]) for rest in inner if is_magic(rest[0])
+            (re.compile(_expression(rest[0])), rest[1:])
+            for rest in inner_rests
+            if is_magic(rest[0])
         ),
-        deep=frozenset(rest for rest in everything if rest[0] == ANY_DEPTH),
+        deep=frozenset(rest for rest in all_rests if rest[0] == ANY_DEPTH),
     )
 
 
@@ -118,16 +120,19 @@ class Exclusion:
 
 def _expression(part: str) -> str:
     """A part of a pattern as a regular expression for a whole name."""
-    visible = r"(?!\.)" if is_magic(part[:1]) else ""
-    return visible + fnmatch.translate(part)
+    not_hidden = r"(?!\.)" if is_magic(part[:1]) else ""
+    return not_hidden + fnmatch.translate(part)
 
 
 def _path_expression(pattern: str) -> str:
     """A pattern as a regular expression for paths; a relative one may begin in any folder."""
     beginning = "/" if pattern.startswith("/") else "(?:.*/)?"
     *folders, name = pattern.strip("/").split("/")
-    inner = ["(?:[^/]+/)*" if part == ANY_DEPTH else _within(part) + "/" for part in folders]
-    return f"(?s:{beginning}{''.join(inner)}{'.+' if name == ANY_DEPTH else _within(name)})\\Z"
+    folder_expressions = [
+        "(?:[^/]+/)*" if part == ANY_DEPTH else _within(part) + "/" for part in folders
+    ]
+    name_expression = ".+" if name == ANY_DEPTH else _within(name)
+    return f"(?s:{beginning}{''.join(folder_expressions)}{name_expression})\\Z"
 
 
 def _within(part: str) -> str:

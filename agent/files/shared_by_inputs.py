@@ -41,12 +41,12 @@ class SharedByInputs(msgspec.Struct):
 
     def cannot_read(self, path: str, error: OSError) -> None:
         """Reports a path that cannot be read, once for each reason."""
-        why = os.strerror(error.errno) if error.errno else str(error)
-        if error.strerror and error.strerror != why:
-            why = error.strerror
-        if self.unreadable.get(path) != why:
-            self.unreadable[path] = why
-            self.report(Unreadable(path, why))
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        if error.strerror and error.strerror != reason:
+            reason = error.strerror
+        if self.unreadable.get(path) != reason:
+            self.unreadable[path] = reason
+            self.report(Unreadable(path, reason))
 
     def can_read(self, path: str) -> None:
         if self.unreadable and self.unreadable.pop(path, None) is not None:

@@ -61,36 +61,36 @@ _MILLIS: Final = 1_000_000  # nanoseconds
 
 def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
     orphans, input_files.orphans = input_files.orphans, []
-    for old, following in orphans:
-        shared.handles.clear_trouble(old)
-        copy = copy_among(input_files, old, shared)
-        outside = None if copy else copy_beside(input_files, old, shared)
-        if following is not None:
-            kept = copy.size if copy else outside[0].size if outside else 0
-            lost = max(0, old.size - max(kept, old.progress.position))
-            shared.report(Truncated(old, lost, following))
-            shared.report(Appeared(following, known_before=False))
+    for followed, successor in orphans:
+        shared.handles.clear_trouble(followed)
+        copy = copy_among(input_files, followed, shared)
+        outside_copy = None if copy else copy_beside(input_files, followed, shared)
+        if successor is not None:
+            kept_size = copy.size if copy else outside_copy[0].size if outside_copy else 0
+            lost_bytes = max(0, followed.size - max(kept_size, followed.progress.position))
+            shared.report(Truncated(followed, lost_bytes, successor))
+            shared.report(Appeared(successor, known_before=False))
             if copy is not None:
-                copied = copy.identity, max(copy.mtime_ns, copy.born_ns)
-                _report_emptied_again(input_files, old, following, copied, shared)
-            elif outside is not None:
-                at, fd = outside
-                copied = at.identity, max(at.mtime_ns, born_ns(fd))
-                _report_emptied_again(input_files, old, following, copied, shared)
-        archives = [] if copy or outside else archives_of(old)
-        traces = _traces_of(input_files, old, following)
-        if not (copy or outside or archives) and traces is Traces.VANISHED:
-            copy = copy_left_among(input_files, old, shared)
+                copied_file = copy.identity, max(copy.mtime_ns, copy.born_ns)
+                _report_emptied_again(input_files, followed, successor, copied_file, shared)
+            elif outside_copy is not None:
+                sighting, fd = outside_copy
+                copied_file = sighting.identity, max(sighting.mtime_ns, born_ns(fd))
+                _report_emptied_again(input_files, followed, successor, copied_file, shared)
+        archives = [] if copy or outside_copy else archives_of(followed)
+        traces = _traces_of(input_files, followed, successor)
+        if not (copy or outside_copy or archives) and traces is Traces.VANISHED:
+            copy = copy_left_among(input_files, followed, shared)
             if copy is not None:
-                _report_unknown_since_copied(old, copy.current_path, copy.size, shared)
+                _report_unknown_since_copied(followed, copy.current_path, copy.size, shared)
         if copy is not None:
-            go_on_in(input_files, old, copy, shared)
-        elif outside is not None:
-            _go_on_at(input_files, old, *outside, shared)
+            go_on_in(input_files, followed, copy, shared)
+        elif outside_copy is not None:
+            _go_on_at(input_files, followed, *outside_copy, shared)
         else:
-            old.end.traces = traces
-            input_files.drop(old)
-            input_files.unpacking[old] = Unpacking(old, archives, shared.spool)
+            followed.end.traces = traces
+            input_files.drop(followed)
+            input_files.unpacking[followed] = Unpacking(followed, archives, shared.spool)
 
 
 def _report_emptied_again(
@@ -104,8 +104,8 @@ def _report_emptied_again(
     written to or copied once more after its content was copied, and before the next look."""
     identity, copied_ns = copy
     away_ns = (shared.attention.millis - old.look.looked_millis) * _MILLIS
-    is_told = input_files.has_history_since(old.look.looked_millis)
-    traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns, is_told=is_told)
+    has_history = input_files.has_history_since(old.look.looked_millis)
+    traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns, is_told=has_history)
     if traces is not Traces.CHANGED and _was_copied_again(
         input_files, old, following, identity, shared
     ):
@@ -113,9 +113,9 @@ def _report_emptied_again(
     if traces is Traces.UNCHANGED:
         return
     folder, _, name = following.current_path.rpartition("/")
-    since, now = copied_ns // _MILLIS, shared.attention.millis
-    why = f"truncated while unwatched; {may_be_emptied([name])}"
-    unwatched = of_folder(following.topic, folder, since, now, why, traces=traces)
+    since_millis, now_millis = copied_ns // _MILLIS, shared.attention.millis
+    reason = f"truncated while unwatched; {may_be_emptied([name])}"
+    unwatched = of_folder(following.topic, folder, since_millis, now_millis, reason, traces=traces)
     shared.report(NotWatched(unwatched))
 
 
@@ -139,8 +139,8 @@ def _was_copied_again(
 
 def is_undecided(input_files: InputFiles) -> bool:
     """Whether the input has files that are not identified yet."""
-    seeking = any(not unpacking.archive for unpacking in input_files.unpacking.values())
-    return bool(input_files.orphans or input_files.again or input_files.wants_all or seeking)
+    is_seeking = any(not unpacking.archive for unpacking in input_files.unpacking.values())
+    return bool(input_files.orphans or input_files.again or input_files.wants_all or is_seeking)
 
 
 def unpack(
@@ -181,7 +181,7 @@ def _go_on_unpacked(
     status = os.fstat(fd)
     old.end.destroyed_up_to = max(old.size, old.end.destroyed_up_to)
     old.unpack((status.st_dev, status.st_ino), shared.now)
-    shared.attention.exchange(old, status.st_size, status.st_mtime_ns)
+    shared.attention.note_moved(old, status.st_size, status.st_mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
     shared.report(Unpacked(old, unpacking.archive))
@@ -214,12 +214,12 @@ def _report_unknown_since_copied(
     if old.sealed:
         return
     folder, _, name = old.current_path.rpartition("/")
-    why = (
+    reason = (
         f"{name} vanished while unwatched; {copy.rpartition('/')[2]} has it up to byte {size}, "
         "and what was written after it was copied is unknown"
     )
-    since = old.look.looked_millis or shared.attention.last_millis
-    unwatched = changed(old.topic, folder, since, int(shared.wall() * 1000), why)
+    since_millis = old.look.looked_millis or shared.attention.last_millis
+    unwatched = changed(old.topic, folder, since_millis, int(shared.wall() * 1000), reason)
     shared.report(NotWatched(unwatched))
 
 
@@ -232,30 +232,31 @@ def go_on_in(
         raise AssertionError(f"{copy!r} is not open")
     input_files.give_up(copy)
     try:
-        at = sighting_from(os.fstat(fd), copy.current_path)  # it may have grown since it was seen
+        # The copy may have grown since it was seen.
+        sighting = sighting_from(os.fstat(fd), copy.current_path)
     except OSError:
-        at = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
-    _go_on_at(input_files, old, at, fd, shared)
+        sighting = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
+    _go_on_at(input_files, old, sighting, fd, shared)
 
 
 def _go_on_at(
     input_files: InputFiles, old: Followed, at: Sighting, fd: int, shared: SharedByInputs
 ) -> None:
     input_files.drop(old)
-    former = old.current_path
+    former_path = old.current_path
     try:
         head = read_head(fd)
     except OSError as error:
         shared.handles.trouble(old, error)
     else:
-        before = max(old.size, old.end.destroyed_up_to)
-        has_less = before > max(at.size, old.progress.position)
-        old.end.destroyed_up_to = before if has_less else 0
+        previous_size = max(old.size, old.end.destroyed_up_to)
+        has_less = previous_size > max(at.size, old.progress.position)
+        old.end.destroyed_up_to = previous_size if has_less else 0
         old.move(at.identity, at.path, head, at.size)
-        shared.attention.exchange(old, at.size, at.mtime_ns)
+        shared.attention.note_moved(old, at.size, at.mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
-    shared.report(Renamed(old, former))
+    shared.report(Renamed(old, former_path))
 
 
 def end(
@@ -269,12 +270,15 @@ def end(
     why: str = "",
 ) -> None:
     """Ends a source. `unseen`: what happened to its file, if it may have had unseen bytes."""
-    known = max(followed.size, followed.end.destroyed_up_to, followed.progress.position)
-    since, is_sealed = followed.look.looked_millis, followed.sealed
+    known_size = max(followed.size, followed.end.destroyed_up_to, followed.progress.position)
+    since_millis, is_sealed = followed.look.looked_millis, followed.sealed
     if followed.unread and shared.is_doubtful(followed):
         unseen = unseen or Traces.VANISHED
         why = "the journal was damaged or torn: they may have been shipped"
-        known, since = followed.progress.position, min(since, input_files.caught_up_millis or since)
+        known_size, since_millis = (
+            followed.progress.position,
+            min(since_millis, input_files.caught_up_millis or since_millis),
+        )
         followed.end.destroyed_up_to, is_sealed = 0, False
     elif followed.unread:
         position = followed.progress.position
@@ -287,26 +291,26 @@ def end(
     if unseen is None or is_sealed:
         shared.report(Ended(followed))
     else:
-        unwatched = _unwatched(followed, known, unseen, shared, since=since, why=why)
+        unwatched = _unwatched(followed, known_size, unseen, shared, since=since_millis, why=why)
         shared.report(EndUnseen(followed, unwatched))
     input_files.drop(followed)
-    remembered = followed.known(shared.wall())
+    source = followed.known(shared.wall())
     if followed.nameless or followed.identity in input_files.files:
         shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
-        at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
-        input_files.memory.add(remembered, at)
+        sighting = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
+        input_files.memory.add(source, sighting)
         if not input_files.survey.means(followed.current_path):
             input_files.outside[followed.current_path] = None
     else:
-        input_files.memory.add(remembered)
+        input_files.memory.add(source)
 
 
 def _traces_of(input_files: InputFiles, old: Followed, following: Followed | None) -> Traces:
-    there = following or input_files.files.get(old.identity)
-    is_there = there is not None and (
-        there is following or may_be_made(old.remembered(), there.born_ns)
+    file_there = following or input_files.files.get(old.identity)
+    is_there = file_there is not None and (
+        file_there is following or may_be_made(old.remembered(), file_there.born_ns)
     )
     return Traces.TRUNCATED if is_there else Traces.VANISHED
 
@@ -321,16 +325,16 @@ def _unwatched(
     why: str,
 ) -> Unwatched:
     """The statement that bytes after `position`, written since then, are unknown."""
-    now = int(shared.wall() * 1000)
-    since = min(since, now)
-    up_to = max(followed.look.looked_millis, now) + 1
+    now_millis = int(shared.wall() * 1000)
+    since = min(since, now_millis)
+    up_to_millis = max(followed.look.looked_millis, now_millis) + 1
     return Unwatched(
         *(followed.topic, followed.current_path, followed.source, position),
-        *(since, up_to, traces, why),
+        *(since, up_to_millis, traces, why),
     )
 
 
-def part(input_files: InputFiles, shared: SharedByInputs) -> None:
+def end_due_sources(input_files: InputFiles, shared: SharedByInputs) -> None:
     """Ends the sources that are due to end."""
     for followed in list(input_files.leaving):
         if not followed.leaving:
@@ -346,13 +350,21 @@ def part(input_files: InputFiles, shared: SharedByInputs) -> None:
         if not followed.source:
             input_files.drop(followed)
         else:
-            on_disk = not followed.nameless and followed.missing_since is None
-            is_seen = on_disk or followed.fd is not None
+            is_on_disk = not followed.nameless and followed.missing_since is None
+            is_seen = is_on_disk or followed.fd is not None
             is_seen = is_seen and not (unpacking and unpacking.error)
             is_seen = is_seen and not may_be_written(followed)
-            unseen = None if is_seen else followed.end.traces or Traces.VANISHED
-            why = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
-            end(input_files, followed, shared, "deleted", on_disk=on_disk, unseen=unseen, why=why)
+            traces = None if is_seen else followed.end.traces or Traces.VANISHED
+            reason = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
+            end(
+                input_files,
+                followed,
+                shared,
+                "deleted",
+                on_disk=is_on_disk,
+                unseen=traces,
+                why=reason,
+            )
 
 
 def left_unread(
@@ -361,18 +373,20 @@ def left_unread(
     """The statement about unread bytes of a file that no longer matches any input; None without
     such bytes. They were written after the input had caught up, and after the file was first
     seen."""
-    unread = followed.unread if followed.source else followed.size
+    unread_bytes = followed.unread if followed.source else followed.size
     is_known = not (followed.suspect or followed.trouble or followed.is_away)
-    if is_known and not unread and followed not in input_files.unpacking:
+    if is_known and not unread_bytes and followed not in input_files.unpacking:
         return None
-    now = int(shared.wall() * 1000)
-    began = min(followed.look.met_millis or now, followed.born_ns // 1_000_000 or now)
-    since = min(max(input_files.caught_up_millis, began), now)
+    now_millis = int(shared.wall() * 1000)
+    began_millis = min(
+        followed.look.met_millis or now_millis, followed.born_ns // 1_000_000 or now_millis
+    )
+    since_millis = min(max(input_files.caught_up_millis, began_millis), now_millis)
     folder, _, name = followed.current_path.rpartition("/")
-    reason = f"no input matches it any more: {unread} bytes of {name}"
+    reason = f"no input matches it any more: {unread_bytes} bytes of {name}"
     return Unwatched(
         *(input_files.input.topic, folder or "/", SourceId(""), -1),
-        *(since, now + 1, Traces.CHANGED, reason),
+        *(since_millis, now_millis + 1, Traces.CHANGED, reason),
     )
 
 
@@ -387,22 +401,22 @@ def _lose_what_was_not_copied(followed: Followed, shared: SharedByInputs) -> Non
 
 def release_deleted(every_input: list[InputFiles], shared: SharedByInputs) -> None:
     """Enforces `hold_deleted.bytes`: closes the files that were deleted first."""
-    held = [
+    deleted_files = [
         (followed.deleted_at, followed, input_files)
         for input_files in every_input
         for followed in input_files.leaving
         if followed.deleted_at is not None and followed.source and followed.end.unpacked is None
     ]
-    total = sum(followed.size for _, followed, _ in held)
+    total = sum(followed.size for _, followed, _ in deleted_files)
     if total <= shared.hold.bytes:
         return
-    held.sort(key=lambda each: each[0])
-    for deleted_at, followed, input_files in held:
+    deleted_files.sort(key=lambda each: each[0])
+    for deleted_at, followed, input_files in deleted_files:
         if total <= shared.hold.bytes or shared.now - deleted_at < DELETED_REST:
             return
         total -= followed.size
-        unseen = Traces.VANISHED if may_be_written(followed) else None
-        end(input_files, followed, shared, "deleted: hold_deleted.bytes is exceeded", unseen=unseen)
+        traces = Traces.VANISHED if may_be_written(followed) else None
+        end(input_files, followed, shared, "deleted: hold_deleted.bytes is exceeded", unseen=traces)
 
 
 def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
@@ -414,8 +428,8 @@ def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
         return not followed.unread
     if followed.unread and followed.source:
         return since is not None and shared.now - since >= shared.hold.seconds
-    rest = min(shared.rest, DELETED_REST) if followed.nameless else shared.rest
-    if shared.now - max(followed.idle_since, since or 0.0) < rest:
+    rest_seconds = min(shared.rest, DELETED_REST) if followed.nameless else shared.rest
+    if shared.now - max(followed.idle_since, since or 0.0) < rest_seconds:
         return False
     is_held = followed.nameless and shared.now - (since or 0.0) < shared.hold.seconds
     return not (is_held and may_be_written(followed))

@@ -23,9 +23,10 @@ from agent.recognition.originals import likeliest
 
 
 def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:
-    """Identifies a file, or leaves it until more is known: when it grows, or has waited enough."""
-    waits = shared.now - followed.idle_since < PATIENCE
-    if waits and followed.likeness.judged_size == followed.size:
+    """Identifies a file, or waits until more is known: when it has grown, or has waited long
+    enough."""
+    is_waiting = shared.now - followed.idle_since < PATIENCE
+    if is_waiting and followed.likeness.judged_size == followed.size:
         return
     try:
         head = followed.take_fingerprint()
@@ -38,9 +39,9 @@ def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -
             input_files.compressed[followed.identity] = followed.size, followed.mtime_ns
             input_files.drop(followed)
             return
-        first = input_files.there_at_first.pop(followed.identity, None)
-        if first is not None and input_files.input.starts_at_end(first.mtime_ns / 1e9):
-            size = min(first.size, followed.size)
+        first_size = input_files.there_at_first.pop(followed.identity, None)
+        if first_size is not None and input_files.input.starts_at_end(first_size.mtime_ns / 1e9):
+            size = min(first_size.size, followed.size)
             _become_source(input_files, followed, shared, end_of_last_line(fd, size) if size else 0)
             return
         verdict = _judge(input_files, followed, fd, head, shared)
@@ -76,26 +77,26 @@ def _judge(
 ) -> IdentityVerdict | Followed:
     """The verdict on a file; or the source that it replaces."""
     originals = likeliest(input_files.originals.of(head, followed.current_path), followed, fd)
-    grown = (
+    grown_originals = (
         original
         for original in followed.likeness.like
         if input_files.files.get(original.identity) is original
     )
-    originals += [original for original in grown if original not in originals]
+    originals += [original for original in grown_originals if original not in originals]
     for original in originals:
         if original.nameless and _is_replaced_by(original, followed, fd):
             return original
-    there = [original for original in originals if not original.nameless]
-    compared = [_compared(followed, original, fd, shared) for original in there]
-    return undecided(followed.size, compared, unchanged_for=shared.now - followed.idle_since)
+    named_originals = [original for original in originals if not original.nameless]
+    comparisons = [_compared(followed, original, fd, shared) for original in named_originals]
+    return undecided(followed.size, comparisons, unchanged_for=shared.now - followed.idle_since)
 
 
 def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
     if original.fd is None:
         return False
-    seen = replace(original.seen(fd), mtime_ns=followed.mtime_ns)
+    seen_file = replace(original.seen(fd), mtime_ns=followed.mtime_ns)
     lost_name_ns = os.fstat(original.fd).st_ctime_ns
-    return replaced(original.remembered(), seen, lost_name_ns) is IdentityVerdict.COPY
+    return replaced(original.remembered(), seen_file, lost_name_ns) is IdentityVerdict.COPY
 
 
 def _compared(followed: Followed, original: Followed, fd: int, shared: SharedByInputs) -> Compared:
@@ -103,15 +104,15 @@ def _compared(followed: Followed, original: Followed, fd: int, shared: SharedByI
     if original.suspect or original.trouble is not None or original.missing_since is not None:
         return Compared(is_away=not original.suspect)
     shared.handles.use(followed)
-    other = original.open()
-    if other is None:
+    other_fd = original.open()
+    if other_fd is None:
         return Compared()
     like = followed.likeness.like
     if like.get(original) != followed.size:
         like.pop(original, None)
-        if same_content(fd, other, followed.size):
+        if same_content(fd, other_fd, followed.size):
             like[original] = followed.size
-    size = os.fstat(other).st_size
+    size = os.fstat(other_fd).st_size
     if size < original.size:
         original.doubt()
         return Compared()

@@ -1,4 +1,4 @@
-"""Reads a source whose file was compressed and removed from its archive.
+"""Continues a source from its archive, after its file was compressed and deleted.
 
 `identity` decides which archive beside the file belongs to it. The source continues there, at its
 position in the unpacked content, and ends with it.
@@ -43,8 +43,9 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Unpacking:
-    """A source, and the archives that may contain its file. `archive` is the right one, once found;
-    `error` is why it cannot be read further; `complete`: it was unpacked to its end."""
+    """A source, and the archives that may contain its file. `archive` is the one that contains it,
+    once found; `error` is the reason why that cannot be read further; `complete`: it was unpacked
+    to its end."""
 
     def __init__(self, followed: Followed, archives: list[str], spool: Path | None) -> None:
         self.followed = followed
@@ -73,8 +74,8 @@ class Unpacking:
 
     def may_be_of(self, original: str) -> bool:
         """Whether an archive of that file may still turn out to be the source's."""
-        sought = (self._path, *self._archives) if self._pieces is not None else self._archives
-        return not self.archive and original in map(without_compression, sought)
+        candidates = (self._path, *self._archives) if self._pieces is not None else self._archives
+        return not self.archive and original in map(without_compression, candidates)
 
     def close(self) -> None:
         """Closes the archive; the source keeps its unpacked file."""
@@ -164,16 +165,16 @@ class Unpacking:
         """Writes the first bytes, and those around and after the position; the rest is a hole."""
         if self._end < FULL:
             _write_whole(self._file, piece[: FULL - self._end], self._end)
-        skipped = max(0, self._start - TAIL - self._end)
-        if skipped < len(piece):
-            _write_whole(self._file, piece[skipped:], self._end + skipped)
+        skipped_bytes = max(0, self._start - TAIL - self._end)
+        if skipped_bytes < len(piece):
+            _write_whole(self._file, piece[skipped_bytes:], self._end + skipped_bytes)
 
     def _begins_alike(self) -> bool:
         return may_be_archived(self.followed.remembered(), self._head)
 
     def _is_its(self) -> bool:
-        known, before = self.followed.remembered(), self.followed.before(self._file)
-        return archived(known, self._head, before) is IdentityVerdict.COPY
+        remembered_file, bytes_before = self.followed.remembered(), self.followed.before(self._file)
+        return archived(remembered_file, self._head, bytes_before) is IdentityVerdict.COPY
 
     def _put_off(self, shared: SharedByInputs, error: OSError) -> None:
         """Retries later, when the disk may have room."""
@@ -191,15 +192,15 @@ def archives_of(followed: Followed) -> list[str]:
         if has_compressed_name(path)
         and may_be_archive(followed.remembered(), status.st_mtime_ns, status.st_ctime_ns)
     }
-    newest = sorted(statuses, key=lambda path: -statuses[path].st_ctime_ns)
-    return newest[:_MOST_ARCHIVES]
+    newest_paths = sorted(statuses, key=lambda path: -statuses[path].st_ctime_ns)
+    return newest_paths[:_MOST_ARCHIVES]
 
 
 def _write_whole(fd: int, data: bytes, at: int) -> None:
     """Writes all data. On a full disk, a write is cut short, and only the next one fails."""
-    written = 0
-    while written < len(data):
-        written += os.pwrite(fd, data[written:], at + written)
+    written_bytes = 0
+    while written_bytes < len(data):
+        written_bytes += os.pwrite(fd, data[written_bytes:], at + written_bytes)
 
 
 def _nameless(directory: Path | None) -> int:

@@ -27,10 +27,10 @@ class NeverRead(NamedTuple):
     reason: str
 
     def unwatched(self, topic: str, now_millis: int) -> Unwatched:
-        since = min(self.since_millis, now_millis)
+        since_millis = min(self.since_millis, now_millis)
         return Unwatched(
             *(topic, self.folder, SourceId(""), -1),
-            *(since, now_millis + 1, Traces.CHANGED, self.reason),
+            *(since_millis, now_millis + 1, Traces.CHANGED, self.reason),
         )
 
 
@@ -53,7 +53,8 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Folder(msgspec.Struct, frozen=True):
-    """A folder whose names, or their files, cannot be seen; and its stamp at that time."""
+    """A folder that cannot be listed, or whose files cannot be seen; and its stamp when that was
+    noticed."""
 
     since_millis: int
     stamp: Stamp | None
@@ -78,21 +79,21 @@ class UnreadableFiles:
         folders = (folder.since_millis for folder in self._folders.values())
         return min((millis, *files, *folders))
 
-    def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
-        """Adds a file that cannot be read. Returns the one that it has replaced, if any."""
-        born, before = born_at(path), self._files.get(identity)
-        if before is not None and not were_made_apart(before.born_ns, born):
+    def add_file(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
+        """Adds a file that cannot be read. Returns the file that it has replaced, if any."""
+        born_ns, previous_file = born_at(path), self._files.get(identity)
+        if previous_file is not None and not were_made_apart(previous_file.born_ns, born_ns):
             return []
-        self._files[identity] = _File(path, since_millis, born)
-        return [] if before is None else [before.never_read()]
+        self._files[identity] = _File(path, since_millis, born_ns)
+        return [] if previous_file is None else [previous_file.never_read()]
 
-    def admit(self, identity: Identity, born: int = 0) -> list[NeverRead]:
-        """Removes a file that can be read now. Returns the unread one that it has replaced, if any.
-        `born` is its creation time; 0 if unknown."""
-        before = self._files.pop(identity, None)
-        if before is None or not were_made_apart(before.born_ns, born):
+    def remove_file(self, identity: Identity, born: int = 0) -> list[NeverRead]:
+        """Removes a file that can be read now. Returns the unread file that it has replaced, if
+        any. `born` is its creation time; 0 if unknown."""
+        previous_file = self._files.pop(identity, None)
+        if previous_file is None or not were_made_apart(previous_file.born_ns, born):
             return []
-        return [before.never_read()]
+        return [previous_file.never_read()]
 
     def gone(
         self, survey: Survey, listing: Listing, by_identity: Places
@@ -100,7 +101,7 @@ class UnreadableFiles:
         """Removes and returns the files that no longer have a name that the input reads."""
         if not listing.complete:
             return []
-        there = {
+        present_paths = {
             identity
             for identity in self._files
             if any(
@@ -108,16 +109,16 @@ class UnreadableFiles:
                 for unreadable_file in by_identity.get(identity, ())
             )
         }
-        gone = {
+        removed_files = {
             identity: file
             for identity, file in self._files.items()
-            if identity not in there and listing.covers(file.path)
+            if identity not in present_paths and listing.covers(file.path)
         }
-        for identity in gone:
+        for identity in removed_files:
             del self._files[identity]
         return [
             (identity, file.never_read())
-            for identity, file in gone.items()
+            for identity, file in removed_files.items()
             if survey.means(file.path)
         ]
 
@@ -125,32 +126,35 @@ class UnreadableFiles:
         """The folders that can be listed again or are gone, if names came or went meanwhile. Adds
         the folders that can no longer be listed."""
         failures, stamps = listing.failures, listing.stamps
-        barred = {path if path in stamps else folder_of(path) for path in failures}
-        for path in barred - self._folders.keys():
+        barred_folders = {path if path in stamps else folder_of(path) for path in failures}
+        for path in barred_folders - self._folders.keys():
             self._folders[path] = _Folder(since_millis, stamps.get(path))
-        shown = [
+        shown_folders = [
             path
             for path in self._folders
-            if path not in barred and (listing.complete or path in listing.folders)
+            if path not in barred_folders and (listing.complete or path in listing.folders)
         ]
-        before = {path: self._folders.pop(path) for path in shown}
+        folders_before = {path: self._folders.pop(path) for path in shown_folders}
         reason = "names came or went while the folder could not be listed"
         return [
             NeverRead(path, folder.since_millis, reason)
-            for path, folder in before.items()
+            for path, folder in folders_before.items()
             if not _stands(path, folder.stamp, stamps.get(path)) and _is_meant(path, survey)
         ]
 
     def leave(self, topic: str, now_millis: int, survey: Survey | None = None) -> list[Left]:
         """Removes and returns the files that the input no longer matches."""
-        left = [
+        left_files = [
             (identity, file)
             for identity, file in self._files.items()
             if survey is None or not survey.means(file.path)
         ]
-        for identity, _ in left:
+        for identity, _ in left_files:
             del self._files[identity]
-        return [Left(file.path, file.never_read().unwatched(topic, now_millis)) for _, file in left]
+        return [
+            Left(file.path, file.never_read().unwatched(topic, now_millis))
+            for _, file in left_files
+        ]
 
 
 def _is_meant(folder: str, survey: Survey) -> bool:

@@ -66,33 +66,37 @@ class Folders(msgspec.Struct):
         stamps = listing.stamps.copy()
         stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
         has_more = self._keep_to_most(stamps, complete=listing.complete)
-        news = {path: stamp for path, stamp in stamps.items() if self.stamps.get(path) != stamp}
+        new_stamps = {
+            path: stamp for path, stamp in stamps.items() if self.stamps.get(path) != stamp
+        }
         if listing.complete:
-            gone = self.stamps.keys() - stamps.keys()
+            removed_folders = self.stamps.keys() - stamps.keys()
             self.scanned_millis, self.is_news, self.has_more = millis, True, has_more
             self.all_is_news = self.all_is_news or self.patterns != patterns
             self.patterns = patterns
         else:
-            gone = (listing.folders & self.stamps.keys()) - stamps.keys()
+            removed_folders = (listing.folders & self.stamps.keys()) - stamps.keys()
             has_more = self.has_more or has_more
-            self.is_news = self.is_news or bool(news or gone) or has_more != self.has_more
+            self.is_news = (
+                self.is_news or bool(new_stamps or removed_folders) or has_more != self.has_more
+            )
             self.has_more = has_more
-        for path in gone:
+        for path in removed_folders:
             del self.stamps[path]
             self.news.pop(path, None)
-        self.gone |= gone
-        self.stamps |= news
-        self.news |= news
-        self.gone -= news.keys()
+        self.gone |= removed_folders
+        self.stamps |= new_stamps
+        self.news |= new_stamps
+        self.gone -= new_stamps.keys()
 
     def _keep_to_most(self, stamps: dict[str, Stamp], *, complete: bool) -> bool:
         """Removes new folders beyond the limit. Returns whether there were any."""
-        new = [path for path in stamps if path not in self.stamps]
-        kept = len(stamps) - len(new) if complete else len(self.stamps)
-        surplus = new[max(0, MOST_FOLDERS - kept) :]
-        for path in surplus:
+        new_folders = [path for path in stamps if path not in self.stamps]
+        kept_count = len(stamps) - len(new_folders) if complete else len(self.stamps)
+        surplus_folders = new_folders[max(0, MOST_FOLDERS - kept_count) :]
+        for path in surplus_folders:
             del stamps[path]
-        return bool(surplus)
+        return bool(surplus_folders)
 
     def unsure(self) -> list[str]:
         """The folders that must be listed again."""
@@ -104,12 +108,12 @@ class Folders(msgspec.Struct):
         times = self.scanned_millis, caught_up_millis, booted_millis
         if self.all_is_news:
             stamps, patterns = dict(self.stamps), self.patterns
-            more = self.has_more
+            has_more = self.has_more
             return LookedAt(
-                *(name, *times, stamps), is_whole=True, patterns=patterns, has_more=more
+                *(name, *times, stamps), is_whole=True, patterns=patterns, has_more=has_more
             )
-        news, gone = dict(self.news), tuple(self.gone)
-        return LookedAt(name, *times, news, gone, has_more=self.has_more)
+        new_stamps, removed_folders = dict(self.news), tuple(self.gone)
+        return LookedAt(name, *times, new_stamps, removed_folders, has_more=self.has_more)
 
     def looked(self, millis: int, caught_up_millis: int, booted_millis: int) -> Looked:
         times = millis, caught_up_millis, booted_millis
@@ -138,28 +142,32 @@ def blind_statements(
     now = {**listing.stamps, **now}
     unreadable = [folder for folder in listing.failures if folder in before.folders]
     if before.patterns.paths:
-        sought = Survey(*before.patterns, before=_do_nothing)
-        written = {path: traces for path, traces in written.items() if sought.means(path)}
+        previous_survey = Survey(*before.patterns, before=_do_nothing)
+        written = {path: traces for path, traces in written.items() if previous_survey.means(path)}
         now = {
             path: stamp
             for path, stamp in now.items()
-            if path in before.folders or sought.asks(path)
+            if path in before.folders or previous_survey.asks(path)
         }
-    elsewhere: list[Unwatched] = []
+    further_statements: list[Unwatched] = []
     if before.has_more:
-        elsewhere = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
+        further_statements = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
         now = {path: stamp for path, stamp in now.items() if path in before.folders}
-    unsought = [folder for folder in before.folders if not survey.asks(folder)]
-    changed = [path for path, stamp in now.items() if not _is_same(before.folders.get(path), stamp)]
+    unsought_folders = [folder for folder in before.folders if not survey.asks(folder)]
+    changed_folders = [
+        path for path, stamp in now.items() if not _is_same(before.folders.get(path), stamp)
+    ]
     names = {}
-    if len(changed) <= MOST_SAID:
-        names = {folder: _names(folder, listing, known, before.millis) for folder in changed}
-    return elsewhere + statements(
+    if len(changed_folders) <= MOST_SAID:
+        names = {
+            folder: _names(folder, listing, known, before.millis) for folder in changed_folders
+        }
+    return further_statements + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
         names=names,
         written=by_folder(written),
-        unsought=unsought,
+        unsought=unsought_folders,
     )
 
 
@@ -167,11 +175,11 @@ def by_folder(written: Mapping[str, Traces]) -> dict[str, MaybeEmptied]:
     """Files that may have been emptied, by the folders where they are."""
     names: dict[str, dict[Traces, list[str]]] = {}
     for path, traces in written.items():
-        here = names.setdefault(folder_of(path), {Traces.CHANGED: [], Traces.BRIEF: []})
-        here[traces].append(_name(path))
+        folder_names = names.setdefault(folder_of(path), {Traces.CHANGED: [], Traces.BRIEF: []})
+        folder_names[traces].append(_name(path))
     return {
-        folder: MaybeEmptied(here[Traces.CHANGED], here[Traces.BRIEF])
-        for folder, here in names.items()
+        folder: MaybeEmptied(folder_names[Traces.CHANGED], folder_names[Traces.BRIEF])
+        for folder, folder_names in names.items()
     }
 
 
@@ -184,14 +192,18 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
 
 
 def _names(folder: str, listing: Listing, known: Iterable[Place], since_millis: int) -> Names:
-    sighted = {sighting.path: sighting.identity for sighting in listing.sightings}
-    before = {path: identity for path, identity in known if folder_of(path) == folder}
-    identities = set(before.values())
-    here = [path for path in sighted if folder_of(path) == folder]
+    identities_by_path = {sighting.path: sighting.identity for sighting in listing.sightings}
+    identities_before = {path: identity for path, identity in known if folder_of(path) == folder}
+    identities = set(identities_before.values())
+    paths = [path for path in identities_by_path if folder_of(path) == folder]
     return Names(
-        new=[_name(path) for path in here if sighted[path] not in identities],
-        gone=[_name(path) for path, identity in before.items() if sighted.get(path) != identity],
-        unread=list(_unread(folder, sighted, identities, since_millis)),
+        new=[_name(path) for path in paths if identities_by_path[path] not in identities],
+        gone=[
+            _name(path)
+            for path, identity in identities_before.items()
+            if identities_by_path.get(path) != identity
+        ],
+        unread=list(_unread(folder, identities_by_path, identities, since_millis)),
     )
 
 
@@ -239,11 +251,11 @@ def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> U
     """The statement that all content of a file without a source is unknown."""
     path = followed.current_path
     born_millis = followed.born_ns // 1_000_000 or now_millis
-    since = min(followed.look.met_millis, born_millis, now_millis)
+    since_millis = min(followed.look.met_millis, born_millis, now_millis)
     reason = f"{what} before it was identified: {_name(path)}"
     return Unwatched(
         *(topic, folder_of(path), SourceId(""), -1),
-        *(since, max(followed.look.looked_millis, now_millis) + 1, Traces.CHANGED, reason),
+        *(since_millis, max(followed.look.looked_millis, now_millis) + 1, Traces.CHANGED, reason),
     )
 
 
@@ -254,15 +266,15 @@ _TICK_NS: Final = 20_000_000
 
 
 def past_of(folder: str, stamp: Stamp, since_ns: int) -> str:
-    """The names that came and went in a folder since then, in words; empty if none did, or if the
-    folder is gone."""
+    """Describes the names that came and went in a folder since `since_ns`; empty if none did, or if
+    the folder is gone."""
     if stamp.mtime_ns < since_ns - _TICK_NS:
         return ""
     try:
-        born = _born_ns(folder)
-        if stamp.mtime_ns - max(born, since_ns) > _MOMENT_NS:
+        born_ns = _born_ns(folder)
+        if stamp.mtime_ns - max(born_ns, since_ns) > _MOMENT_NS:
             return "names came or went for longer than a second"
-        return "" if _is_near(born, stamp) or _has_come(folder, stamp) else "names came and went"
+        return "" if _is_near(born_ns, stamp) or _has_come(folder, stamp) else "names came and went"
     except OSError:
         return ""
 
@@ -274,8 +286,8 @@ def _has_come(folder: str, stamp: Stamp) -> bool:
         for entry in entries:
             if _is_near(entry.stat(follow_symlinks=False).st_ctime_ns, stamp):
                 return True
-            born = _born_ns(entry.path)
-            if not born or _is_near(born, stamp):
+            born_ns = _born_ns(entry.path)
+            if not born_ns or _is_near(born_ns, stamp):
                 return True
     return False
 
@@ -285,8 +297,8 @@ def _is_near(time_ns: int, stamp: Stamp) -> bool:
 
 
 def _born_ns(path: str) -> int:
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return born_ns(fd)
+        return born_ns(path_fd)
     finally:
-        os.close(fd)
+        os.close(path_fd)

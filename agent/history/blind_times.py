@@ -52,7 +52,8 @@ class Traces(StrEnum):
 
 
 class Unwatched(msgspec.Struct, frozen=True):
-    """A statement that a time of a folder, or of a source from `position` on, is unknown."""
+    """A statement that nothing is known about a time of a folder, or of a source from `position`
+    on."""
 
     topic: str
     path: str
@@ -65,7 +66,8 @@ class Unwatched(msgspec.Struct, frozen=True):
 
 
 def united(first: Unwatched, other: Unwatched) -> Unwatched:
-    """Merges two statements about a topic into one that also covers the time between them."""
+    """Merges two statements about a topic into a single one, which also covers the time between
+    them."""
     return Unwatched(
         other.topic,
         commonpath((first.path, other.path)),
@@ -104,7 +106,7 @@ def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
 
 
 class Patterns(NamedTuple):
-    """The patterns of an input. Without paths, they are unknown."""
+    """The patterns of an input; unknown if there are no paths."""
 
     paths: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -133,8 +135,8 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class LookedAt(msgspec.Struct, frozen=True):
-    """The changes of a `Looked` since it was last journalled; `is_whole`: the complete state.
-    Unknown patterns mean the previous ones."""
+    """The changes of a `Looked` since it was last journalled, or its complete state if `is_whole`.
+    If the patterns are unknown, the previous ones still apply."""
 
     input: str
     millis: int
@@ -199,8 +201,11 @@ def blind_since(
     times that the clock may have shown in between."""
     begin, end = looked.millis, now_millis + 1
     if end <= begin:
-        passed = max(0, booted_millis - looked.booted_millis)
-        begin, end = min(begin, now_millis - passed), max(begin + passed, now_millis) + 1
+        passed_millis = max(0, booted_millis - looked.booted_millis)
+        begin, end = (
+            min(begin, now_millis - passed_millis),
+            max(begin + passed_millis, now_millis) + 1,
+        )
         reason += "; the clock was set back"
     return Blind(topic, begin, end, reason)
 
@@ -225,22 +230,24 @@ def statements(
     for path, stamp in now.items():
         if path in reasons[Traces.OTHER]:
             continue
-        known = before.get(path)
-        is_same = known is not None and known.shows(stamp)
-        emptied = written.get(path, _NONE)
+        previous_stamp = before.get(path)
+        is_same = previous_stamp is not None and previous_stamp.shows(stamp)
+        maybe_emptied = written.get(path, _NONE)
         if not is_same:
-            how = _how_changed(known, stamp, names.get(path, Names()))
-            reasons[Traces.CHANGED][path] = how if before else "its previous state is unknown"
-        elif emptied.names:
-            reasons[Traces.CHANGED][path] = may_be_emptied(emptied.names)
-        elif emptied.briefly:
-            reasons[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
+            description = _how_changed(previous_stamp, stamp, names.get(path, Names()))
+            reasons[Traces.CHANGED][path] = (
+                description if before else "its previous state is unknown"
+            )
+        elif maybe_emptied.names:
+            reasons[Traces.CHANGED][path] = may_be_emptied(maybe_emptied.names)
+        elif maybe_emptied.briefly:
+            reasons[Traces.BRIEF][path] = may_be_emptied(maybe_emptied.briefly)
         else:
             reasons[Traces.UNCHANGED][path] = "no name came or went"
     for path in before.keys() - now.keys() - reasons[Traces.OTHER].keys():
         is_unsought = path in unsought
-        how = "no pattern leads there any more" if is_unsought else "the folder is gone"
-        reasons[Traces.CHANGED][path] = how
+        description = "no pattern leads there any more" if is_unsought else "the folder is gone"
+        reasons[Traces.CHANGED][path] = description
     return [
         unwatched
         for traces, paths in reasons.items()
@@ -249,19 +256,20 @@ def statements(
 
 
 def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> Unwatched:
-    """The statement about an input with more than `most` folders; `folders` are remembered."""
+    """States that an input has more than `most` folders, so that the agent remembered only
+    `folders`."""
     times = blind.from_millis, blind.to_millis
-    how = f"the state of no more than {most} folders is remembered"
+    limit_note = f"the state of no more than {most} folders is remembered"
     return Unwatched(
         *(blind.topic, commonpath([*folders] or ["/"]), _NO_SOURCE, -1),
-        *(*times, Traces.OTHER, f"{blind.reason}; {how}"),
+        *(*times, Traces.OTHER, f"{blind.reason}; {limit_note}"),
     )
 
 
 def _statements_of(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:
     if len(paths) > MOST_SAID:
-        first = ", ".join(sorted(paths)[:_MOST_NAMES])
-        paths = {commonpath(paths): f"{len(paths)} folders below it: {first} and others"}
+        first_paths = ", ".join(sorted(paths)[:_MOST_NAMES])
+        paths = {commonpath(paths): f"{len(paths)} folders below it: {first_paths} and others"}
     return [
         Unwatched(
             blind.topic,
@@ -271,35 +279,38 @@ def _statements_of(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> li
             blind.from_millis,
             blind.to_millis,
             traces,
-            f"{blind.reason}; {how}",
+            f"{blind.reason}; {description}",
         )
-        for path, how in sorted(paths.items())
+        for path, description in sorted(paths.items())
     ]
 
 
 def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     if before is None:
-        how = "the folder is new"
+        description = "the folder is new"
     elif before[:2] != now[:2]:
-        how = "the folder was replaced"
+        description = "the folder was replaced"
     elif not before.is_sure and before[:4] == now[:4]:
-        how = "the folder changed just before the last look, and may have changed after it"
+        description = "the folder changed just before the last look, and may have changed after it"
     elif before.mtime_ns == now.mtime_ns:
-        how = "its times or permissions were set"
+        description = "its times or permissions were set"
     else:
-        how = "names came or went"
-    news = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
-    return "; ".join([how, *(news or ["the known files are there, others may have been there"])])
+        description = "names came or went"
+    changes = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
+    return "; ".join(
+        [description, *(changes or ["the known files are there, others may have been there"])]
+    )
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    news = (("new", names.new), ("gone", names.gone), ("new under no pattern", names.unread))
-    return [(word, changed) for word, changed in news if changed]
+    changes = (("new", names.new), ("gone", names.gone), ("new under no pattern", names.unread))
+    return [(word, changed_names) for word, changed_names in changes if changed_names]
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """The verdict on an unread file that was written to during an unwatched time, in which it may
-    have been emptied in place. `written_ns` and `away_ns`: the lengths of writing and of that time.
+    """Judges whether an unread file that was written to during an unwatched time may have been
+    emptied in place. `written_ns` and `away_ns` are the lengths of writing and of the unwatched
+    time.
 
     If the history of names is complete (`is_told`), nothing else can have happened to the file, so
     the verdict is `BRIEF`, which needs no acceptance. Otherwise only a moment is `BRIEF`.
@@ -311,7 +322,7 @@ def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
 
 
 def may_hide_since_copied(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """The verdict on a file that was copied and truncated, which happens soon after the copy."""
+    """Judges the same of a file that was copied, and truncated soon after the copy."""
     return may_hide(written_ns - _TICK_NS, away_ns, is_told=is_told)
 
 
@@ -321,5 +332,7 @@ def may_be_emptied(names: Sequence[str]) -> str:
 
 def some_of(names: Sequence[str]) -> str:
     """The first names, and the number of others."""
-    more = len(names) - _MOST_NAMES
-    return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
+    more_count = len(names) - _MOST_NAMES
+    return ", ".join(sorted(names)[:_MOST_NAMES]) + (
+        f" and {more_count} others" if more_count > 0 else ""
+    )

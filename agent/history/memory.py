@@ -159,11 +159,11 @@ class EventMemory:
 
     @property
     def is_filling(self) -> bool:
-        """Whether it is time to journal which events are no longer needed."""
+        """Whether it is time to journal the position up to which events are no longer needed."""
         return self._end - self._recorded_at > self._segment.size // 4
 
-    def dealt_with(self) -> None:
-        """Notes that this was journalled."""
+    def position_journalled(self) -> None:
+        """Notes that the position was journalled."""
         self._recorded_at = self._end
 
     @property
@@ -181,7 +181,7 @@ class EventMemory:
 
     def read(self, queue: int, needed_from: int) -> list[RawEvent]:
         """Reads inotify's queue, as far as there is room. Events before number `needed_from` may be
-        dropped for it."""
+        dropped to make room."""
         events: list[RawEvent] = []
         self.is_full = False
         while size := _waiting(queue):
@@ -201,7 +201,7 @@ class EventMemory:
         return events
 
     def note(self, note: FolderNote, needed_from: int) -> bool:
-        """Adds a note. Returns False if there is no room: then the history is incomplete."""
+        """Adds a note. Returns False if there is no room; the history is then incomplete."""
         record = _note_record(note)
         if self._limit - self._end < len(record) + _ROOM and not self._renew(
             needed_from, len(record) + _ROOM
@@ -248,14 +248,14 @@ class EventMemory:
         self._lent = memoryview(self._map_bytes)
 
     def _read_segment(self) -> _Segment:
-        active = self._map_bytes[_ACTIVE_AT]
-        if active > 1:
+        active_segment = self._map_bytes[_ACTIVE_AT]
+        if active_segment > 1:
             raise ValueError("not a memory of events")
-        at = _DESCRIPTORS_AT + active * _DESCRIPTOR.size
-        segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
+        descriptor_position = _DESCRIPTORS_AT + active_segment * _DESCRIPTOR.size
+        segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, descriptor_position))
         end = segment.position + segment.size
         if segment.position < _HEADER or end > len(self._map_bytes):
-            raise ValueError("segment outside its memory")
+            raise ValueError("segment lies outside the memory")
         return segment
 
     def _activate(self, index: int, segment: _Segment) -> None:
@@ -265,8 +265,8 @@ class EventMemory:
     def _parsed_to(self) -> tuple[int, int]:
         """The position where the zeros begin, and the number of the next event."""
         end, number = self._segment.position, self._segment.first
-        for behind, record in self._parse(end, number):
-            end = behind
+        for record_end, record in self._parse(end, number):
+            end = record_end
             if isinstance(record, RawEvent):
                 number = record.number + 1
         return end, number
@@ -280,14 +280,17 @@ class EventMemory:
                 return
             begin, at = at + _EVENT.size, at + _EVENT.size + size
             if size > _LONGEST_NAME or at > limit:
-                raise ValueError("event exceeds its segment")
-            raw = bytes(data[begin:at])
+                raise ValueError("event extends beyond its segment")
+            event_bytes = bytes(data[begin:at])
             if watch == _NOTE:
-                device, inode = _FOLDER.unpack_from(raw)
-                path = os.fsdecode(raw[_FOLDER.size :].rstrip(b"\0"))
+                device, inode = _FOLDER.unpack_from(event_bytes)
+                path = os.fsdecode(event_bytes[_FOLDER.size :].rstrip(b"\0"))
                 yield at, FolderNote(NoteKind(mask), cookie, path, device, inode)
             else:
-                yield at, RawEvent(watch, mask, cookie, os.fsdecode(raw.rstrip(b"\0")), number)
+                yield (
+                    at,
+                    RawEvent(watch, mask, cookie, os.fsdecode(event_bytes.rstrip(b"\0")), number),
+                )
                 number += 1
 
     def _write(self, record: bytes, at: int) -> None:
@@ -307,12 +310,12 @@ class EventMemory:
             table.take(record)
             kept_at = end
         notes = b"".join(map(_note_record, table.notes()))
-        kept = bytes(self._bytes[kept_at : self._end])
-        needed = len(notes) + len(kept) + max(room, _ROOM) + 2 * _ALIGNED
+        kept_bytes = bytes(self._bytes[kept_at : self._end])
+        needed_bytes = len(notes) + len(kept_bytes) + max(room, _ROOM) + 2 * _ALIGNED
         size = _SMALLEST
-        while size < 2 * needed and size < self._largest:
+        while size < 2 * needed_bytes and size < self._largest:
             size *= 2
-        if needed > size:
+        if needed_bytes > size:
             return False
         try:
             index, position = self._place_for(size)
@@ -322,7 +325,7 @@ class EventMemory:
             raise
         segment = _Segment(epoch or self._segment.epoch, position, size, 0 if epoch else number)
         self._bytes[position : position + size] = bytes(size)
-        self._bytes[position : position + len(notes) + len(kept)] = notes + kept
+        self._bytes[position : position + len(notes) + len(kept_bytes)] = notes + kept_bytes
         self._activate(index, segment)
         self._segment, self._recorded_at = segment, position + len(notes)
         self._end, self.next = self._parsed_to()
@@ -331,12 +334,12 @@ class EventMemory:
     def _place_for(self, size: int) -> tuple[int, int]:
         """The index of the inactive descriptor, and a position for a segment. May raise OSError."""
         index = 1 - self._map_bytes[_ACTIVE_AT]
-        at = _DESCRIPTORS_AT + index * _DESCRIPTOR.size
-        other = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
-        if other.size >= size:
-            return index, other.position
-        before = self._segment.position - _HEADER
-        if before >= size:  # smaller segments were there
+        descriptor_position = _DESCRIPTORS_AT + index * _DESCRIPTOR.size
+        other_segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, descriptor_position))
+        if other_segment.size >= size:
+            return index, other_segment.position
+        previous_end = self._segment.position - _HEADER
+        if previous_end >= size:  # smaller segments were there
             return index, _HEADER
         position = len(self._map_bytes)
         self._map(position + size)
@@ -356,13 +359,13 @@ class _Table:
                 self._leaving.pop(record.watch, None)
             return
         paths = self._watched.setdefault(record.watch, {})
-        watched = paths.pop(record.path, None)
+        watch = paths.pop(record.path, None)
         if record.kind is NoteKind.WATCHED:
             paths[record.path] = record
         elif not paths:
             del self._watched[record.watch]
-            if record.kind is NoteKind.GIVEN_UP and watched is not None:
-                self._leaving[record.watch] = [watched, record]
+            if record.kind is NoteKind.GIVEN_UP and watch is not None:
+                self._leaving[record.watch] = [watch, record]
 
     def notes(self) -> Iterator[FolderNote]:
         yield from chain.from_iterable(self._leaving.values())
@@ -388,6 +391,6 @@ _mlock.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 def _lock(memory: mmap.mmap) -> None:
     """Locks the memory, as far as the limit on locked memory allows."""
-    begin = ctypes.c_char.from_buffer(memory)
-    _mlock(ctypes.addressof(begin), len(memory))
-    del begin
+    first_byte = ctypes.c_char.from_buffer(memory)
+    _mlock(ctypes.addressof(first_byte), len(memory))
+    del first_byte

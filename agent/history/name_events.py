@@ -66,34 +66,34 @@ def follow(
     Updates `there`, the new and renamed files that still exist, and `adrift`, the files whose
     folder is no longer at its path, by the cookie of the event that reported it.
     """
-    moving: defaultdict[int, list[NameHistory[F]]] = defaultdict(list)  # one for each path
-    arrived = set()
-    gone = []
+    moved_histories: defaultdict[int, list[NameHistory[F]]] = defaultdict(list)  # one for each path
+    arrived_cookies = set()
+    removed_histories = []
     for folder, mask, cookie, name, number in events:
         place = folder, name
         if mask & IGNORED:
-            left = [there.pop(each) for each in list(there) if each[0] == folder]
-            if left and adrift is not None:
-                adrift.setdefault(cookie, []).extend(left)
+            histories = [there.pop(key) for key in list(there) if key[0] == folder]
+            if histories and adrift is not None:
+                adrift.setdefault(cookie, []).extend(histories)
         elif mask & _GOES:
-            named = there.pop(place, None)
-            if named is None:
-                named = NameHistory(place, mask, number, is_new=False)
+            history = there.pop(place, None)
+            if history is None:
+                history = NameHistory(place, mask, number, is_new=False)
             if mask & DELETE:
-                gone.append(named)
+                removed_histories.append(history)
             else:
-                moving[cookie].append(named)
+                moved_histories[cookie].append(history)
         elif mask & CREATE:  # a file known at that path is not gone, but was moved with its folder
             there[place] = NameHistory(place, mask, number, is_new=True)
         elif mask & MOVED_TO:
             if place in there:  # something is renamed over it
-                gone.append(there.pop(place))
-            arrived.add(cookie)
-            if moving[cookie]:
-                there[place] = named = moving[cookie].pop(0)
-                named.places.append(place)
+                removed_histories.append(there.pop(place))
+            arrived_cookies.add(cookie)
+            if moved_histories[cookie]:
+                there[place] = history = moved_histories[cookie].pop(0)
+                history.places.append(place)
             else:
                 there[place] = NameHistory(place, mask, number, is_new=True)
-    for cookie, left in moving.items():
-        gone += left if cookie not in arrived else []
-    return gone
+    for cookie, histories in moved_histories.items():
+        removed_histories += histories if cookie not in arrived_cookies else []
+    return removed_histories

@@ -6,8 +6,8 @@ import msgspec
 
 
 class Pending(NamedTuple):
-    """A file or folder that may not have been opened yet: the number of its first event. It did not
-    exist at `since`, in milliseconds."""
+    """A file or folder that may not have been opened yet, with the number of its first event. It
+    did not exist at `since` (milliseconds)."""
 
     number: int
     since: int

@@ -69,7 +69,7 @@ class Mounts:
             self._types[os.makedev(int(major), int(minor))] = source.split()[0]
 
 
-class Anew(NamedTuple):
+class NewlyWatched(NamedTuple):
     """A folder that is newly watched: device and inode. `instead`: another folder was watched at
     that path, and still exists, for example behind a link that was switched; the kernel does not
     report that."""
@@ -129,7 +129,7 @@ class Watcher:
         self.names: list[Event[str]] = []
         self.left: dict[int, tuple[int, int]] = {}  # device and inode of former watches
         self.overflowed = False
-        self.anew: dict[str, Anew] = {}
+        self.newly_watched: dict[str, NewlyWatched] = {}
         self.untold: set[str] = set()  # folders without complete events
 
     def _begin(self) -> None:
@@ -177,15 +177,15 @@ class Watcher:
 
     def _replay(self) -> bool:
         assert self._memory is not None
-        last = self._memory.first - 1
+        last_number = self._memory.first - 1
         for record in self._memory.records():
             if isinstance(record, RawEvent):
                 self._take(record)
-                last = record.number
+                last_number = record.number
             elif record.kind is NoteKind.WATCHED:
                 self._has_folder(record)
             elif record.kind is NoteKind.GIVEN_UP and self.watch_of(record.path) == record.watch:
-                self._give_up(record.path, last)
+                self._give_up(record.path, last_number)
         return not self.overflowed
 
     @property
@@ -212,11 +212,11 @@ class Watcher:
         """Whether it is time to journal the position up to which events are processed."""
         return self._memory is not None and self._memory.is_filling
 
-    def dealt_with(self, number: int) -> None:
+    def position_journalled(self, number: int) -> None:
         """Notes that events before this one are no longer needed by a successor."""
         self._needed_from = number
         if self._memory is not None:
-            self._memory.dealt_with()
+            self._memory.position_journalled()
 
     @property
     def last_look(self) -> LastLook:
@@ -235,33 +235,33 @@ class Watcher:
             self._needed_from = 0
 
     def watch_folder(self, path: str) -> str:
-        """Watches a folder, if it exists. Returns why it has no events; empty if it has them. Adds
-        a newly watched folder to `anew`, which the caller empties."""
-        why = self._watch(path)
-        if why:
+        """Watches a folder, if it exists. Returns the reason if it has no events; empty if it has
+        them. Adds a newly watched folder to `newly_watched`, which the caller empties."""
+        reason = self._watch(path)
+        if reason:
             self.untold.add(path)
-        return why
+        return reason
 
     def _watch(self, path: str) -> str:
         if self._inotify is None or self._memory is None:
             return self._why_not
-        instead = path in self._watched
+        replaces_folder = path in self._watched
         try:
             status = Path(path).stat()
-            if instead:
+            if replaces_folder:
                 if self._watched[path][1:] == (status.st_dev, status.st_ino):
                     kind = self._mounts.without_events(status.st_dev)
                     return f"file system {kind} has no events" if kind else ""
-                for inner in self._at_or_below(path):  # another folder has its name
-                    self._give_up(inner, self.number - 1)
+                for inner_path in self._at_or_below(path):  # another folder has its name
+                    self._give_up(inner_path, self.number - 1)
             kind = self._mounts.without_events(status.st_dev)
             watch = self._inotify.add_watch(path, _FOLDER)
         except OSError as error:
             self.untold.discard(path)
             if error.errno == errno.EACCES and _is_folder(path):
                 return "no permission to list it"
-            absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
-            return "" if absent else _reason(error)
+            is_absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
+            return "" if is_absent else _reason(error)
         note = FolderNote(NoteKind.WATCHED, watch, path, status.st_dev, status.st_ino)
         self._has_folder(note)
         if self._memory.note(note, self._needed_from):
@@ -270,7 +270,7 @@ class Watcher:
             self.untold.add(path)
         if kind:
             return f"file system {kind} has no events"
-        self.anew[path] = Anew((status.st_dev, status.st_ino), instead)
+        self.newly_watched[path] = NewlyWatched((status.st_dev, status.st_ino), replaces_folder)
         return ""
 
     def _has_folder(self, note: FolderNote) -> None:
@@ -283,7 +283,7 @@ class Watcher:
 
     def path_of(self, identity: tuple[int, int]) -> str | None:
         """The path of a watched folder, by its device and inode."""
-        paths = (path for path, watched in self._watched.items() if watched[1:] == identity)
+        paths = (path for path, watch in self._watched.items() if watch[1:] == identity)
         return next(paths, None)
 
     def unwatch_folders_but(self, paths: set[str]) -> None:
@@ -316,8 +316,8 @@ class Watcher:
 
     def collect(self) -> None:
         """Collects events into `grown`, `gone` (files that were removed without further writes),
-        `changed`, `names`, `left` and `overflowed`, which the caller empties. The event in `names`
-        that a folder has left its path has a key of `left` as cookie."""
+        `changed`, `names`, `left` and `overflowed`, which the caller empties. If a folder has left
+        its path, the event in `names` has a key of `left` as its cookie."""
         if self._inotify is None or self._memory is None:
             return
         for event in self._memory.read(self._inotify.fileno(), self._needed_from):
@@ -371,7 +371,7 @@ class Watcher:
 
     def _at_or_below(self, path: str) -> list[str]:
         start = below(path, "")
-        return [path, *(watched for watched in self._watched if watched.startswith(start))]
+        return [path, *(path_below for path_below in self._watched if path_below.startswith(start))]
 
     def wait(self, seconds: float) -> None:
         poll = self._poll if not self.is_full else self._poll_wake  # unread events would wake it
@@ -389,8 +389,8 @@ class Watcher:
 
     def close(self) -> None:
         with self._closing:
-            wake, self._wake = self._wake, -1
-            os.close(wake)
+            wake_fd, self._wake = self._wake, -1
+            os.close(wake_fd)
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
@@ -431,8 +431,8 @@ class Watcher:
 
 
 def _reason(error: OSError) -> str:
-    known = _REASONS.get(error.errno or 0)
-    return known or f"inotify: {os.strerror(error.errno or 0)}"
+    reason = _REASONS.get(error.errno or 0)
+    return reason or f"inotify: {os.strerror(error.errno or 0)}"
 
 
 def _is_folder(path: str) -> bool:

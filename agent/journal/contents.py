@@ -55,11 +55,12 @@ Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, C
 
 
 class InconsistentEntry(ValueError):
-    """An entry refers to an object that the contents do not have."""
+    """The error for an entry about an object that the contents do not have."""
 
 
 class JournalContents(msgspec.Struct):
-    """The contents. `known` has the sources as last journalled; their progress is in `progress`."""
+    """The contents of a journal. `known` has the sources as last journalled; their progress is in
+    `progress`."""
 
     agent_id: str
     known: dict[SourceId, KnownSource] = {}
@@ -112,15 +113,17 @@ class JournalContents(msgspec.Struct):
     # Changes by entries
 
     def source(self, known: KnownSource) -> None:
-        """Adds or updates a source. Its progress counts the first time only; after that, parcels
-        have it."""
+        """Adds or updates a source. Its progress is taken the first time only; later, parcels
+        advance it."""
         self.progress.setdefault(known.id, known.progress)
         self.leaving.pop(known.id, None)
-        before = self.known.get(known.id)
-        finished = known.finished if before is None else before.finished
-        if before is not None and _has_moved(before, known) and self.keeps_statements:
+        known_before = self.known.get(known.id)
+        is_finished = known.finished if known_before is None else known_before.finished
+        if known_before is not None and _has_moved(known_before, known) and self.keeps_statements:
             self.moved[known.id] = None
-        self.known[known.id] = replace(known, progress=self.progress[known.id], finished=finished)
+        self.known[known.id] = replace(
+            known, progress=self.progress[known.id], finished=is_finished
+        )
 
     def parcel(self, parcel: Parcel) -> None:
         self.check_parcel(parcel)
@@ -145,17 +148,17 @@ class JournalContents(msgspec.Struct):
             self.open[number] = replace(self.open_batch(number), numbers=numbers)
 
     def acknowledged(self, number: int, base_offset: int, leader_epoch: int) -> None:
-        done = self._close(number)
-        outgoing, header = done.outgoing, done.outgoing.batch.header
+        closed_batch = self._close(number)
+        outgoing, header = closed_batch.outgoing, closed_batch.outgoing.batch.header
         if base_offset >= 0:
             target = outgoing.batch.target
             last = base_offset + header.last_offset_delta
             self.acknowledged_offsets[target] = max(last, self.acknowledged_offsets.get(target, -1))
         if outgoing.kind is BatchKind.LEDGER:
-            for covered in outgoing.covers:
-                self._drop(covered)
+            for covered_number in outgoing.covers:
+                self._drop(covered_number)
         else:
-            self._add(self._shipped(done, header, base_offset, leader_epoch))
+            self._add(self._shipped(closed_batch, header, base_offset, leader_epoch))
         self._end(outgoing)
         self._let_leave()
 
@@ -163,23 +166,25 @@ class JournalContents(msgspec.Struct):
         self, number: int, batches: Sequence[Outgoing], eventless: Sequence[Eventless]
     ) -> None:
         self.check_new(batches)
-        old = self._close(number)
-        self._open((outgoing, (*old.place, index)) for index, outgoing in enumerate(batches))
+        old_batch = self._close(number)
+        self._open((outgoing, (*old_batch.place, index)) for index, outgoing in enumerate(batches))
         self._state(eventless)
-        self._end(old.outgoing)
+        self._end(old_batch.outgoing)
         self._let_leave()
 
     def finished(self, source: SourceId, number: int, millis: int) -> None:
         self.check_known((source,))
-        known = self.known[source]
-        seen = max(known.seen_millis, millis)  # not before its creation, even if the clock is
-        self.known[source] = replace(known, finished=True, seen_millis=seen)
+        known_source = self.known[source]
+        # Not before its creation, even if the clock is.
+        seen_millis = max(known_source.seen_millis, millis)
+        self.known[source] = replace(known_source, finished=True, seen_millis=seen_millis)
         self._count(number)
         self.ending[source] = number
         self._end_if_acknowledged(source)
 
     def unwatched(self, statement: NotSeen) -> None:
-        """Adds the statement. A source that it names is over, and never reported as finished."""
+        """Adds the statement. If it names a source, the source has ended, and is never reported as
+        finished."""
         source = statement.unwatched.source
         if source:
             self.check_known((source,))
@@ -197,8 +202,8 @@ class JournalContents(msgspec.Struct):
         self.history = position
 
     def partition(self, topic: str, chosen: Chosen) -> None:
-        before = self.partitions.get(topic)
-        if before is not None and before.topic_id != chosen.topic_id:
+        previous = self.partitions.get(topic)
+        if previous is not None and previous.topic_id != chosen.topic_id:
             self.acknowledged_offsets = {
                 target: offset
                 for target, offset in self.acknowledged_offsets.items()
@@ -211,7 +216,7 @@ class JournalContents(msgspec.Struct):
         self.acknowledged_offsets.setdefault(target, offset - 1)
 
     def forget(self, source: SourceId) -> None:
-        """Forgets a source once nothing of it is open or unpublished; not if it is journalled again
+        """Forgets a source once nothing of it is open or unpublished, unless it is journalled again
         before that."""
         if source in self.known:
             self.leaving[source] = None
@@ -241,7 +246,7 @@ class JournalContents(msgspec.Struct):
     def check_new(self, batches: Iterable[Outgoing]) -> None:
         for outgoing in batches:
             if outgoing.number in self.open:
-                raise InconsistentEntry(f"batch {outgoing.number} exists already")
+                raise InconsistentEntry(f"batch {outgoing.number} already exists")
 
     def check_parcel(self, parcel: Parcel) -> None:
         self.check_known(parcel.progress)
@@ -259,36 +264,44 @@ class JournalContents(msgspec.Struct):
         return tuple(map(self.known_source, self.known))
 
     def known_source(self, source: SourceId) -> KnownSource:
-        known, progress = self.known[source], self.progress[source]
-        return known if known.progress == progress else replace(known, progress=progress)
+        known_source, progress = self.known[source], self.progress[source]
+        return (
+            known_source
+            if known_source.progress == progress
+            else replace(known_source, progress=progress)
+        )
 
     def open_in_order(self) -> tuple[OpenBatch, ...]:
         return tuple(sorted(self.open.values(), key=lambda each: each.place))
 
     def unpublished(self) -> tuple[Statement, ...]:
         """The statements that can be published: neither in an open ledger batch nor withheld."""
-        excluded = {number for batch in self.open.values() for number in batch.outgoing.covers}
+        covered_numbers = {
+            number for batch in self.open.values() for number in batch.outgoing.covers
+        }
         if self.withheld:
-            oldest: dict[str, int] = {}
+            oldest_numbers: dict[str, int] = {}
             for batch in self.open.values():
                 topic, number = batch.outgoing.batch.target.topic, batch.place[0]
-                oldest[topic] = min(number, oldest.get(topic, number))
-            excluded.update(
+                oldest_numbers[topic] = min(number, oldest_numbers.get(topic, number))
+            covered_numbers.update(
                 number
-                for number, before in self.withheld.items()
-                if oldest.get(self.statements[number].topic, before + 1) <= before
+                for number, first_open in self.withheld.items()
+                if oldest_numbers.get(self.statements[number].topic, first_open + 1) <= first_open
             )
         return tuple(
-            statement for statement in self.statements.values() if statement.number not in excluded
+            statement
+            for statement in self.statements.values()
+            if statement.number not in covered_numbers
         )
 
     def has_taken(self, parcel: Parcel) -> bool:
         """Whether this parcel was added, and is unchanged since."""
         for batch in parcel.batches:
-            there = self.open.get(batch.number)
-            return there is not None and there.outgoing is batch
-        stated: list[Statement] = [*parcel.eventless, *parcel.altered]
-        for statement in stated:
+            open_batch = self.open.get(batch.number)
+            return open_batch is not None and open_batch.outgoing is batch
+        new_statements: list[Statement] = [*parcel.eventless, *parcel.altered]
+        for statement in new_statements:
             return self.statements.get(statement.number) is statement
         return False
 
@@ -300,13 +313,13 @@ class JournalContents(msgspec.Struct):
             self._count(outgoing.number)
 
     def _close(self, number: int) -> OpenBatch:
-        done = self.open_batch(number)
+        open_batch = self.open_batch(number)
         del self.open[number]
-        self.open_bytes -= done.outgoing.batch.size
-        for run in done.outgoing.runs:
+        self.open_bytes -= open_batch.outgoing.batch.size
+        for run in open_batch.outgoing.runs:
             _count_down(self.open_runs, run.source)
             self._drop_mention(run.source)
-        return done
+        return open_batch
 
     def _state(self, eventless: Sequence[Eventless]) -> None:
         for statement in eventless:
@@ -333,8 +346,8 @@ class JournalContents(msgspec.Struct):
 
     def _give_up(self) -> None:
         """Gives up the oldest statement that may be; those before it move to the end."""
-        kept = ChainMap(self.not_seen, self.altered)
-        while (number := next(iter(self.statements))) in kept:
+        kept_statements = ChainMap(self.not_seen, self.altered)
+        while (number := next(iter(self.statements))) in kept_statements:
             self.statements[number] = self.statements.pop(number)
         self._drop(number)
         self.given_up += 1
@@ -344,10 +357,12 @@ class JournalContents(msgspec.Struct):
         new number, which no entry of the ledger covers yet, so it is published even if the other
         one already was."""
         for number in reversed(self.not_seen) if len(self.not_seen) >= MOST_NOT_SEEN else ():
-            before = self.statements[number]
-            if isinstance(before, NotSeen) and before.topic == statement.topic:
+            old_statement = self.statements[number]
+            if isinstance(old_statement, NotSeen) and old_statement.topic == statement.topic:
                 self._drop(number)
-                return replace(statement, unwatched=united(before.unwatched, statement.unwatched))
+                return replace(
+                    statement, unwatched=united(old_statement.unwatched, statement.unwatched)
+                )
         return statement
 
     def _drop(self, number: int) -> None:
@@ -411,10 +426,12 @@ class JournalContents(msgspec.Struct):
     def _end_if_acknowledged(self, source: SourceId) -> None:
         if source in self.open_runs:
             return
-        known, progress = self.known[source], self.progress[source]
+        known_source, progress = self.known[source], self.progress[source]
         number = self.ending.pop(source)
-        path = known.last_path or known.path
-        self._add(Finished(number, source, known.topic, path, progress.seq, progress.position))
+        path = known_source.last_path or known_source.path
+        self._add(
+            Finished(number, source, known_source.topic, path, progress.seq, progress.position)
+        )
 
     def _let_leave(self) -> None:
         silent, self.silent = self.silent, set()

@@ -67,8 +67,13 @@ def run_entry(run: Run) -> RunEntry:
         run.end_position,
         run.lines,
         tuple(
-            (excepted.fate.value, excepted.count, excepted.bytes, text(excepted.reason))
-            for excepted in run.excepted
+            (
+                excepted_lines.fate.value,
+                excepted_lines.count,
+                excepted_lines.bytes,
+                text(excepted_lines.reason),
+            )
+            for excepted_lines in run.excepted
         )
         if run.excepted
         else (),
@@ -259,7 +264,7 @@ def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
 
 
 def outgoing_all(entries: Iterable[OutgoingEntry], body: bytes) -> Iterator[Outgoing]:
-    """The batches, whose bytes follow each other in the body."""
+    """The batches, whose bytes are joined in the body."""
     start = 0
     for entry in entries:
         yield outgoing_of(entry, body[start : start + entry.size])

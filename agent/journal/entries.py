@@ -193,7 +193,7 @@ class LookedEntry(_Array, frozen=True):
 
 
 class HistoryEntry(_Array, frozen=True):
-    """The position in the history. Without `inputs`, they are unchanged."""
+    """The position in the history. Without `inputs`, the inputs are unchanged."""
 
     epoch: str
     number: int
@@ -256,7 +256,7 @@ class StateEntry(_Array, frozen=True):
 
 
 class StandsEntry(_Array, frozen=True):
-    """The counters, which must not go back even if parts of the state are lost."""
+    """The counters, which must not decrease even if parts of the state are lost."""
 
     ledger_seq: int
     next_number: int

@@ -44,7 +44,7 @@ class JournalFrame(msgspec.Struct, frozen=True):
 
 
 class FrameFault(msgspec.Struct, frozen=True):
-    """There is no complete entry at `position`. `torn`: no entry can follow it."""
+    """The fault that there is no complete entry at `position`. `torn`: no entry can follow it."""
 
     position: int
     torn: bool
@@ -73,17 +73,17 @@ class JournalFrameReader:
 
     def at(self, position: int) -> JournalFrame | FrameFault | None:
         """The frame at a position; None at the end of the file."""
-        remaining = self.size - position
-        if remaining <= 0:
+        remaining_bytes = self.size - position
+        if remaining_bytes <= 0:
             return None
-        header = self._read(position, min(remaining, HEADER_SIZE))
+        header = self._read(position, min(remaining_bytes, HEADER_SIZE))
         if len(header) < HEADER_SIZE:
             return FrameFault(position, torn=True)
         magic, version, kind, meta_size, body_size, crc = _START.unpack_from(header)
         (header_crc,) = _END.unpack_from(header, _START.size)
         if magic != _MAGIC or header_crc != crc32c(header[: _START.size], self.salt):
             return FrameFault(position, torn=self._is_blank(position))
-        if HEADER_SIZE + meta_size + body_size > remaining:
+        if HEADER_SIZE + meta_size + body_size > remaining_bytes:
             return FrameFault(position, torn=True)
         meta = self._read(position + HEADER_SIZE, meta_size)
         body = self._read(position + HEADER_SIZE + meta_size, body_size)
@@ -104,9 +104,9 @@ class JournalFrameReader:
     def _find(self, position: int) -> int | None:
         while position < self.size:
             chunk = self._read(position, min(_WINDOW, self.size - position))
-            at = chunk.find(_MAGIC)
-            if at >= 0:
-                return position + at
+            index = chunk.find(_MAGIC)
+            if index >= 0:
+                return position + index
             if position + len(chunk) >= self.size:
                 return None
             position += len(chunk) - 1

@@ -33,9 +33,9 @@ class GenerationFile:
     def make(cls, directory: Path, generation: int) -> Self:
         """Creates a file under a temporary name; `publish` renames it."""
         path = path_of(directory, generation)
-        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        temporary_path = path.with_name(path.name + TEMPORARY_SUFFIX)
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        return cls(path, os.open(temporary, flags, _MODE), 0)
+        return cls(path, os.open(temporary_path, flags, _MODE), 0)
 
     @classmethod
     def reopen(cls, path: Path, size: int) -> Self:
@@ -58,15 +58,15 @@ class GenerationFile:
 
     def append(self, pieces: Sequence[Buffer]) -> int:
         """Appends all pieces, or raises OSError and appends nothing. Returns the size."""
-        at = self.size
+        position = self.size
         try:
             for start in range(0, len(pieces), _MOST_PIECES):
-                at += _write(self._fd, pieces[start : start + _MOST_PIECES], at)
+                position += _write(self._fd, pieces[start : start + _MOST_PIECES], position)
         except OSError:
             self._cut()
             raise
-        written, self.size = at - self.size, at
-        return written
+        written_bytes, self.size = position - self.size, position
+        return written_bytes
 
     @property
     def room(self) -> int | None:
@@ -79,11 +79,11 @@ class GenerationFile:
         while start < end:
             piece = os.pread(other._fd, min(_COPIED_AT_ONCE, end - start), start)
             if not piece:
-                raise OSError(f"{other.path} ends at byte {start}")
+                raise OSError(f"{other.path} ends prematurely at byte {start}")
             start += self.append([piece])
 
     def sync(self) -> None:
-        """Flushes the file. Any thread, also while another one appends."""
+        """Flushes the file. Any thread, also while another thread appends."""
         os.fdatasync(self._fd)
 
     def close(self) -> None:
@@ -115,11 +115,11 @@ def found(directory: Path) -> dict[int, Path]:
 
 def before(path: Path) -> list[Path]:
     """All files older than this one."""
-    return [older for older in found(path.parent).values() if older.name < path.name]
+    return [file for file in found(path.parent).values() if file.name < path.name]
 
 
 def remove(paths: Sequence[Path]) -> None:
-    """Removes files that are no longer needed. It is harmless if one cannot be removed."""
+    """Removes files that are no longer needed. A file that cannot be removed does no harm."""
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
@@ -131,10 +131,10 @@ def remove_unfinished(directory: Path) -> None:
 
 
 def _write(fd: int, pieces: Sequence[Buffer], at: int) -> int:
-    whole = sum(map(len, pieces))
-    written = os.pwritev(fd, pieces, at)
-    if written < whole:
-        rest = memoryview(b"".join(pieces))
-        while written < whole:
-            written += os.pwrite(fd, rest[written:], at + written)
-    return whole
+    size = sum(map(len, pieces))
+    written_bytes = os.pwritev(fd, pieces, at)
+    if written_bytes < size:
+        data = memoryview(b"".join(pieces))
+        while written_bytes < size:
+            written_bytes += os.pwrite(fd, data[written_bytes:], at + written_bytes)
+    return size

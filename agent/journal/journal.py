@@ -119,9 +119,9 @@ class Journal:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Writes this thread's entries about files within the block in one append. They are written
-        earlier if another thread writes. If the process dies while writing, some may be lost.
-        Raises JournalFull at its end; then they are written before anything else."""
+        """Writes this thread's entries about files within the block in one append, or earlier if
+        another thread writes. If the process dies while writing, some entries may be lost. Raises
+        JournalFull at its end; then the entries are written before anything else."""
         self._together = threading.get_ident()
         try:
             yield
@@ -141,8 +141,8 @@ class Journal:
             self._writer.append(pieces)
 
     def source(self, known: KnownSource) -> None:
-        """Records a new source, a new name, or a longer fingerprint. Its progress counts the first
-        time only; `finished` ends it."""
+        """Records a new source, a new name, or a longer fingerprint. Its progress is taken the
+        first time only; `finished` ends it."""
         pieces = self._framed(
             EntryKind.SOURCE, encode(conversion.source_entry(known, known.progress))
         )
@@ -195,7 +195,7 @@ class Journal:
         self._writer.make_durable(mark)
 
     def acknowledged(self, number: int, base_offset: int, leader_epoch: int = -1) -> None:
-        """Records that a batch was acknowledged, and makes a statement of it. The acknowledgement
+        """Records that a batch was acknowledged, and adds a statement about it. The acknowledgement
         of a ledger's batch removes the statements in it."""
         entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch)
         pieces = self._framed(EntryKind.ACKNOWLEDGED, encode(entry))
@@ -239,7 +239,7 @@ class Journal:
             self._contents.finished(source, number, now_millis)
 
     def unwatched(self, unwatched: Unwatched) -> None:
-        """Records an unwatched time. A source that it names is over with an unseen end, and is
+        """Records an unwatched time. If it names a source, the source has ended unseen, and is
         never reported as finished."""
         with self._lock:
             self._writer.prepare()
@@ -254,14 +254,14 @@ class Journal:
             self._contents.unwatched(statement)
 
     def looked(self, at: Sequence[LookedAt]) -> None:
-        """Records the scans of inputs, and the stamps of their folders. After a crash, the last one
-        written counts."""
+        """Records the scans of inputs, and the stamps of their folders. After a crash, the last
+        scan that was written counts."""
         with self._lock:
             self._writer.prepare()
-            for looked_at in at:
-                entry = conversion.looked_entry(looked_at)
+            for look in at:
+                entry = conversion.looked_entry(look)
                 self._append(self._framed(EntryKind.LOOKED, encode(entry)))
-                self._contents.looked_at(looked_at)
+                self._contents.looked_at(look)
             self._writer.renew_if_due()
 
     def history(self, position: HistoryPosition) -> None:
@@ -274,8 +274,8 @@ class Journal:
             self._writer.renew_if_due()
 
     def forget(self, source: SourceId) -> None:
-        """Forgets a source, once nothing of it is open or unpublished; not if it is journalled
-        again before that."""
+        """Forgets a source once nothing of it is open or unpublished, unless it is journalled again
+        before that."""
         pieces = self._framed(EntryKind.FORGOTTEN, encode(entries.ForgottenEntry(source)))
         with self._lock:
             self._writer.prepare()
@@ -333,8 +333,8 @@ class Journal:
 
     def known_source(self, source: SourceId) -> KnownSource | None:
         with self._lock:
-            known = source in self._contents.known
-            return self._contents.known_source(source) if known else None
+            is_known = source in self._contents.known
+            return self._contents.known_source(source) if is_known else None
 
     @property
     def moved(self) -> tuple[SourceId, ...]:
@@ -372,7 +372,7 @@ class Journal:
         return self._contents.partitions.get(topic)
 
     def acknowledged_offset(self, target: TopicPartition) -> int | None:
-        """The last acknowledged offset, or the one before that of `begins`."""
+        """The last acknowledged offset, or the offset before the one passed to `begins`."""
         return self._contents.acknowledged_offsets.get(target)
 
     @property

@@ -69,8 +69,8 @@ class LedgerNumbers:
         if len(content) < _SIZE or _SUM.unpack(checksum) != (crc32c(body),):
             log.warning("ignoring damaged numbers of ledger entries path=%s", self._path)
             return 0
-        agent_id, given = _RECORD.unpack(body)
-        return int(given) if agent_id == self._agent_id else 0
+        agent_id, next_number = _RECORD.unpack(body)
+        return int(next_number) if agent_id == self._agent_id else 0
 
     def _write(self, below: int) -> None:
         body = _RECORD.pack(self._agent_id, below)
@@ -88,7 +88,7 @@ class LedgerNumbers:
         if not self._is_troubled:
             self._is_troubled = True
             log.warning(
-                "cannot write the numbers of ledger entries: they may be reused if the journal"
+                "cannot write the numbers of ledger entries; they may be reused if the journal"
                 " loses its end path=%s error=%s",
                 self._path,
                 error.strerror,

@@ -64,13 +64,15 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJ
             owner = _new_owner(binding)
             contents = JournalContents(owner.agent_id, keeps_statements=ledger)
             return _founded(directory, 0, owner, contents)
-        recovered = recover(tuple(files.items()), ledger=ledger)
-        if not recovered.owner.binding.is_same_directory(binding):
-            return _copied(directory, max(files), recovered, binding)
-        hold_against(recovered, LedgerNumbers(directory, recovered.owner.agent_id).given)
-        if recovered.damage:
-            return _begun_anew(directory, max(files), recovered, binding)
-        return _continued(directory, files, recovered, binding)
+        recovered_journal = recover(tuple(files.items()), ledger=ledger)
+        if not recovered_journal.owner.binding.is_same_directory(binding):
+            return _copied(directory, max(files), recovered_journal, binding)
+        hold_against(
+            recovered_journal, LedgerNumbers(directory, recovered_journal.owner.agent_id).given
+        )
+        if recovered_journal.damage:
+            return _begun_anew(directory, max(files), recovered_journal, binding)
+        return _continued(directory, files, recovered_journal, binding)
     except OSError as error:
         raise _cannot_open(directory, error) from error
 
@@ -85,8 +87,8 @@ def _continued(
             if generations.path_of(directory, max(files) + 1).exists():
                 raise
             # The disk is full: the new binding can be written at a later start.
-    newer = [path for generation, path in files.items() if generation > recovered.generation]
-    generations.remove(newer)
+    newer_paths = [path for generation, path in files.items() if generation > recovered.generation]
+    generations.remove(newer_paths)
     file = GenerationFile.reopen(recovered.path, recovered.end)
     return OpenedJournal(
         recovered.owner,
@@ -114,25 +116,25 @@ def _begun_anew(
 def _copied(
     directory: Path, newest: int, recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
-    theirs = recovered.contents
+    copied_contents = recovered.contents
     owner = _new_owner(binding)
-    contents = JournalContents(owner.agent_id, keeps_statements=theirs.keeps_statements)
-    for known in theirs.sources():
-        progress = Progress(known.progress.position, mark=known.progress.mark)
-        contents.source(replace(known, id=SourceId(new_id()), progress=progress))
-    events = sum(batch.outgoing.batch.records for batch in theirs.open.values())
-    words = (
-        f"{directory} is a copy of the data_dir of agent {theirs.agent_id} "
+    contents = JournalContents(owner.agent_id, keeps_statements=copied_contents.keeps_statements)
+    for source in copied_contents.sources():
+        progress = Progress(source.progress.position, mark=source.progress.mark)
+        contents.source(replace(source, id=SourceId(new_id()), progress=progress))
+    events = sum(batch.outgoing.batch.records for batch in copied_contents.open.values())
+    message = (
+        f"{directory} is a copy of the data_dir of agent {copied_contents.agent_id} "
         f"({recovered.owner.binding}). This agent is {owner.agent_id} from now on, and continues "
-        f"the files at their positions as new sources. It leaves {len(theirs.open)} unacknowledged "
-        f"batches with {events} events, and {len(theirs.statements)} statements for the ledger, "
-        "to the other agent"
+        "the files at their positions as new sources. It leaves "
+        f"{len(copied_contents.open)} unacknowledged batches with {events} events, and "
+        f"{len(copied_contents.statements)} statements for the ledger, to the other agent"
     )
-    founded = _founded(directory, newest, owner, contents)
+    new_file = _founded(directory, newest, owner, contents)
     return replace(
-        founded,
-        is_copy_of=theirs.agent_id,
-        copied=words,
+        new_file,
+        is_copy_of=copied_contents.agent_id,
+        copied=message,
         is_torn=recovered.is_torn,
         damage=recovered.damage,
     )
@@ -142,10 +144,10 @@ def _founded(
     directory: Path, newest: int, owner: JournalOwner, contents: JournalContents
 ) -> OpenedJournal:
     """Creates a journal with two files, so that the newest always has a predecessor."""
-    before = made(directory, newest + 1, owner, contents)
-    before.close()
+    previous_file = made(directory, newest + 1, owner, contents)
+    previous_file.close()
     file = made(directory, newest + 2, owner, contents)
-    generations.remove(generations.before(before.path))
+    generations.remove(generations.before(previous_file.path))
     return OpenedJournal(owner, contents, file, newest + 2, file.size)
 
 

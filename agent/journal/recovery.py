@@ -60,10 +60,10 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
     Without `ledger`, statements are left out.
     """
     for index in range(len(paths) - 1, -1, -1):
-        with _Reading(*paths[index], ledger) as reading:
-            recovered = _read(reading, paths[:index])
-        if recovered is not None:
-            return recovered
+        with _Reading(*paths[index], ledger) as reader:
+            recovered_journal = _read(reader, paths[:index])
+        if recovered_journal is not None:
+            return recovered_journal
     names = " and ".join(path.name for _, path in paths)
     raise JournalError(
         f"cannot read the journal in {paths[-1][1].parent}: {names} are damaged at their "
@@ -74,14 +74,14 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
 
 def hold_against(recovered: RecoveredJournal, given: int) -> None:
     """Notes the loss if the journal lacks ledger entries below `given`, the numbers handed out."""
-    known = recovered.contents.ledger_seq
-    if known >= given:
+    known_seq = recovered.contents.ledger_seq
+    if known_seq >= given:
         return
     recovered.contents.ledger_seq = given
     if recovered.damage is None:
         recovered.damage = (
-            f"{recovered.path} has lost its end: it has {known} entries of the ledger, but {given} "
-            f"were handed out. {_loss('Its later entries')}"
+            f"{recovered.path} has lost its end: it has {known_seq} entries of the ledger, "
+            f"but {given} were handed out. {_loss('Its later entries')}"
         )
 
 
@@ -150,12 +150,12 @@ class _Reading:
 
 def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJournal | None:
     """Reads a file; None if it has no STANDS, so that its predecessor counts."""
-    began = reading.begin()
-    if isinstance(began, FrameFault):
-        return None if began.torn else _with_predecessor(reading, 0, before)
-    owner, position = began
+    owner_and_position = reading.begin()
+    if isinstance(owner_and_position, FrameFault):
+        return None if owner_and_position.torn else _with_predecessor(reading, 0, before)
+    owner, position = owner_and_position
     contents = JournalContents(owner.agent_id, keeps_statements=reading.ledger)
-    recovered = RecoveredJournal(owner, contents, reading.generation, reading.path)
+    recovered_journal = RecoveredJournal(owner, contents, reading.generation, reading.path)
     while True:
         frame = reading.at(position)
         if frame is None or (isinstance(frame, FrameFault) and frame.torn):
@@ -164,8 +164,8 @@ def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJou
             return _with_predecessor(reading, frame.position, before)
         position = frame.end
         if frame.kind == EntryKind.STANDS:
-            recovered.stood_at = position
-            return _go_on(reading, recovered)
+            recovered_journal.stood_at = position
+            return _go_on(reading, recovered_journal)
 
 
 def _with_predecessor(
@@ -174,26 +174,31 @@ def _with_predecessor(
     """Reads a file with a damaged beginning, whose contents the end of its predecessor has."""
     if not before:
         return None
-    recovered = recover(before, ledger=reading.ledger)
-    reading.believe(recovered.owner)
-    where = f"{reading.path} is damaged at byte {damaged_at} of {reading.size}"
-    stands = reading.stands_after(damaged_at)
-    if stands is None:
-        lost = reading.salvage(recovered.contents, damaged_at) and reading.size - damaged_at
-        words = f"{where}: its predecessor {recovered.path.name} is used. {_loss(_bytes(lost))}"
-        recovered.generation = reading.generation
-        recovered.damage = _joined(recovered.damage, words)
-        return recovered
-    repaired = RecoveredJournal(
-        recovered.owner, recovered.contents, reading.generation, reading.path, stands.end
+    predecessor = recover(before, ledger=reading.ledger)
+    reading.believe(predecessor.owner)
+    damage = f"{reading.path} is damaged at byte {damaged_at} of {reading.size}"
+    counters = reading.stands_after(damaged_at)
+    if counters is None:
+        lost_bytes = reading.salvage(predecessor.contents, damaged_at) and reading.size - damaged_at
+        message = (
+            f"{damage}: its predecessor {predecessor.path.name} is used. "
+            f"{_loss(_bytes(lost_bytes))}"
+        )
+        predecessor.generation = reading.generation
+        predecessor.damage = _joined(predecessor.damage, message)
+        return predecessor
+    repaired_journal = RecoveredJournal(
+        predecessor.owner, predecessor.contents, reading.generation, reading.path, counters.end
     )
-    words = f"{where}; nothing is lost, since its predecessor {recovered.path.name} has the same."
-    repaired.damage = _joined(recovered.damage, words)
-    looked = recovered.contents.looked.copy()
-    _go_on(reading, repaired)
-    if recovered.damage:
-        repaired.contents.looked |= looked  # as after damage in a single file
-    return repaired
+    message = (
+        f"{damage}; nothing is lost, since its predecessor {predecessor.path.name} has the same."
+    )
+    repaired_journal.damage = _joined(predecessor.damage, message)
+    looks = predecessor.contents.looked.copy()
+    _go_on(reading, repaired_journal)
+    if predecessor.damage:
+        repaired_journal.contents.looked |= looks  # as after damage in a single file
+    return repaired_journal
 
 
 def _go_on(reading: _Reading, recovered: RecoveredJournal) -> RecoveredJournal:
@@ -207,9 +212,9 @@ def _go_on(reading: _Reading, recovered: RecoveredJournal) -> RecoveredJournal:
             break
         position = frame.end
     reading.salvage(recovered.contents, position + 1)
-    where = f"{reading.path} is damaged at byte {position} of {reading.size}"
-    words = f"{where}: only the part before is used. {_loss(_bytes(reading.size - position))}"
-    recovered.damage = _joined(recovered.damage, words)
+    damage = f"{reading.path} is damaged at byte {position} of {reading.size}"
+    message = f"{damage}: only the part before is used. {_loss(_bytes(reading.size - position))}"
+    recovered.damage = _joined(recovered.damage, message)
     return recovered
 
 

@@ -34,12 +34,17 @@ Entry = tuple[EntryKind, bytes, tuple[Buffer, ...]]
 
 def snapshot(contents: JournalContents) -> Iterator[Entry]:
     """The contents as entries for `apply`, in small parts, so that other threads can run."""
-    rest = entries.StateEntry(
+    state_entry = entries.StateEntry(
         withheld=tuple(contents.withheld.items()),
         ending=tuple(contents.ending.items()),
         leaving=tuple(contents.leaving),
         partitions=tuple(
-            entries.PartitionEntry(topic, chosen.topic_id, chosen.partition, chosen.partitions)
+            entries.PartitionEntry(
+                topic,
+                chosen.topic_id,
+                chosen.partition,
+                chosen.partitions,
+            )
             for topic, chosen in contents.partitions.items()
         ),
         acknowledged_offsets=tuple(
@@ -50,10 +55,10 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         given_up=contents.given_up,
         history=None if contents.history is None else conversion.history_entry(contents.history),
     )
-    yield EntryKind.STATE, encode(rest), ()
+    yield EntryKind.STATE, encode(state_entry), ()
     for name, look in contents.looked.items():
-        looked = conversion.looked_entry(conversion.looked_at(name, look))
-        yield EntryKind.STATE, encode(entries.StateEntry(looked=(looked,))), ()
+        looked_entry = conversion.looked_entry(conversion.looked_at(name, look))
+        yield EntryKind.STATE, encode(entries.StateEntry(looked=(looked_entry,))), ()
     for ids in _groups(iter(contents.known)):
         sources = tuple(
             conversion.source_entry(contents.known[source], contents.progress[source])
@@ -111,8 +116,8 @@ def _stated(group: Sequence[Statement]) -> entries.StateEntry:
             if not isinstance(statement, AlteredText)
         ),
         altered=tuple(
-            (place, conversion.altered_entry(outgoing))
-            for place, outgoing in enumerate(group)
+            (index, conversion.altered_entry(outgoing))
+            for index, outgoing in enumerate(group)
             if isinstance(outgoing, AlteredText)
         ),
     )
@@ -120,13 +125,13 @@ def _stated(group: Sequence[Statement]) -> entries.StateEntry:
 
 def _statements(part: entries.StateEntry) -> list[Statement]:
     statements = list(map(conversion.statement_of, part.statements))
-    for place, entry in part.altered:
-        statements.insert(place, conversion.altered_of(entry))
+    for index, entry in part.altered:
+        statements.insert(index, conversion.altered_of(entry))
     return statements
 
 
 def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
-    raise InconsistentEntry(f"at byte {frame.position}: second BEGIN")
+    raise InconsistentEntry(f"at byte {frame.position}: a second BEGIN entry")
 
 
 def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
@@ -150,8 +155,8 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     contents.ledger_seq += part.ledger_seq
     contents.next_number += part.next_number
     contents.given_up += part.given_up
-    for looked in map(conversion.looked_of, part.looked):
-        contents.looked_at(looked)
+    for looked_entry in map(conversion.looked_of, part.looked):
+        contents.looked_at(looked_entry)
     if part.history is not None:
         contents.history_reached(conversion.history_of(part.history, None))
 
@@ -233,9 +238,9 @@ def _look_from_there_still(
 
 
 def _apply_first_look(contents: JournalContents, frame: JournalFrame) -> None:
-    at = conversion.looked_of(_decode_looked(frame.meta))
-    if at.input not in contents.looked:
-        contents.looked_at(at)
+    looked_at = conversion.looked_of(_decode_looked(frame.meta))
+    if looked_at.input not in contents.looked:
+        contents.looked_at(looked_at)
 
 
 def _apply_partition(contents: JournalContents, frame: JournalFrame) -> None:

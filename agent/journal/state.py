@@ -66,7 +66,7 @@ class Shipped(msgspec.Struct, frozen=True):
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """A source has ended, and all its events are acknowledged."""
+    """The statement that a source has ended, and all its events are acknowledged."""
 
     number: int
     source: SourceId
@@ -77,7 +77,8 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class NotSeen(msgspec.Struct, frozen=True):
-    """A time of a folder or source is unknown; a source that is named has ended."""
+    """The statement that a time of a folder or source is unknown; a source that is named has
+    ended."""
 
     number: int
     unwatched: Unwatched

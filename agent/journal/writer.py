@@ -98,7 +98,7 @@ class JournalWriter:
         self.check_open()
 
     def append(self, pieces: Sequence[Buffer]) -> None:
-        """Appends an entry. Raises JournalFull, and then has written nothing."""
+        """Appends an entry. Raises JournalFull without having written anything."""
         try:
             self._keep_room(pieces)
             self._append(pieces)
@@ -119,23 +119,23 @@ class JournalWriter:
 
     @property
     def has_postponed(self) -> bool:
-        """Whether postponed entries wait for the next one."""
+        """Whether postponed entries wait for the next entry."""
         return bool(self._owed)
 
     def postpone(self, pieces: Sequence[Buffer]) -> None:
-        """Postpones an entry until the next one."""
+        """Postpones an entry until the next entry is written."""
         self._owed += pieces
 
     def renew_if_due(self) -> None:
         """Starts a new file if the current one has grown by its limit, and few open batches must be
         written again; or by twice its limit."""
-        grown = self._file.size - self._snapshot_size
+        grown_bytes = self._file.size - self._snapshot_size
         limit = max(self._limit, self._snapshot_size)
         if self._renewing or self._owed or self._is_unsure:
             return  # the file lacks entries that the contents have
-        if grown <= max(limit, self._renew_from):
+        if grown_bytes <= max(limit, self._renew_from):
             return
-        if self._contents.open_bytes > self._limit // 8 and grown <= 2 * limit:
+        if self._contents.open_bytes > self._limit // 8 and grown_bytes <= 2 * limit:
             return
         self._renewing = True
         arguments = (self._contents.copy(), self._file.size)
@@ -186,23 +186,26 @@ class JournalWriter:
     def _keep_room(self, pieces: Sequence[Buffer]) -> None:
         """Raises ENOSPC if the disk would lack room for a new file."""
         room = self._file.room
-        needed = sum(map(len, pieces)) + self._snapshot_size + self._contents.open_bytes
-        if room is not None and room < needed + _LAST_BIT:
+        needed_bytes = sum(map(len, pieces)) + self._snapshot_size + self._contents.open_bytes
+        if room is not None and room < needed_bytes + _LAST_BIT:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _makes_room(self) -> bool:
         """Starts a new file if that makes room. If there is no room for it, removes the previous
         file."""
-        before = generations.before(self._file.path)
-        surplus = [self._file.size - self._snapshot_size, *(path.stat().st_size for path in before)]
-        if self._renewing or max(surplus) <= self._limit // 8:
+        older_files = generations.before(self._file.path)
+        surplus_sizes = [
+            self._file.size - self._snapshot_size,
+            *(path.stat().st_size for path in older_files),
+        ]
+        if self._renewing or max(surplus_sizes) <= self._limit // 8:
             return False
         try:
             self._renew_at_once()
         except OSError as error:
-            if error.errno not in _NO_ROOM or not before:
+            if error.errno not in _NO_ROOM or not older_files:
                 return False
-            generations.remove(before)
+            generations.remove(older_files)
         return True
 
     def _full(self, error: OSError) -> JournalFull:
@@ -217,30 +220,30 @@ class JournalWriter:
 
     def _flush(self) -> bool:
         """Flushes the file. Returns whether it succeeded; a failure counts only with `sync`."""
-        file, upto = self._file, self.written
-        failed: OSError | None = None
+        file, written = self._file, self.written
+        failure: OSError | None = None
         self._syncing = True
         self.lock.release()
         try:
             file.sync()
         except OSError as error:
-            failed = error
+            failure = error
         finally:
             self.lock.acquire()
             self._syncing = False
             self._close_retired()
             self._changed.notify_all()
-        if failed is None:
+        if failure is None:
             # Without `sync`, the end of a file that was started meanwhile is not on disk.
             if self._sync or file is self._file:
-                self._durable = max(self._durable, upto)
+                self._durable = max(self._durable, written)
         elif self._sync and file is self._file:
-            self._unsure = failed
-        return failed is None
+            self._unsure = failure
+        return failure is None
 
     def _renew_at_once(self) -> None:
         """Writes the contents to a new file, holding the lock all the time."""
-        old = self._file
+        old_file = self._file
         file = begun(self._directory, self.generation + 1, self._owner, self._contents)
         try:
             file.publish()
@@ -249,19 +252,19 @@ class JournalWriter:
             file.discard()
             raise
         self._owed.clear()  # the contents have it
-        self._retire(old)
-        generations.remove(generations.before(old.path))
+        self._retire(old_file)
+        generations.remove(generations.before(old_file.path))
 
     def _renew(self, contents: JournalContents, position: int) -> None:
         """Fills a new file, in its own thread. The old one has `contents` at `position`."""
-        file, old = None, self._file
+        file, old_file = None, self._file
         try:
             file = begun(self._directory, self.generation + 1, self._owner, contents)
             snapshot_size = file.size
             for _ in range(_MOST_ROUNDS):
-                if (end := old.size) - position <= _LAST_BIT:
+                if (end := old_file.size) - position <= _LAST_BIT:
                     break
-                file.copy_from(old, position, end)
+                file.copy_from(old_file, position, end)
                 position = end
             file.publish()
             with self.lock:
@@ -269,26 +272,26 @@ class JournalWriter:
             self._not_renewed = None
         except OSError as error:
             self._not_renewed = f"cannot start a new journal file: {error.strerror or error}"
-            self._renew_from = old.size - self._snapshot_size + self._limit // 8
+            self._renew_from = old_file.size - self._snapshot_size + self._limit // 8
             if file is not None and file is not self._file:
                 file.discard()
         finally:
-            if old is not self._file:
+            if old_file is not self._file:
                 with contextlib.suppress(OSError):  # leftover files are harmless
-                    generations.remove(generations.before(old.path))
+                    generations.remove(generations.before(old_file.path))
             with self.lock:
                 self._renewing = False
                 self._changed.notify_all()
-                if old is not self._file:
-                    self._retire(old)
+                if old_file is not self._file:
+                    self._retire(old_file)
 
     def _switch(self, file: GenerationFile, position: int, snapshot_size: int) -> None:
-        began = time.monotonic()
+        started_at = time.monotonic()
         if self._is_unsure:
-            raise OSError("the state of the old file is unknown")
+            raise OSError("the state of the previous file is unknown")
         file.copy_from(self._file, position, self._file.size)
         self._append_stands(file, snapshot_size)
-        self.longest_stand = max(self.longest_stand, time.monotonic() - began)
+        self.longest_stand = max(self.longest_stand, time.monotonic() - started_at)
 
     def _append_stands(self, file: GenerationFile, snapshot_size: int) -> None:
         """Makes a file the current one by appending STANDS. Raises OSError before that."""
@@ -328,7 +331,7 @@ class JournalWriter:
 def begun(
     directory: Path, generation: int, owner: JournalOwner, contents: JournalContents
 ) -> GenerationFile:
-    """Creates a file with the contents, without STANDS and its final name. Raises OSError."""
+    """Creates a file with the contents, but without STANDS and its final name. Raises OSError."""
     file = GenerationFile.make(directory, generation)
     try:
         file.append(framed(EntryKind.BEGIN, encode(begin_entry(owner, generation)), salt=0))

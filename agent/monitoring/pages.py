@@ -47,8 +47,8 @@ def _health(stuck: str) -> Page:
 
 
 class _StatusPage:
-    """The status page. With 10,000 files it has megabytes, so it is cached for a moment: many slow
-    clients share one copy."""
+    """The status page. With 10,000 files it takes megabytes, so it is cached for a moment: many
+    slow clients share one copy."""
 
     def __init__(self, status: Callable[[], Status]) -> None:
         self._status = status
@@ -69,8 +69,8 @@ _END_SECONDS: Final = 1.0
 
 
 class AgentServer:
-    """The server of the agent's pages. `refused` is why it does not listen yet, or empty. One
-    thread starts and stops it."""
+    """The server of the agent's pages. `refused` is the reason why it does not listen yet; empty if
+    it listens. One thread starts and stops it."""
 
     def __init__(
         self,
@@ -113,8 +113,8 @@ class AgentServer:
     def _try(self) -> None:
         while not self._stopping.is_set():
             try:
-                door = PageDoor(self._locks, self._refusals)
-                server = PageServer(self._host, self._port, self._pages, door)
+                page_door = PageDoor(self._locks, self._refusals)
+                server = PageServer(self._host, self._port, self._pages, page_door)
             # No descriptors left, or unknown host name.
             except (BadLocks, CannotListen, OSError, UnicodeError) as error:
                 self.refused = str(error)
@@ -127,10 +127,10 @@ class AgentServer:
     def _take(self, server: PageServer) -> None:
         server.start()
         with self._guard:
-            wanted = not self._stopping.is_set()
-            if wanted:
+            is_running = not self._stopping.is_set()
+            if is_running:
                 self._server = server
                 self.refused = ""
-        if not wanted:
+        if not is_running:
             server.stop()
         self._tried.set()

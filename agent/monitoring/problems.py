@@ -23,31 +23,37 @@ _Subject = tuple[ProblemKind, str]
 def problems_of(
     refusals: Sequence[Refusal], inputs: Sequence[Input], parts: AgentParts, inputs_dir: str = ""
 ) -> Iterator[Problem]:
-    """The current problems: rejected files, or all of `inputs_dir`, then those of each input."""
+    """The current problems: those of rejected files, or of all of `inputs_dir`, and then those of
+    each input."""
     for refusal in refusals:
         is_folder = refusal.path == one_line(str(Path(inputs_dir)))
         kind = ProblemKind.UNREADABLE if is_folder else ProblemKind.REJECTED
         yield Problem(kind, refusal.path, refusal.why)
-    standing = parts.shipper.standing()
+    reasons = parts.shipper.standing()
     for input_ in inputs:
         topics = (input_.topic, input_.topic + DEAD_SUFFIX)
-        wrong = [f"topic {topic}: {standing[topic]}" for topic in topics if topic in standing]
+        topic_problems = [
+            f"topic {topic}: {reasons[topic]}" for topic in topics if topic in reasons
+        ]
         feed = parts.pipeline.feeds.get(input_.label)
         if feed is not None and feed.reader is None:
             schemas = parts.schemas
-            missing = schemas.missing(input_)
-            wrong.insert(0, schemas.problem(input_) if missing else feed.stopped)
-        if text := "; ".join(filter(None, wrong)):
+            reason = schemas.missing(input_)
+            topic_problems.insert(0, schemas.problem(input_) if reason else feed.stopped)
+        if text := "; ".join(filter(None, topic_problems)):
             yield Problem(ProblemKind.STOPPED, input_.label, text)
         if unreadable := unreadable_paths(input_, parts):
-            first, *others = unreadable
-            more = f"; and {len(others):,} more of input {input_.label}" if others else ""
-            yield Problem(ProblemKind.UNREADABLE, first.path, f"{first.why}{more}")
+            first, *other_paths = unreadable
+            more_paths = (
+                f"; and {len(other_paths):,} more of input {input_.label}" if other_paths else ""
+            )
+            yield Problem(ProblemKind.UNREADABLE, first.path, f"{first.why}{more_paths}")
 
 
 class LastingProblems:
-    """A problem begins, and ends, with the second look in a row that shows it: a file whose mode is
-    about to be set makes none, and a topic that is tried again has not recovered. One thread."""
+    """Keeps brief problems from being reported: a problem begins, and ends, only with the second
+    look in a row that shows it. So a file whose mode is about to be set is no problem, and a topic
+    that is being retried has not recovered. Belongs to one thread."""
 
     def __init__(self) -> None:
         self._lasting: dict[_Subject, Problem] = {}
@@ -55,15 +61,21 @@ class LastingProblems:
 
     def look(self, problems: Iterable[Problem], now_millis: int) -> tuple[Problem, ...]:
         """Returns the problems that last."""
-        lasting, before, seen = self._lasting, self._seen, dict[_Subject, Problem]()
+        lasting, previous, current = (
+            self._lasting,
+            self._seen,
+            dict[_Subject, Problem](),
+        )
         for problem in problems:
             subject = problem.kind, problem.subject
-            known = before.get(subject) or lasting.get(subject)
-            seen[subject] = replace(problem, since=known.since if known else now_millis)
-        self._seen = seen
+            problem_before = previous.get(subject) or lasting.get(subject)
+            current[subject] = replace(
+                problem, since=problem_before.since if problem_before else now_millis
+            )
+        self._seen = current
         self._lasting = {
             subject: problem
-            for subject, problem in {**before, **seen}.items()
-            if (subject in seen) + (subject in before) + (subject in lasting) > 1
+            for subject, problem in {**previous, **current}.items()
+            if (subject in current) + (subject in previous) + (subject in lasting) > 1
         }
         return tuple(self._lasting.values())

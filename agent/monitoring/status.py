@@ -85,7 +85,7 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic that is written to, including dead letters and the ledger."""
+    """A topic that the agent writes to, including dead letters and the ledger."""
 
     name: str
     partitions: tuple[int, ...] = ()  # those that this agent has chosen
@@ -148,7 +148,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_not_ready(status: Status) -> str:
-    """The reasons why not everything that is configured works; empty if it does.
+    """The reasons why the agent is not ready: the configured things that do not work. Empty if it
+    is ready.
 
     Nothing waits for the ledger, so the state of `_audit` does not count.
     """

@@ -101,10 +101,10 @@ def status_of(
 
 
 def _files(parts: AgentParts) -> tuple[FileStatus, ...]:
-    acknowledged = _first_open_positions(parts.journal)
+    acknowledged_positions = _first_open_positions(parts.journal)
     intakes = list(parts.pipeline.recorder.intakes.values())
     now = time.monotonic()
-    files = [_file(intake, acknowledged, parts, now) for intake in intakes]
+    files = [_file(intake, acknowledged_positions, parts, now) for intake in intakes]
     return tuple(sorted(files, key=lambda file: (file.path, file.source)))
 
 
@@ -122,10 +122,10 @@ def _file(
     intake: Intake, acknowledged: Mapping[SourceId, int], parts: AgentParts, now: float
 ) -> FileStatus:
     followed = intake.followed
-    known = parts.journal.known_source(followed.source)
-    position = known.progress.position if known else 0
-    done = acknowledged.get(followed.source, position)
-    lag = max(0, followed.size - done)
+    source = parts.journal.known_source(followed.source)
+    position = source.progress.position if source else 0
+    acknowledged_position = acknowledged.get(followed.source, position)
+    lag = max(0, followed.size - acknowledged_position)
     return FileStatus(
         path=one_line(followed.current_path),
         source=followed.source,
@@ -133,7 +133,7 @@ def _file(
         topic=followed.topic,
         size=followed.size,
         position=position,
-        acknowledged=done,
+        acknowledged=acknowledged_position,
         lag_bytes=lag,
         lag_seconds=_lag_seconds(intake, now) if lag else 0.0,
         deleted=followed.nameless,
@@ -143,16 +143,18 @@ def _file(
 
 
 def _lag_seconds(intake: Intake, now: float) -> float:
-    since = intake.behind_since
-    return max(0.0, now - (intake.read_at if since is None else since))
+    behind_since = intake.behind_since
+    return max(0.0, now - (intake.read_at if behind_since is None else behind_since))
 
 
 def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> InputStatus:
     feed = parts.pipeline.feeds.get(input_.label)
-    stalled = parts.shipper.stalled()
+    stalled_reasons = parts.shipper.stalled()
     topics = (input_.topic, input_.topic + DEAD_SUFFIX)
     unreadable = unreadable_paths(input_, parts)
-    stalls = [f"topic {topic}: {stalled[topic]}" for topic in topics if topic in stalled]
+    topic_stalls = [
+        f"topic {topic}: {stalled_reasons[topic]}" for topic in topics if topic in stalled_reasons
+    ]
     status = InputStatus(
         name=input_.label,
         topic=input_.topic,
@@ -162,7 +164,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
         size=sum(file.size for file in files),
         lag_bytes=sum(file.lag_bytes for file in files),
         lag_seconds=max((file.lag_seconds for file in files), default=0.0),
-        stopped=_stopped(input_, feed, parts.schemas) or "; ".join(stalls),
+        stopped=_stopped(input_, feed, parts.schemas) or "; ".join(topic_stalls),
         warning=(feed.warning if feed else "") or parts.schemas.warning(input_),
     )
     return msgspec.structs.replace(status, **_counts(feed)) if feed else status
@@ -172,8 +174,8 @@ def unreadable_paths(input_: Input, parts: AgentParts) -> tuple[UnreadablePath, 
     """The files and folders of the input that cannot be read, sorted."""
     unreadable = sorted(parts.pipeline.recorder.unreadable.copy().items())
     return tuple(
-        UnreadablePath(path=one_line(path), why=why)
-        for path, why in unreadable
+        UnreadablePath(path=one_line(path), why=reason)
+        for path, reason in unreadable
         if parts.files.means(input_.label, path)
     )
 
@@ -191,10 +193,10 @@ def _counts(feed: Feed) -> dict[str, int | float]:
 
 
 def _topics(config: AgentConfig, inputs: Sequence[Input], parts: AgentParts) -> list[str]:
-    wanted = {input_.topic for input_ in inputs} | set(parts.shipper.counts.topics)
+    topics = {input_.topic for input_ in inputs} | set(parts.shipper.counts.topics)
     if config.ledger:
-        wanted.add(LEDGER_TOPIC)
-    return sorted(wanted)
+        topics.add(LEDGER_TOPIC)
+    return sorted(topics)
 
 
 def _topic(name: str, inputs: Sequence[Input], parts: AgentParts) -> TopicStatus:

@@ -29,8 +29,8 @@ class DescriptorStore:
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = notify_address(environment)
         text = environment.get("FDSTORE", "")
-        known = bool(self._address) and text.isascii() and text.isdigit()
-        self.most = int(text) if known else 0
+        has_store = bool(self._address) and text.isascii() and text.isdigit()
+        self.most = int(text) if has_store else 0
         self._socket: socket.socket | None = None
 
     def keep(self, name: str, fd: int) -> None:
@@ -75,12 +75,12 @@ def take_over(environment: MutableMapping[str, str] = os.environ) -> Sequence[Ha
     if pid != str(os.getpid()) or not (count.isascii() and count.isdigit()):
         return ()
     fd_names = names.split(":") if names else []
-    handed_over = []
+    descriptors = []
     for index in range(int(count)):
         fd = _FIRST + index
         try:
             os.set_inheritable(fd, False)
         except OSError:
             continue  # LISTEN_FDS was wrong
-        handed_over.append(HandedOver(fd_names[index] if index < len(fd_names) else "", fd))
-    return handed_over
+        descriptors.append(HandedOver(fd_names[index] if index < len(fd_names) else "", fd))
+    return descriptors

@@ -68,8 +68,8 @@ def file_name(agent_id: str, identity: Identity, source: SourceId) -> str:
 
 def with_path(name: str, path: str) -> str:
     """Adds the path to the name of a new file, if it is not too long."""
-    longer = f"{name}.{quote_from_bytes(os.fsencode(path), safe='/')}"
-    return longer if len(longer) <= _LONGEST else name
+    long_name = f"{name}.{quote_from_bytes(os.fsencode(path), safe='/')}"
+    return long_name if len(long_name) <= _LONGEST else name
 
 
 def own_name(agent_id: str, kind: KeptKind) -> str:
@@ -192,7 +192,7 @@ class Keeping:
 
     def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
         """Keeps the queue or memory of events; `fd` is -1 if there is none. `left`: the name of the
-        one that was handed over; `is_same`: it is still in use."""
+        descriptor that was handed over; `is_same`: that is still in use."""
         if fd >= 0 and not is_same:
             self._own[own_name(self.agent_id, kind)] = fd
         if left and not is_same:
@@ -210,7 +210,7 @@ class Keeping:
             self._silent_until = now + _SILENT_SECONDS
             if not self._said_trouble:
                 self._said_trouble = True
-                log.warning("cannot keep open files over a crash error=%s", error)
+                log.warning("cannot keep files open across a crash error=%s", error)
 
     def close(self) -> None:
         """Closes the connection; the store keeps its descriptors."""
@@ -235,8 +235,8 @@ class Keeping:
             self._allowed -= 1
 
     def _allowance(self, now: float) -> int:
-        earned = max(0.0, now - self._allowed_at) * _MOST_A_SECOND
-        self._allowed, self._allowed_at = min(_MOST_AT_ONCE, self._allowed + earned), now
+        earned_sends = max(0.0, now - self._allowed_at) * _MOST_A_SECOND
+        self._allowed, self._allowed_at = min(_MOST_AT_ONCE, self._allowed + earned_sends), now
         return min(_MOST_A_LOOK, int(self._allowed))
 
     def _look_at_new(self) -> None:
@@ -249,21 +249,21 @@ class Keeping:
         """Keeps a file under its current name if it is open, otherwise gives it back."""
         holders = self._open.get(identity, {})
         source = next((holder.source for holder in holders if holder.source), SourceId(""))
-        kept = self._kept.get(identity)
-        wanted = file_name(self.agent_id, identity, source)
-        if kept is not None and (not holders or not kept.startswith(wanted)):
+        kept_name = self._kept.get(identity)
+        wanted_name = file_name(self.agent_id, identity, source)
+        if kept_name is not None and (not holders or not kept_name.startswith(wanted_name)):
             # A file is not kept under two names, so the old one is given back first.
-            self._store.give_back(kept)
-            self._forget(identity, kept)
-            kept = None
+            self._store.give_back(kept_name)
+            self._forget(identity, kept_name)
+            kept_name = None
         if not holders:
             self._waiting.pop(identity, None)
-        elif kept is None:
-            self._keep(identity, next(iter(holders)), wanted, new=not source)
+        elif kept_name is None:
+            self._keep(identity, next(iter(holders)), wanted_name, new=not source)
 
     def _keep(self, identity: Identity, file: Open, name: str, *, new: bool) -> None:
-        if new and self._name_bytes + len(longer := with_path(name, file.path)) < BUDGET // 2:
-            name = longer
+        if new and self._name_bytes + len(long_name := with_path(name, file.path)) < BUDGET // 2:
+            name = long_name
         full = len(self._kept) >= self.most or self._name_bytes + len(name) >= BUDGET
         if full or file.fd is None:
             self._waiting[identity] = None
@@ -284,21 +284,21 @@ class Keeping:
         """Replaces kept files by waiting ones of higher priority."""
         room = self.most - len(self._kept)
         self._waiting = {identity: None for identity in self._waiting if identity in self._open}
-        first = sorted(self._waiting, key=self._weight, reverse=True)[:_MOST_A_LOOK]
-        for identity, least in zip(first, sorted(self._kept, key=self._weight), strict=False):
+        heaviest = sorted(self._waiting, key=self._weight, reverse=True)[:_MOST_A_LOOK]
+        for identity, lightest in zip(heaviest, sorted(self._kept, key=self._weight), strict=False):
             if room <= 0:
-                if self._weight(identity) <= self._weight(least):
+                if self._weight(identity) <= self._weight(lightest):
                     return
-                name = self._kept[least]
+                name = self._kept[lightest]
                 self._store.give_back(name)
-                self._forget(least, name)
-                self._waiting[least] = None
+                self._forget(lightest, name)
+                self._waiting[lightest] = None
             room -= 1
             self._changed[identity] = None
 
     def _weight(self, identity: Identity) -> tuple[bool, bool, float]:
         files = self._open.get(identity, ())
-        unread = any(file.unread for file in files)
-        nameless = any(file.nameless for file in files)
-        written = max((file.idle_since for file in files), default=float("-inf"))
-        return (nameless and unread), unread, written
+        has_unread = any(file.unread for file in files)
+        is_nameless = any(file.nameless for file in files)
+        written_at = max((file.idle_since for file in files), default=float("-inf"))
+        return (is_nameless and has_unread), has_unread, written_at

@@ -42,7 +42,8 @@ class HandleHolder(Open, Protocol):
 
 
 def there_millis(fd: int, wall: float) -> int:
-    """Now, or the time when the file lost its last name: files created later are different ones."""
+    """The latest time at which the file is known to have had a name; a file created after it is a
+    different one."""
     try:
         status = os.fstat(fd)
     except OSError:
@@ -131,20 +132,24 @@ class Handles:
             os.close(fd)
 
     def _close_one(self) -> bool:
-        older = islice(self._held, max(0, len(self._held) - _IN_USE))
-        closable = islice((holder for holder in older if not holder.nameless), _CONSIDERED)
-        first = next(closable, None)
-        if first is None:
+        older_holders = islice(self._held, max(0, len(self._held) - _IN_USE))
+        closable_holders = islice(
+            (holder for holder in older_holders if not holder.nameless), _CONSIDERED
+        )
+        first_holder = next(closable_holders, None)
+        if first_holder is None:
             return False
-        if first.unread:
-            first = next((holder for holder in closable if not holder.unread), first)
-        self.close(first)
+        if first_holder.unread:
+            first_holder = next(
+                (holder for holder in closable_holders if not holder.unread), first_holder
+            )
+        self.close(first_holder)
         return True
 
 
 def most_handles(wanted: int) -> int:
     """The number of files to hold open within the process's limit, with a reserve for others."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed == resource.RLIM_INFINITY:
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft_limit == resource.RLIM_INFINITY:
         return wanted
-    return min(wanted, max(16, allowed - _OTHER_HANDLES))
+    return min(wanted, max(16, soft_limit - _OTHER_HANDLES))

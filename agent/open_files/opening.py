@@ -103,7 +103,7 @@ class _ResolvedFile(msgspec.Struct):
 
 
 class Opening:
-    """Opens files by these rules. Thread-safe."""
+    """Opens files by the rules of this module. Thread-safe."""
 
     def __init__(
         self,
@@ -128,34 +128,37 @@ class Opening:
     def _open(self, path: str) -> tuple[int, os.stat_result]:
         fd = os.open(path, _LOOK)
         try:
-            status, real = os.fstat(fd), _name_of(fd)
-            is_direct = real == path and status.st_nlink <= 1
+            status, real_path = os.fstat(fd), _name_of(fd)
+            is_direct = real_path == path and status.st_nlink <= 1
             if is_direct or self._follow is FollowLinks.ALWAYS:
-                return self._checked(path, fd, status, real), status
+                return self._checked(path, fd, status, real_path), status
         finally:
             os.close(fd)
-        resolved = _resolve(path)
+        resolved_file = _resolve(path)
         try:
             _check_makers(
-                path, resolved.status, resolved.makers, all_may_read=resolved.all_may_read
+                path,
+                resolved_file.status,
+                resolved_file.makers,
+                all_may_read=resolved_file.all_may_read,
             )
             return self._checked(
-                path, resolved.fd, resolved.status, _name_of(resolved.fd)
-            ), resolved.status
+                path, resolved_file.fd, resolved_file.status, _name_of(resolved_file.fd)
+            ), resolved_file.status
         finally:
-            os.close(resolved.fd)
+            os.close(resolved_file.fd)
 
     def check_kept(self, fd: int, path: str) -> None:
         """Checks that the rules allow opening this file as `path`, as an earlier process may have
         opened it under other rules. Raises OSError."""
-        status, real = os.fstat(fd), _name_of(fd)
-        name = real.removesuffix(DELETED)
+        status, real_path = os.fstat(fd), _name_of(fd)
+        name = real_path.removesuffix(DELETED)
         self._check_secret(path, status, name)
-        names_left = status.st_nlink - (name == real)  # besides this one
+        names_left = status.st_nlink - (name == real_path)  # besides this one
         is_direct = Path(name).parent == Path(path).parent and not names_left
         if not is_direct and self._follow is not FollowLinks.ALWAYS:
-            makers, all_may_read = _kept_makers(path, name, status)
-            _check_makers(path, status, makers, all_may_read=all_may_read)
+            links_by_user, is_world_readable = _kept_makers(path, name, status)
+            _check_makers(path, status, links_by_user, all_may_read=is_world_readable)
 
     def _check_secret(self, path: str, status: os.stat_result, real: str) -> None:
         if self._secrets.has(status, real):
@@ -172,33 +175,33 @@ def _check_makers(
     path: str, status: os.stat_result, makers: Mapping[int, str], *, all_may_read: bool
 ) -> None:
     owner = status.st_uid
-    trusted = {_ROOT, os.geteuid(), owner}
+    trusted_users = {_ROOT, os.geteuid(), owner}
     if all_may_read:
         return
-    for maker, link in makers.items():
-        if maker not in trusted:
-            by = "" if maker == _UNKNOWN else f" of user {maker}"
-            why = f"follow_links: {one_line(link)} is a link{by} to a file of user {owner}"
-            raise OSError(errno.EACCES, why, path)
+    for user, link in makers.items():
+        if user not in trusted_users:
+            creator = "" if user == _UNKNOWN else f" of user {user}"
+            reason = f"follow_links: {one_line(link)} is a link{creator} to a file of user {owner}"
+            raise OSError(errno.EACCES, reason, path)
 
 
 def _kept_makers(path: str, name: str, status: os.stat_result) -> tuple[Mapping[int, str], bool]:
     """The creators of the links from `path` to an open file, and whether it is world-readable. If
     `path` no longer leads there, it counts as a link of its folder's owner."""
     with contextlib.suppress(OSError):
-        resolved = _resolve(path)
-        os.close(resolved.fd)
-        if os.path.samestat(resolved.status, status):
-            return resolved.makers, resolved.all_may_read
-    maker = _UNKNOWN
+        resolved_file = _resolve(path)
+        os.close(resolved_file.fd)
+        if os.path.samestat(resolved_file.status, status):
+            return resolved_file.makers, resolved_file.all_may_read
+    user = _UNKNOWN
     with contextlib.suppress(OSError):
-        maker = _maker_in(Path(path).parent.stat())
+        user = _maker_in(Path(path).parent.stat())
     with contextlib.suppress(OSError):
-        resolved = _resolve(name)
-        os.close(resolved.fd)
-        if os.path.samestat(resolved.status, status):
-            return {maker: path, **resolved.makers}, resolved.all_may_read
-    return {maker: path}, False
+        resolved_file = _resolve(name)
+        os.close(resolved_file.fd)
+        if os.path.samestat(resolved_file.status, status):
+            return {user: path, **resolved_file.makers}, resolved_file.all_may_read
+    return {user: path}, False
 
 
 def _maker_in(folder: os.stat_result) -> int:
@@ -207,12 +210,12 @@ def _maker_in(folder: os.stat_result) -> int:
 
 def _resolve(path: str) -> _ResolvedFile:
     """Resolves a path like the kernel; the caller closes the file."""
-    makers: dict[int, str] = {}
-    all_may_read, steps = True, 0
+    links_by_user: dict[int, str] = {}
+    is_world_readable, steps = True, 0
     parts = deque(path.split("/"))
-    here = os.open("/", _LOOK)
+    folder_fd = os.open("/", _LOOK)
     try:
-        folder = status = os.fstat(here)
+        folder = status = os.fstat(folder_fd)
         while parts:
             part = parts.popleft()
             if part in {"", "."}:
@@ -221,25 +224,25 @@ def _resolve(path: str) -> _ResolvedFile:
             if steps > _MOST_STEPS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             folder = status
-            all_may_read = all_may_read and bool(folder.st_mode & stat.S_IXOTH)
-            there = os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=here)
+            is_world_readable = is_world_readable and bool(folder.st_mode & stat.S_IXOTH)
+            entry_fd = os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=folder_fd)
             try:
-                status = os.fstat(there)
+                status = os.fstat(entry_fd)
                 if stat.S_ISLNK(status.st_mode):
-                    makers.setdefault(status.st_uid, _name_of(there))
-                    link, there = there, _behind(there, part, here, parts)
+                    links_by_user.setdefault(status.st_uid, _name_of(entry_fd))
+                    link, entry_fd = entry_fd, _behind(entry_fd, part, folder_fd, parts)
                     os.close(link)
-                    status = os.fstat(there)
-                here, there = there, here
+                    status = os.fstat(entry_fd)
+                folder_fd, entry_fd = entry_fd, folder_fd
             finally:
-                os.close(there)
+                os.close(entry_fd)
         if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-            makers.setdefault(_maker_in(folder), path)
+            links_by_user.setdefault(_maker_in(folder), path)
     except OSError:
-        os.close(here)
+        os.close(folder_fd)
         raise
-    all_may_read = all_may_read and bool(status.st_mode & stat.S_IROTH)
-    return _ResolvedFile(here, status, makers, all_may_read)
+    is_world_readable = is_world_readable and bool(status.st_mode & stat.S_IROTH)
+    return _ResolvedFile(folder_fd, status, links_by_user, is_world_readable)
 
 
 def _behind(link: int, name: str, folder: int, parts: deque[str]) -> int:
@@ -247,9 +250,9 @@ def _behind(link: int, name: str, folder: int, parts: deque[str]) -> int:
     if os.fstat(link).st_dev == Path("/proc").stat().st_dev:  # its text is not its target
         return os.open(name, _LOOK, dir_fd=folder)
     target = os.readlink("", dir_fd=link)
-    begin = os.open("/" if target.startswith("/") else ".", _LOOK, dir_fd=folder)
+    start_fd = os.open("/" if target.startswith("/") else ".", _LOOK, dir_fd=folder)
     parts.extendleft(reversed(target.split("/")))
-    return begin
+    return start_fd
 
 
 def _name_of(fd: int) -> str:

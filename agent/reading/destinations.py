@@ -96,7 +96,8 @@ class Destination:
         return oldest is not None and now - oldest >= self._config.batches.linger
 
     def leaves_early(self) -> bool:
-        """Whether it uses an early departure that `agent.reading.departures` allows."""
+        """Whether the destination uses an early departure that `agent.reading.departures`
+        allows."""
         if not self.holds_something:
             return False
         in_flight = self._shipper.in_flight(self.topic)[0] > 0
@@ -109,7 +110,8 @@ class Destination:
         return not self._knows_dead and self._packer.needs_dead_letters(source, cut, progress, end)
 
     def find_dead_letters(self) -> bool:
-        """Looks up the dead-letter topic for the first dead letter. Must be empty."""
+        """Looks up the dead-letter topic before the first dead letter. The destination must be
+        empty."""
         self._knows_dead = self._take_plan(for_dead=True)
         return self._knows_dead
 
@@ -133,14 +135,18 @@ class Destination:
             most_batch_bytes=self._shipper.most_batch_bytes(self.topic),
         )
         if for_dead:
-            dead = self._shipper.target(plan.dead_topic)
+            dead_partition = self._shipper.target(plan.dead_topic)
             schema = self._schemas.dead_letters(self.topic)
-            if dead is None or schema is None or plan.dead_topic in self._shipper.stalled():
+            if (
+                dead_partition is None
+                or schema is None
+                or plan.dead_topic in self._shipper.stalled()
+            ):
                 return False
             plan = replace(
                 plan,
                 dead_schema_id=schema.id,
-                dead_partition=dead.partition,
+                dead_partition=dead_partition.partition,
                 most_dead_bytes=self._shipper.most_batch_bytes(plan.dead_topic),
             )
         if plan != self._packer.plan:
@@ -204,7 +210,7 @@ class Destinations:
         ]
 
     def add(self, destination: Destination, followed: Followed, feed: Feed, cut: Cut) -> bool:
-        """Adds a cut and advances the source. Returns False if it has to be tried again later."""
+        """Adds a cut and advances the source. Returns False if the caller must try again later."""
         header = self._header(followed, feed)
         if destination.lacks_dead_letters(header, cut, followed.progress):
             self.close(destination)
@@ -230,14 +236,15 @@ class Destinations:
     @property
     def hold_something(self) -> bool:
         """Whether any event is not journalled yet."""
-        held = any(destination.holds_something for destination in self._open.values())
-        return held or self._not_taken is not None
+        has_held = any(destination.holds_something for destination in self._open.values())
+        return has_held or self._not_taken is not None
 
     def close(self, destination: Destination) -> None:
         if destination.holds_something:
             parcel = destination.close(_now_millis(), self._journal)
             progress = {
-                source: self._marked(source, each) for source, each in parcel.progress.items()
+                source: self._marked(source, source_progress)
+                for source, source_progress in parcel.progress.items()
             }
             self._hand_over(replace(parcel, progress=progress))
 
@@ -249,20 +256,20 @@ class Destinations:
         return replace(progress, mark=followed.mark)
 
     def close_due(self, now: float) -> None:
-        early = self._may_leave_early(now)
-        leaving = [
+        leaves_early = self._may_leave_early(now)
+        leaving_destinations = [
             destination
             for destination in self._open.values()
-            if destination.is_due(now) or (early and destination.leaves_early())
+            if destination.is_due(now) or (leaves_early and destination.leaves_early())
         ]
-        if leaving:
+        if leaving_destinations:
             self._departures.left(now)
-        for destination in leaving:
+        for destination in leaving_destinations:
             self.close(destination)
 
     def _may_leave_early(self, now: float) -> bool:
-        allowed = now >= self._departures.due and not self._config.journal_sync
-        return allowed and self._journal.ledger_keeps_up
+        is_allowed = now >= self._departures.due and not self._config.journal_sync
+        return is_allowed and self._journal.ledger_keeps_up
 
     def close_all(self) -> None:
         self.hand_over_again()
@@ -276,11 +283,11 @@ class Destinations:
             for key, destination in self._open.items()
             if destination.holds_something
         }
-        for of_sources in (self._headers, self._inputs, self._followed):
-            of_sources.clear()
+        for values_by_source in (self._headers, self._inputs, self._followed):
+            values_by_source.clear()
 
-    def lose(self, lost: Lost) -> None:
-        """States bytes of a source that can no longer be read, as a run of their own."""
+    def state_loss(self, lost: Lost) -> None:
+        """States the loss of bytes of a source that can no longer be read, as a run of its own."""
         followed = lost.followed
         progress = followed.progress
         if lost.position < progress.position:
@@ -289,10 +296,10 @@ class Destinations:
         end = lost.position + max(0, lost.bytes)
         excepted = Excepted(Fate.LOST, -1, lost.bytes, lost.reason)
         run = Run(followed.source, progress.seq, 0, lost.position, end, 0, (excepted,))
-        followed.progress = after = replace(progress, position=end, mark=0)
+        followed.progress = next_progress = replace(progress, position=end, mark=0)
         self._inputs.setdefault(followed.source, followed.input)
         statement = Eventless(self._journal.next_number(), followed.topic, run)
-        self._hand_over(Parcel((), (statement,), {followed.source: after}))
+        self._hand_over(Parcel((), (statement,), {followed.source: next_progress}))
 
     def unread(self, topic: str, name: str, path: str) -> None:
         """States that the agent does not read a file of the input."""
@@ -340,7 +347,7 @@ class Destinations:
         for altered in parcel.altered:
             feed = self._feeds.get(altered.input)
             if feed is not None:
-                feed.counts.alter(altered.altered)
+                feed.counts.add_altered(altered.altered)
 
 
 def _now_millis() -> int:

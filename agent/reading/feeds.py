@@ -24,8 +24,8 @@ _BURST_SECONDS: Final = 1.0
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """A token bucket for the lines of an input: `rate` lines a second, 0 for any number, with a
-    burst of one second.
+    """A token bucket for the lines of an input: `rate` lines a second, 0 for no limit, with a burst
+    of one second.
 
     Lines that belong together are taken together, so tokens may become negative, and are refilled
     before more lines are taken.
@@ -40,7 +40,7 @@ class Bucket(msgspec.Struct, frozen=True):
         return cls(rate, max(1.0, rate * _BURST_SECONDS), now)
 
     def lines(self, now: float) -> int | None:
-        """The number of lines that may be taken now; None: any number."""
+        """The number of lines that may be taken now; None for any number."""
         return None if not self.rate else max(0, math.floor(self._tokens(now) + 1e-9))
 
     def taken(self, lines: int, now: float) -> "Bucket":
@@ -49,8 +49,8 @@ class Bucket(msgspec.Struct, frozen=True):
         return replace(self, tokens=self._tokens(now) - lines, at=max(now, self.at))
 
     def _tokens(self, now: float) -> float:
-        grown = self.tokens + max(0.0, now - self.at) * self.rate
-        return min(grown, max(1.0, self.rate * _BURST_SECONDS))
+        token_count = self.tokens + max(0.0, now - self.at) * self.rate
+        return min(token_count, max(1.0, self.rate * _BURST_SECONDS))
 
 
 class FeedCounts(msgspec.Struct):
@@ -70,7 +70,7 @@ class FeedCounts(msgspec.Struct):
     dropped_values: int = 0
     unread_files: int = 0
 
-    def alter(self, altered: Altered) -> None:
+    def add_altered(self, altered: Altered) -> None:
         """Adds altered text. Cut lines were counted when they were read."""
         match altered.kind:
             case Alteration.REPLACED:
@@ -148,17 +148,17 @@ class Feed(msgspec.Struct, eq=False):
         self.stopped = f"reading failed, see the log: {error!r}"
 
     def lines_allowed(self, now: float) -> int | None:
-        """The number of lines that may be read now; None: any number."""
-        allowed = self.bucket.lines(now)
+        """The number of lines that may be read now; None for any number."""
+        allowed_lines = self.bucket.lines(now)
         if self._limited_at is not None:
             self.counts.rate_limited_seconds += now - self._limited_at
             self._limited_at = None
-        if allowed == 0:
+        if allowed_lines == 0:
             self._limited_at = now
-        return allowed
+        return allowed_lines
 
-    def took(self, cut: Cut, path: str, now: float) -> None:
-        """Counts a cut of the file at `path` that was handed on."""
+    def count_cut(self, cut: Cut, path: str, now: float) -> None:
+        """Counts a cut of the file at `path`, which was handed on."""
         lines = cut.lines + sum(max(0, excepted.count) for excepted in cut.excepted)
         self.bucket = self.bucket.taken(lines, now)
         self.counts.adjusted_times += cut.clamped

@@ -76,12 +76,12 @@ class HappeningRecorder:
             self._note(self._waiting[0], now)
             self._waiting.popleft()
 
-    def are_behind(self, unread: Iterable[Followed], now: float) -> None:
+    def start_lag(self, unread: Iterable[Followed], now: float) -> None:
         """Starts the lag of files with unread bytes, whether or not they can be read now."""
         for followed in unread:
             intake = self.intakes.get(followed.source)
             if intake is not None:
-                intake.is_behind(now)
+                intake.note_unread(now)
 
     def start_over(self) -> None:
         """Resets the intakes after readers have changed."""
@@ -127,7 +127,7 @@ class HappeningRecorder:
                 self._not_watched(unwatched)
             case Unpacked(followed, archive):
                 log.info(
-                    "continues in an archive path=%s source=%s archive=%s position=%d",
+                    "source continues in an archive path=%s source=%s archive=%s position=%d",
                     one_line(followed.path),
                     followed.source,
                     one_line(archive),
@@ -163,7 +163,7 @@ class HappeningRecorder:
             lost.bytes,
             lost.reason,
         )
-        self._destinations.lose(lost)
+        self._destinations.state_loss(lost)
 
     def _ended(self, followed: Followed) -> None:
         self._destinations.end(followed)
@@ -181,7 +181,8 @@ class HappeningRecorder:
         self._journal.unwatched(unwatched)
         self.intakes.pop(followed.source, None)
         log.warning(
-            "end of file not seen path=%s source=%s bytes=%d seconds=%.1f traces=%s reason=%s",
+            "file may have had unread bytes at its end path=%s source=%s bytes=%d seconds=%.1f "
+            "traces=%s reason=%s",
             one_line(unwatched.path),
             followed.source,
             unwatched.position,
@@ -208,7 +209,7 @@ class HappeningRecorder:
         name, path = archive.input, archive.path
         if name not in self._inputs_with_archives:
             self._inputs_with_archives.add(name)
-            log.info("compressed files are not read input=%s path=%s", name, one_line(path))
+            log.info("compressed file is not read input=%s path=%s", name, one_line(path))
         if archive is self._archive or not archive.is_left or self._was_shipped(path):
             return
         self._archive = archive  # if the journal is full, destinations retry by themselves
@@ -234,7 +235,7 @@ class HappeningRecorder:
             case Polling(path, why):
                 self.polling = f"{one_line(path)}: {why}"
                 log.warning(
-                    "no events for changes, polling instead path=%s reason=%s",
+                    "no inotify events, polling instead path=%s reason=%s",
                     one_line(path),
                     why,
                 )

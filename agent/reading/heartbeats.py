@@ -56,28 +56,28 @@ class Heartbeat:
         return self._mark is None
 
     def mark(self, millis: int, sizes: Mapping[SourceId, int]) -> None:
-        """Sets a mark for a scan that found files of these sizes."""
+        """Sets a mark for a scan, which found files of these sizes."""
         self._mark = Mark(millis, dict(sizes))
 
     def read(self, position: Callable[[SourceId], int | None]) -> bool:
-        """Updates the mark by the position of each source; None if it is gone. Returns whether the
-        mark waits for the journal."""
+        """Updates the mark by the position of each source, None for a source that is gone. Returns
+        whether the mark waits for the journal."""
         if self._mark is None or self._mark.number is not None:
             return False
-        unread = self._mark.unread
-        for source in list(unread):
-            reached = position(source)
-            if reached is None or reached >= unread[source]:
-                del unread[source]
-        return not unread
+        unread_sizes = self._mark.unread
+        for source in list(unread_sizes):
+            source_position = position(source)
+            if source_position is None or source_position >= unread_sizes[source]:
+                del unread_sizes[source]
+        return not unread_sizes
 
     def journalled(self, number: int) -> None:
-        """Notes that everything read is in batches up to this one."""
+        """Notes that everything read is in batches up to this number."""
         if self._mark is not None and not self._mark.unread:
             self._mark.number = number
 
     def acknowledged(self, oldest_open: int | None) -> None:
-        """Notes that batches before this one are acknowledged; all batches if it is None."""
+        """Notes that batches before this number are acknowledged; all batches if it is None."""
         mark = self._mark
         if mark is None or mark.number is None:
             return
@@ -94,8 +94,7 @@ class _Seen(NamedTuple):
 
 
 class TopicHeartbeats:
-    """Sets and follows the marks of all topics. `topics` sets the topics; the pipeline calls `beat`
-    in every turn."""
+    """Sets and updates the marks of all topics. The pipeline calls `beat` in every turn."""
 
     def __init__(
         self,
@@ -117,8 +116,9 @@ class TopicHeartbeats:
 
     def topics(self, topics: Set[str]) -> None:
         """Sets the topics of the current inputs."""
-        for new in topics - self._topics.keys():
-            self._marked[new] = time.time_ns() // 1_000_000  # only a later scan knows its files
+        for new_topic in topics - self._topics.keys():
+            # Only a later scan knows its files.
+            self._marked[new_topic] = time.time_ns() // 1_000_000
         self._topics = {topic: self._topics.get(topic) or Heartbeat() for topic in topics}
 
     @property
@@ -143,34 +143,34 @@ class TopicHeartbeats:
         followed slowly, since a heartbeat for the future cannot be withdrawn. If the clock was set
         back, heartbeats start again."""
         millis = self._files.scanned_millis
-        before = self._clock
-        if before is not None and before.millis:
-            ahead = millis - before.millis
-            pace = int((now - before.now) * 1000 * _CATCHING_UP)
-            if ahead < -_CLOCK_SLACK:
+        previous_clock = self._clock
+        if previous_clock is not None and previous_clock.millis:
+            millis_ahead = millis - previous_clock.millis
+            pace = int((now - previous_clock.now) * 1000 * _CATCHING_UP)
+            if millis_ahead < -_CLOCK_SLACK:
                 log.warning("the clock was set back, heartbeats start again")
                 self._topics = {topic: Heartbeat() for topic in self._topics}
                 self._marked.clear()
-            elif ahead > pace + _CLOCK_SLACK:
-                millis = before.millis + pace
+            elif millis_ahead > pace + _CLOCK_SLACK:
+                millis = previous_clock.millis + pace
         self._clock = _Seen(millis, now)
         return millis
 
     def _mark(self, millis: int) -> None:
         """Sets marks for topics without one, if the scan is newer than their last mark."""
-        wanting = [
+        due_topics = [
             topic
             for topic, heartbeat in self._topics.items()
             if heartbeat.wants_mark and millis > self._marked.get(topic, 0)
         ]
-        if not wanting:
+        if not due_topics:
             return
         files = self._files_by_topic()
         self._lag_bytes = sum(file.unread for followed in files.values() for file in followed)
-        unknown = self._files.undecided | self._files.barred
-        for topic in wanting:
+        unknown_topics = self._files.undecided | self._files.barred
+        for topic in due_topics:
             followed = files[topic]
-            if topic in unknown or any(
+            if topic in unknown_topics or any(
                 file.suspect or file.trouble or file.is_away for file in followed
             ):
                 continue  # the content of some files is unknown
@@ -180,20 +180,22 @@ class TopicHeartbeats:
             self._topics[topic].mark(millis, sizes)
 
     def _files_by_topic(self) -> defaultdict[str, list[Followed]]:
-        by_topic: defaultdict[str, list[Followed]] = defaultdict(list)
+        files_by_topic: defaultdict[str, list[Followed]] = defaultdict(list)
         for intake in self._intakes.values():
-            by_topic[intake.followed.topic].append(intake.followed)
-        return by_topic
+            files_by_topic[intake.followed.topic].append(intake.followed)
+        return files_by_topic
 
     def _wait_for_journal(self, topic: str, heartbeat: Heartbeat) -> None:
         """Waits until destinations that hold events from before the mark have been closed."""
-        held = self._held.get(topic)
-        if held is None:
-            holding = self._destinations.holding(topic)
-            held = self._held[topic] = {destination: destination.closed for destination in holding}
+        held_destinations = self._held.get(topic)
+        if held_destinations is None:
+            holding_destinations = self._destinations.holding(topic)
+            held_destinations = self._held[topic] = {
+                destination: destination.closed for destination in holding_destinations
+            }
         if not any(
             destination.holds_something and destination.closed == times
-            for destination, times in held.items()
+            for destination, times in held_destinations.items()
         ):
             heartbeat.journalled(self._destinations.last_number)
 

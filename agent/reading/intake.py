@@ -1,4 +1,4 @@
-"""Reads a source piece by piece: complete events only, each once.
+"""Reads a source piece by piece: complete events only, and each event once.
 
 A piece reaches from a position to the end of the last complete event. Incomplete bytes after it are
 read again when the file has grown, or taken as they are when it has not grown for the reader's
@@ -36,18 +36,18 @@ class Intake:
         self._final_at = 0.0
         self._held: Cut | None = None
 
-    def is_behind(self, now: float) -> None:
-        """Notes unread bytes."""
+    def note_unread(self, now: float) -> None:
+        """Notes that the source has unread bytes."""
         if self.behind_since is None:
             self.behind_since = now
 
     def is_due(self, now: float) -> bool:
-        """Whether a read may bring more than the last one."""
+        """Whether reading may return more than the last time."""
         if now < self._not_before:
             return False
         return self.followed.size != self._stuck_at or now >= self._final_at
 
-    def has_read(self, now: float) -> None:
+    def cut_added(self, now: float) -> None:
         """Notes that the last cut was added."""
         if not self.followed.unread:
             self.behind_since, self.read_at = None, now
@@ -103,8 +103,8 @@ class Intake:
         return self._held is not None and position == self._stuck_at and now >= self._final_at
 
     def _given_up(self) -> Cut | None:
-        held, self._held = self._held, None
-        return held and replace(held, skipping=False)
+        held_cut, self._held = self._held, None
+        return held_cut and replace(held_cut, skipping=False)
 
     def _grown_at(self, now: float) -> float:
         return min(now, self.followed.idle_since) if self.followed.idle_since else now
@@ -112,7 +112,9 @@ class Intake:
 
 def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     """The cut of a line that was too long, extended by more skipped bytes."""
-    dead = [replace(dead_line, size=dead_line.size + rest.consumed) for dead_line in first.dead]
+    dead_lines = [
+        replace(dead_line, size=dead_line.size + rest.consumed) for dead_line in first.dead
+    ]
     altered = tuple(
         replace(altered_text, count=altered_text.count + rest.consumed)
         if altered_text.kind is Alteration.CUT
@@ -122,7 +124,7 @@ def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     return replace(
         first,
         consumed=first.consumed + rest.consumed,
-        dead=dead,
+        dead=dead_lines,
         excepted=added_up((*first.excepted, *rest.excepted)),
         wait=rest.wait,
         skipping=rest.skipping,

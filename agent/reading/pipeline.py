@@ -49,7 +49,8 @@ Order = Callable[[], None]
 
 
 class Pipeline:
-    """The pipeline. Call `run` in its thread; other threads may call the methods marked so."""
+    """The pipeline. Call `run` in its thread; other threads may call the methods after `# Any
+    thread`."""
 
     def __init__(
         self,
@@ -133,8 +134,8 @@ class Pipeline:
         """The seconds until the next turn; longer if only an event of inotify can bring work."""
         if self._files.at_rest and not self.destinations.hold_something:
             return _REST_SECONDS
-        due = self._departures.due - self._clock()
-        return min(due, _TURN_SECONDS) if due > 0 else _CALM_TURN_SECONDS
+        due_seconds = self._departures.due - self._clock()
+        return min(due_seconds, _TURN_SECONDS) if due_seconds > 0 else _CALM_TURN_SECONDS
 
     def _turn(self, now: float) -> bool:
         """A turn. Returns whether there is more to read at once."""
@@ -156,19 +157,19 @@ class Pipeline:
     def _note(self, now: float) -> None:
         """Journals the results of a look, and last its position, so that a crash before that
         repeats the look."""
-        looked, reached = [], None
+        looks, history_position = [], None
         with self._journal.together():
             self.recorder.note(now)
-            looked = self._files.looked(self._heartbeats.until)
-            if looked:
-                self._journal.looked(looked)
-            reached = self._files.history()
-            if reached is not None:
-                self._journal.history(reached)
-        if looked:
+            looks = self._files.looked(self._heartbeats.until)
+            if looks:
+                self._journal.looked(looks)
+            history_position = self._files.history()
+            if history_position is not None:
+                self._journal.history(history_position)
+        if looks:
             self._files.looked_was_written()
-        if reached is not None:
-            self._files.history_was_written(reached)
+        if history_position is not None:
+            self._files.history_was_written(history_position)
 
     def _read(self, now: float) -> bool:
         """Reads a piece of each file with unread bytes. Returns whether any has more.
@@ -176,9 +177,9 @@ class Pipeline:
         The rest waits until the next turn, so that one read takes many lines.
         """
         self._now_millis = time.time_ns() // 1_000_000
-        is_behind, ready = False, self._files.ready()
-        self.recorder.are_behind(ready, now)
-        for followed in ready:
+        is_behind, ready_files = False, self._files.ready()
+        self.recorder.start_lag(ready_files, now)
+        for followed in ready_files:
             intake = self.recorder.intake(followed)
             if intake is None or not intake.is_due(now):
                 continue
@@ -194,14 +195,14 @@ class Pipeline:
             if not self._shipper.room(destination.topic):
                 continue  # others go on
             try:
-                more = self._read_one(intake, feed, destination, now)
+                has_more = self._read_one(intake, feed, destination, now)
             except JournalFull:
                 raise
             except Exception as error:
-                log.exception("reading failed, its input has stopped path=%s", followed.path)
+                log.exception("reading failed, input stopped path=%s", followed.path)
                 feed.fail(error)
                 continue
-            is_behind = is_behind or (more and followed.unread > 0)
+            is_behind = is_behind or (has_more and followed.unread > 0)
             if self._stopping.is_set():
                 break
         return is_behind
@@ -221,8 +222,8 @@ class Pipeline:
         if not self.destinations.add(destination, intake.followed, feed, cut):
             intake.put_off(now + _PUT_OFF_SECONDS)
             return False
-        feed.took(cut, intake.followed.current_path, now)
-        intake.has_read(now)
+        feed.count_cut(cut, intake.followed.current_path, now)
+        intake.cut_added(now)
         if destination.is_full:
             self.destinations.close(destination)
         return True
@@ -248,16 +249,16 @@ class Pipeline:
         )
         self._shipper.in_flight_limit = allowance.in_flight
         if allowance.exceeded and not self.over_memory:
-            log.warning("memory use exceeds limits.memory_bytes, and cannot be reduced")
+            log.warning("memory use exceeds limits.memory_bytes and cannot be reduced")
         self.over_memory = allowance.exceeded
 
     def _stand_still(self, error: JournalFull) -> None:
         if not self.full:
-            log.error("journal not writable, reading stops until it is error=%s", error)
+            log.error("journal not writable, reading is paused error=%s", error)
         self.full = str(error)
         now = self._clock()
         self.recorder.expect(self._files.look(now))  # handles keep what is deleted
-        self.recorder.are_behind(self._files.ready(), now)
+        self.recorder.start_lag(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:
@@ -279,15 +280,15 @@ class Pipeline:
     def _feed(self, inputs: Sequence[Input]) -> None:
         self._begins = True
         now = self._clock()
-        wanted = {input_.label: input_ for input_ in inputs}
-        for name in [name for name in self.feeds if name not in wanted]:
+        inputs_by_label = {input_.label: input_ for input_ in inputs}
+        for name in [name for name in self.feeds if name not in inputs_by_label]:
             del self.feeds[name]
-        for name, input_ in wanted.items():
-            before = self.feeds.get(name)
-            if before is None or before.input != input_:
+        for name, input_ in inputs_by_label.items():
+            previous_feed = self.feeds.get(name)
+            if previous_feed is None or previous_feed.input != input_:
                 self.feeds[name] = Feed.of(input_, now)
-                if before is not None:
-                    self.feeds[name].counts = before.counts
+                if previous_feed is not None:
+                    self.feeds[name].counts = previous_feed.counts
         self._heartbeats.topics({input_.topic for input_ in inputs})
         self._take_schemas()
 
@@ -302,11 +303,11 @@ class Pipeline:
     def _take_schemas(self) -> None:
         """Switches to new schemas, after what was read by the old ones was handed on."""
         self.destinations.close_all()
-        changed = False
+        has_changed = False
         for feed in self.feeds.values():
             schema = self._schemas.of(feed.input)
-            missing = self._schemas.missing(feed.input)
-            changed |= feed.take_schema(schema, self._config.times, missing)
-        if changed:
+            reason = self._schemas.missing(feed.input)
+            has_changed |= feed.take_schema(schema, self._config.times, reason)
+        if has_changed:
             self.recorder.start_over()
             self.destinations.start_over()

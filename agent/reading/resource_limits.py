@@ -35,19 +35,19 @@ class CpuAllowance:
         self._saved = cores * _SAVED_UP_SECONDS
 
     def pause(self, now: float, used: float) -> float:
-        """The seconds to pause; `used` is the CPU time of the process so far."""
+        """The seconds to pause. `used` is the CPU time of the process so far."""
         if self._cores <= 0:
             return 0.0
-        earned = max(0.0, now - self._at) * self._cores
-        saved = self._saved + earned - max(0.0, used - self._used)
+        earned_seconds = max(0.0, now - self._at) * self._cores
+        saved_seconds = self._saved + earned_seconds - max(0.0, used - self._used)
         self._at, self._used = now, used
-        self._saved = min(saved, self._cores * _SAVED_UP_SECONDS)
+        self._saved = min(saved_seconds, self._cores * _SAVED_UP_SECONDS)
         pause = -self._saved / self._cores
         return min(_LONGEST_PAUSE, pause) if pause >= _SHORTEST_PAUSE else 0.0
 
 
 class MemoryAllowance(msgspec.Struct, frozen=True):
-    """The bytes that may be in flight; `exceeded`: the process is above its limit."""
+    """The number of bytes that may be in flight; `exceeded`: the process is above its limit."""
 
     in_flight: int
     exceeded: bool = False
@@ -57,12 +57,12 @@ def memory_allowance(
     resident: int, limit: int, *, in_flight_limit: int, batch_bytes: int
 ) -> MemoryAllowance:
     """The allowance for a process of `resident` bytes; `limit` is 0 if there is none."""
-    least = min(in_flight_limit, 2 * batch_bytes)
-    free = limit * _FREE_TO_USE
-    if not limit or resident <= free:
+    least_bytes = min(in_flight_limit, 2 * batch_bytes)
+    free_bytes = limit * _FREE_TO_USE
+    if not limit or resident <= free_bytes:
         return MemoryAllowance(in_flight_limit)
-    part = max(0.0, (limit - resident) / (limit - free))
-    return MemoryAllowance(max(least, int(in_flight_limit * part)), exceeded=resident > limit)
+    part = max(0.0, (limit - resident) / (limit - free_bytes))
+    return MemoryAllowance(max(least_bytes, int(in_flight_limit * part)), exceeded=resident > limit)
 
 
 def resident_bytes() -> int:

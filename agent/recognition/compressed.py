@@ -53,7 +53,7 @@ _MOST_FOR_NOTHING: Final = 4 * 1024 * 1024  # bzip2 reads whole blocks of up to 
 
 
 class ArchiveDamaged(Exception):
-    """An archive cannot be unpacked further; the message is the reason."""
+    """The error for an archive that cannot be unpacked further; the message is the reason."""
 
 
 class _Stream(Protocol):
@@ -152,17 +152,17 @@ def unpacked(fd: int) -> Iterator[bytes]:
 def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]:
     data = os.pread(fd, most, 0)
     position = len(data)
-    gave_at = 0  # the input position of the last output
+    output_position = 0  # the input position of the last output
     while data:
         stream = new()
         while not stream.eof:
             if not data:
                 raise ArchiveDamaged("the archive is truncated")
             for piece in _decoded(stream, data):
-                gave_at = position if piece else gave_at
+                output_position = position if piece else output_position
                 yield piece
-            if position - gave_at > _MOST_FOR_NOTHING:
-                raise ArchiveDamaged("megabytes of the archive contain no data")
+            if position - output_position > _MOST_FOR_NOTHING:
+                raise ArchiveDamaged("the archive contains megabytes without data")
             data = b""
             if not stream.eof:
                 data = os.pread(fd, most, position)

@@ -57,9 +57,9 @@ def same_content(first: int, other: int, size: int) -> bool:
 
     Up to 128 KiB all bytes are compared; beyond, evenly spaced blocks including the last.
     """
-    last = max(0, size - _SAMPLE_BYTES)
-    step = max(_SAMPLE_BYTES, last // (_SAMPLES - 1))
-    for position in sorted({*range(0, last, step), last}):
+    last_start = max(0, size - _SAMPLE_BYTES)
+    step = max(_SAMPLE_BYTES, last_start // (_SAMPLES - 1))
+    for position in sorted({*range(0, last_start, step), last_start}):
         length = min(_SAMPLE_BYTES, size - position)
         block = os.pread(first, length, position)
         if len(block) < length or block != os.pread(other, length, position):

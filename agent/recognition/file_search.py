@@ -1,4 +1,4 @@
-"""Searches for closed files that have left their name, and for copies that no pattern matches.
+"""Searches for closed files that were renamed, and for copies that no pattern matches.
 
 A file that was copied before anything of it was read, as by `copytruncate`, may no longer have the
 content of the copy.
@@ -32,8 +32,8 @@ _MOST_FOLDERS: Final = 1_000
 
 def find_by_inode(followed: Followed, elsewhere: Mapping[int, Sequence[str]]) -> str:
     """Opens the file in one of its folders, or at one of the paths `elsewhere` with its inode
-    number. Returns its path; empty if it is not there, or could not be recognised. The file of a
-    symbolic link that now leads elsewhere is where it was."""
+    number. Returns its path; empty if it is not there, or could not be recognised. The folder of
+    its real path is searched too, since a symbolic link may lead elsewhere now."""
     if not is_shown(followed.remembered()):
         return ""
     for path in chain(_names_in_its_folders(followed), elsewhere.get(followed.identity[1], ())):
@@ -48,8 +48,8 @@ def find_by_inode(followed: Followed, elsewhere: Mapping[int, Sequence[str]]) ->
 
 
 def paths_by_inode(folders: Iterable[str], inodes: Collection[int]) -> dict[int, list[str]]:
-    """The paths of files with these inode numbers in the folders and those directly below them, as
-    for rotated files; in no more than `_MOST_FOLDERS` folders. The caller checks the device."""
+    """The paths of files with these inode numbers, in the folders and in those directly below them,
+    as for rotated files. Searches at most `_MOST_FOLDERS` folders. The caller checks the device."""
     paths: dict[int, list[str]] = defaultdict(list)
     search = dict.fromkeys(folders)
     for folder in list(search):
@@ -69,8 +69,8 @@ def _folders_in(folder: str) -> list[str]:
 
 
 def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | None:
-    """The path and descriptor of its inode, if the creation time is the same: it lacks the bytes
-    read, so it was truncated before it was renamed."""
+    """The path and descriptor of the file with the source's inode and creation time. It lacks the
+    bytes read, so it was truncated before it was renamed."""
     if not followed.born_ns:
         return None
     for path in _names_in_its_folders(followed):
@@ -78,16 +78,16 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
             fd, status = handles.open(path, followed.path)
         except OSError:
             continue
-        there = status.st_dev, status.st_ino
-        seen = SeenFile(status.st_size, there, born_ns=born_ns(fd))
-        if moved_away(followed.remembered(), seen) is IdentityVerdict.NEW:
+        identity = status.st_dev, status.st_ino
+        seen_file = SeenFile(status.st_size, identity, born_ns=born_ns(fd))
+        if moved_away(followed.remembered(), seen_file) is IdentityVerdict.NEW:
             return path, fd
         os.close(fd)
     return None
 
 
 def other_name(followed: Followed) -> str:
-    """Another path of an open file in its folders, once the path at which it was opened was
+    """Another path of an open file in its folders, after the path at which it was opened was
     removed; empty if there is none."""
     for path in _names_in_its_folders(followed):
         with contextlib.suppress(OSError):
@@ -98,10 +98,10 @@ def other_name(followed: Followed) -> str:
 
 
 def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
-    """Files in its folders whose names begin like its own, as rotators name them."""
-    places = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
-    for place in filter(None, places):
-        folder, _, name = place.rpartition("/")
+    """Files in the source's folders whose names begin like its own, as rotators name them."""
+    paths = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
+    for known_path in filter(None, paths):
+        folder, _, name = known_path.rpartition("/")
         stem = PurePath(name).stem
         try:
             with os.scandir(folder or "/") as entries:
@@ -115,8 +115,8 @@ def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def device_above(followed: Followed) -> int | None:
-    """The device of the file's folder, or of the nearest existing one above it; None if unknown. A
-    mount point also exists without its device, on another one."""
+    """The device of the file's folder, or of the nearest existing folder above it; None if unknown.
+    While a device is not mounted, its mount point is on another device."""
     folder = folder_of(followed.real_path or followed.current_path)
     while True:
         try:
@@ -131,9 +131,9 @@ def device_above(followed: Followed) -> int | None:
 
 def _names_in_its_folders(followed: Followed) -> Iterator[str]:
     """Paths with the file's inode number; the caller checks the device."""
-    places = {followed.current_path, followed.path, followed.real_path} - {""}
+    known_paths = {followed.current_path, followed.path, followed.real_path} - {""}
     inode = followed.identity[1]
-    for folder in sorted(set(map(folder_of, places))):
+    for folder in sorted(set(map(folder_of, known_paths))):
         try:
             with os.scandir(folder) as entries:
                 paths = [entry.path for entry in entries if entry.inode() == inode]
@@ -143,8 +143,8 @@ def _names_in_its_folders(followed: Followed) -> Iterator[str]:
 
 
 def was_copied(path: str, since_ns: int, is_meant: Callable[[str], bool]) -> bool:
-    """Whether a copy was created since then that the file does not begin with. Only the names that
-    rotators give to the newest copy are checked."""
+    """Whether a copy with another beginning than the file's was created since `since_ns`. Only the
+    names that rotators give to the newest copy are checked."""
     with contextlib.suppress(OSError), _opened(path) as fd:
         return shows_another_copy(path, read_head(fd), since_ns, is_meant)
     return False
@@ -165,13 +165,13 @@ def shows_another_copy(
 
 
 def _newest_rotated(path: str) -> Iterator[str]:
-    named = PurePath(path)
+    pure_path = PurePath(path)
     today = time.strftime("%Y%m%d")
     yield f"{path}.1"
     yield f"{path}-{today}"
-    if named.suffix:
-        yield str(named.with_name(f"{named.stem}.1{named.suffix}"))
-        yield str(named.with_name(f"{named.stem}-{today}{named.suffix}"))
+    if pure_path.suffix:
+        yield str(pure_path.with_name(f"{pure_path.stem}.1{pure_path.suffix}"))
+        yield str(pure_path.with_name(f"{pure_path.stem}-{today}{pure_path.suffix}"))
 
 
 def _is_another(copy: str, head: bytes, since_ns: int, besides: Identity | None) -> bool:

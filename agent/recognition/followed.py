@@ -74,7 +74,7 @@ class SourceEnd(msgspec.Struct):
 
 
 class FileContent:
-    """The known bytes of a file: its beginning, and the last ones read. Does no I/O."""
+    """The known bytes of a file: its beginning, and the bytes last read. Does no I/O."""
 
     def __init__(self, progress: Progress = _AT_ITS_BEGINNING) -> None:
         self.fingerprint = NONE
@@ -109,7 +109,7 @@ class FileContent:
         self.progress = progress
 
     def show(self, head: bytes) -> bool:
-        """Takes the first bytes of the file. Returns whether they are more than known before."""
+        """Takes the first bytes of the file. Returns whether there are more than before."""
         has_grown = len(head) > len(self.head)
         if has_grown:
             self.head = head
@@ -130,16 +130,16 @@ class FileContent:
         size = self.fingerprint.size
         if size < 2 * self.reported and not self.reported < size == FULL:
             return False
-        before, self.reported = self.reported, size
-        return size > before
+        previous_size, self.reported = self.reported, size
+        return size > previous_size
 
     def _remember_tail(self, position: int) -> None:
         start, data = self._chunk or (0, b"")
-        before = self.tail if start == self.progress.position else b""
+        bytes_before = self.tail if start == self.progress.position else b""
         self._chunk, self.tail, self.mark_alone = None, b"", 0
         if start < position <= start + len(data):
             tail = data[max(0, position - start - TAIL) : position - start]
-            self.tail = (before + tail)[-TAIL:] if len(tail) < TAIL else tail
+            self.tail = (bytes_before + tail)[-TAIL:] if len(tail) < TAIL else tail
 
 
 class Followed:
@@ -225,12 +225,12 @@ class Followed:
 
     @property
     def is_away(self) -> bool:
-        """Whether its file is not accessible, but may still exist."""
+        """Whether the source's file is not accessible, but may still exist."""
         return self.missing_since is not None and self.handle.fd is None
 
     @property
     def leaving(self) -> bool:
-        """Whether it will end after some time without further changes."""
+        """Whether the source ends after some time without further changes."""
         return self.nameless or self.missing_since is not None or self.current_path != self.path
 
     # Identity
@@ -247,7 +247,7 @@ class Followed:
         self.forgotten_before = before
 
     def follow_on(self, old: "Followed", begun_ns: int, *, is_meant: bool) -> None:
-        """Continues a truncated file. At a path that the input does not match it ends, like any
+        """Continues a truncated file. If the input does not match its path, the file ends like any
         renamed file."""
         self.begun_ns = begun_ns
         if not is_meant:
@@ -256,9 +256,9 @@ class Followed:
     def resume(self, known: KnownSource) -> None:
         self.source, self.input, self.topic = known.id, known.input, known.topic
         self.path = known.path
-        up_to = max(known.destroyed_up_to, known.size if known.last_path else 0)
-        if up_to > self.size:
-            self.end = SourceEnd(destroyed_up_to=up_to)
+        destroyed_up_to = max(known.destroyed_up_to, known.size if known.last_path else 0)
+        if destroyed_up_to > self.size:
+            self.end = SourceEnd(destroyed_up_to=destroyed_up_to)
         self._handles.remember(self, known.seen_millis)
         self.real_path = known.real_path
         self.born_ns = self.born_ns or known.born_ns
@@ -269,13 +269,13 @@ class Followed:
         self.content.resume(known, has_less=bool(has_less))
 
     def known(self, wall: float) -> KnownSource:
-        """The state of the source for the journal. Its file existed at `seen_millis`, so another
-        one in its place was created later."""
+        """The state of the source for the journal. Its file existed at `seen_millis`, so a
+        different file in its place was created later."""
         end, progress = self.end, replace(self.progress, mark=self.mark)
         if end.unpacked is not None:
             return replace(end.unpacked, progress=progress, finished=end.ended)
         handle = self.handle
-        there = handle.there_millis if handle.fd is None else there_millis(handle.fd, wall)
+        seen_millis = handle.there_millis if handle.fd is None else there_millis(handle.fd, wall)
         return KnownSource(
             id=self.source,
             input=self.input,
@@ -288,7 +288,7 @@ class Followed:
             last_path="" if self.current_path == self.path else self.current_path,
             size=self.size,
             finished=end.ended,
-            seen_millis=max(there, self.born_ns // _MILLIS + 1),
+            seen_millis=max(seen_millis, self.born_ns // _MILLIS + 1),
             real_path=self.real_path,
             born_ns=self.born_ns,
             begun_ns=self.begun_ns,
@@ -297,7 +297,7 @@ class Followed:
         )
 
     def remembered(self) -> RememberedFile:
-        """The properties by which its file is recognised."""
+        """The properties by which the source's file is recognised."""
         content = self.content
         return RememberedFile(
             self.identity,
@@ -365,8 +365,8 @@ class Followed:
         self.sealed = True
 
     def open(self, path: str = "", *, sought: bool = False) -> int | None:
-        """Opens its file at the current path, or at `path`; if it is not there, it becomes suspect.
-        `sought`: the input does not match this path."""
+        """Opens the source's file at the current path, or at `path`; if it is not there, it becomes
+        suspect. `sought`: the input does not match this path."""
         if self.handle.fd is not None:
             return self.handle.fd
         path = path or self.current_path
@@ -376,13 +376,13 @@ class Followed:
             self.doubt()
             return None
         try:
-            seen = SeenFile(status.st_size, (status.st_dev, status.st_ino), status.st_mtime_ns)
-            if seen.identity == self.identity:
-                seen = replace(seen, born_ns=born_ns(fd), head=read_head(fd))
+            seen_file = SeenFile(status.st_size, (status.st_dev, status.st_ino), status.st_mtime_ns)
+            if seen_file.identity == self.identity:
+                seen_file = replace(seen_file, born_ns=born_ns(fd), head=read_head(fd))
         except OSError:
             os.close(fd)
             raise
-        if reopened(self.remembered(), seen) is not IdentityVerdict.SAME:
+        if reopened(self.remembered(), seen_file) is not IdentityVerdict.SAME:
             os.close(fd)
             self.doubt()
             return None
@@ -390,7 +390,7 @@ class Followed:
         return fd
 
     def hold(self, fd: int, path: str = "") -> None:
-        """Takes a descriptor of its file, opened at the current path, or at `path`."""
+        """Takes a descriptor of the source's file, opened at the current path, or at `path`."""
         self.born_ns = born_ns(fd)
         self.begun_ns = self.begun_ns or self.born_ns
         self.sealed = False
@@ -398,7 +398,7 @@ class Followed:
         self._handles.hold(self, fd)
 
     def status(self) -> os.stat_result | None:
-        """The file's status; None if it is not at its path."""
+        """The status of the source's file; None if it is not at its path."""
         fd = self.open()
         return None if fd is None else os.fstat(fd)
 
@@ -418,7 +418,7 @@ class Followed:
         return data
 
     def is_intact(self) -> bool:
-        """Whether it still has the bytes read before; if not, it becomes suspect. Extends the
+        """Whether the file still has the bytes read before; if not, it becomes suspect. Extends the
         fingerprint."""
         fd = self.open()
         return fd is not None and self._is_intact(fd, self.progress.position)
@@ -432,40 +432,45 @@ class Followed:
             self.content.tail = tail if len(tail) == min(TAIL, position) else b""
 
     def take_fingerprint(self) -> bytes:
-        """Extends the fingerprint, and returns the first bytes; none if it is suspect."""
+        """Extends the fingerprint, and returns the first bytes; none if the file is suspect."""
         fd = self.open()
         head = b"" if fd is None else read_head(fd)
         return head if fd is not None and self._begins(fd, head) else b""
 
     def seen(self, fd: int) -> SeenFile:
-        """The properties of an open file, for comparison with this one."""
+        """The properties of an open file, for comparison with this source."""
         status, head = os.fstat(fd), read_head(fd)
-        is_asked = may_continue(self.remembered(), status.st_size, head)
-        before = self.before(fd) if is_asked else b""
+        may_match = may_continue(self.remembered(), status.st_size, head)
+        bytes_before = self.before(fd) if may_match else b""
         identity = status.st_dev, status.st_ino
         return SeenFile(
-            status.st_size, identity, status.st_mtime_ns, born_ns(fd), head=head, before=before
+            status.st_size,
+            identity,
+            status.st_mtime_ns,
+            born_ns(fd),
+            head=head,
+            before=bytes_before,
         )
 
     def beside(self, copy: "Followed", fd: int) -> SeenFile:
-        """The properties of a followed copy, for comparison with this one."""
-        is_asked = self.progress.position <= copy.size
-        before, head = self.before(fd) if is_asked else b"", copy.content.head
-        return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=before)
+        """The properties of a followed copy, for comparison with this source."""
+        is_long_enough = self.progress.position <= copy.size
+        bytes_before, head = self.before(fd) if is_long_enough else b"", copy.content.head
+        return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=bytes_before)
 
     def before(self, fd: int) -> bytes:
-        """The bytes of a file before this one's position, as many as the tail has. If the tail is
-        unknown and the mark matches, they become the tail."""
+        """The bytes of a file before this source's position, as many as the tail has. If the tail
+        is unknown and the mark matches, they become the tail."""
         content = self.content
         position, tail = content.progress.position, content.tail
         if tail:
             return os.pread(fd, len(tail), position - len(tail))
         if not content.mark_alone:
             return b""
-        before = read_tail(fd, position)
-        if goes_on(b"", content.mark_alone, before):
-            content.tail = before
-        return before
+        bytes_before = read_tail(fd, position)
+        if goes_on(b"", content.mark_alone, bytes_before):
+            content.tail = bytes_before
+        return bytes_before
 
     def _read(self, most: int, position: int) -> bytes:
         if self.suspect or (fd := self.open()) is None:
@@ -476,8 +481,8 @@ class Followed:
     def _is_intact(self, fd: int, position: int) -> bool:
         content = self.content
         if position == content.progress.position:
-            before = self.before(fd)
-            if not goes_on(content.tail, content.mark_alone, before):
+            bytes_before = self.before(fd)
+            if not goes_on(content.tail, content.mark_alone, bytes_before):
                 self.doubt()
                 return False
         return self._begins(fd, read_head(fd))
@@ -498,7 +503,7 @@ class Followed:
 def _real_path(fd: int, path: str) -> str:
     """The path of an open file, if it differs from `path` because of symbolic links."""
     with contextlib.suppress(OSError):
-        real = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
-        if real != path and not real.endswith(DELETED):
-            return real
+        real_path = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
+        if real_path != path and not real_path.endswith(DELETED):
+            return real_path
     return ""

@@ -105,9 +105,9 @@ class IdentityVerdict(Enum):
 
 
 class RememberedFile(msgspec.Struct, frozen=True):
-    """The record of a source's file; 0 if unknown. A closed file existed at `there_millis`. `head`:
-    the bytes of the fingerprint; `tail`: those before the position, if this process has read them;
-    `mark`: the checksum of the tail, if only that is known."""
+    """The record of a source's file; 0 if unknown. A closed file existed at `there_millis`. `head`
+    has the bytes of the fingerprint, `tail` the bytes before the position, if this process has read
+    them; `mark` is the checksum of the tail, if only that is known."""
 
     identity: Identity
     born_ns: int = 0
@@ -136,8 +136,8 @@ class RememberedFile(msgspec.Struct, frozen=True):
 
 
 class SeenFile(msgspec.Struct, frozen=True):
-    """The properties of an open file. `head`: its first bytes; `before`: the bytes before the
-    position of the compared source, as many as are known of that."""
+    """The properties of an open file. `head` has its first bytes, `before` the bytes before the
+    position of the compared source, as many as are known of the source."""
 
     size: int
     identity: Identity = (0, 0)
@@ -171,12 +171,12 @@ def fingerprint(head: bytes) -> Fingerprint:
     head = head[:FULL]
     if not head:
         return NONE
-    shorter = (_digest(head[:size])[:_SHORT] for size in _LEVELS if size <= len(head))
-    return Fingerprint(len(head), _digest(head), b"".join(shorter))
+    shorter_digests = (_digest(head[:size])[:_SHORT] for size in _LEVELS if size <= len(head))
+    return Fingerprint(len(head), _digest(head), b"".join(shorter_digests))
 
 
 def may_be_made(known: RememberedFile, born_ns: int) -> bool:
-    """Rule 3: whether a file may have been created at this time."""
+    """Rule 3: whether the source's file may have been created at this time."""
     if not born_ns:
         return True
     if known.born_ns:
@@ -185,18 +185,18 @@ def may_be_made(known: RememberedFile, born_ns: int) -> bool:
 
 
 def was_made_before(there_millis: int, born_ns: int) -> bool:
-    """Rule 3 without the remembered creation time."""
+    """Rule 3: whether a file was created before the source's was last seen, or may have been."""
     return not there_millis or born_ns <= there_millis * _MILLIS
 
 
 def were_made_apart(one_ns: int, other_ns: int) -> bool:
-    """Rule 3 without further knowledge about either file."""
+    """Rule 3: whether the creation times, if known, show two different files."""
     return bool(one_ns and other_ns and one_ns != other_ns)
 
 
 def begins(known: Fingerprint, head: bytes, first: bytes = b"") -> bool:
-    """Rule 4. `first` are the bytes of the fingerprint, if known: comparing them is faster than
-    computing a digest."""
+    """Rule 4: whether a file begins as before. `first` are the bytes of the fingerprint, if known:
+    comparing them is faster than computing a digest."""
     if first:
         return head.startswith(first)
     return len(head) >= known.size and (
@@ -205,20 +205,21 @@ def begins(known: Fingerprint, head: bytes, first: bytes = b"") -> bool:
 
 
 def goes_on(tail: bytes, mark: int, before: bytes) -> bool:
-    """Rule 5. `before` has as many bytes as the tail, or as the mark covers."""
+    """Rule 5: whether a file continues as before. `before` has as many bytes as the tail, or as the
+    mark covers."""
     if tail:
         return before == tail
     return not mark or zlib.crc32(before) == mark
 
 
 def begin_alike(first: bytes, other: bytes) -> bool:
-    """Whether the bytes agree, as far as both go."""
+    """Whether two beginnings agree, up to the shorter length."""
     return first.startswith(other) or other.startswith(first)
 
 
 def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:
-    """Rule 4, as far as both go: whether a file of this size and beginning may have the bytes read
-    of a source, so that rule 5 must be checked."""
+    """Rule 4, up to the shorter length: whether a file of this size and beginning may have the
+    bytes read of a source, so that rule 5 must be checked."""
     if size < known.position or not known.fingerprint.size:
         return False
     if len(head) < known.fingerprint.size:  # the source has grown since the copy
@@ -227,7 +228,8 @@ def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:
 
 
 def continues(known: RememberedFile, seen: SeenFile) -> bool:
-    """Rules 4 and 5, up to the shorter length."""
+    """Rules 4 and 5: whether a file begins and continues like the source, up to the shorter
+    length."""
     return may_continue(known, seen.size, seen.head) and goes_on(
         known.tail, known.mark, seen.before
     )
@@ -277,8 +279,8 @@ def whereabouts(tracked: Tracked, listing: Listed, by_identity: Places) -> Where
     sightings = by_identity.get(tracked.identity, ())
     for sighting in sightings:
         if sighting.path == tracked.current_path:
-            same = sighting.size == tracked.size and sighting.mtime_ns == tracked.mtime_ns
-            return Whereabouts(Where.SAME if same else Where.CHANGED, sighting)
+            is_same = sighting.size == tracked.size and sighting.mtime_ns == tracked.mtime_ns
+            return Whereabouts(Where.SAME if is_same else Where.CHANGED, sighting)
     if not listing.covers(tracked.current_path):
         return Whereabouts(Where.UNKNOWN)
     if sightings:
@@ -292,15 +294,15 @@ def best(sightings: Sequence[Sighting]) -> Sighting:
 
 
 def is_unchanged(before: Sighting, now: Sighting) -> bool:
-    """Rule 2, for a finished file that was checked before."""
-    then = before.size, before.mtime_ns, before.ctime_ns
-    return then == (now.size, now.mtime_ns, now.ctime_ns)
+    """Rule 2: whether a finished file is unchanged since it was checked."""
+    properties_before = before.size, before.mtime_ns, before.ctime_ns
+    return properties_before == (now.size, now.mtime_ns, now.ctime_ns)
 
 
 def is_untouched(tracked: Tracked, identity: Identity, size: int, mtime_ns: int) -> bool:
-    """Rule 2, for a closed file, by the file now at its path."""
-    same = identity == tracked.identity and size == tracked.size
-    return same and mtime_ns == tracked.mtime_ns
+    """Rule 2: whether the file now at the path of a closed file is that file, unchanged."""
+    is_same = identity == tracked.identity and size == tracked.size
+    return is_same and mtime_ns == tracked.mtime_ns
 
 
 def is_shown(known: RememberedFile) -> bool:
@@ -309,41 +311,42 @@ def is_shown(known: RememberedFile) -> bool:
 
 
 def reopened(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Rules 2 to 4, for a file that was closed. Every read checks the tail."""
-    same = (
+    """Rules 2 to 4: the verdict on a file that was closed and opened again. Every read checks the
+    tail."""
+    is_same = (
         seen.identity == known.identity
         and may_be_made(known, seen.born_ns)
         and begins(known.fingerprint, seen.head, known.head)
     )
-    return IdentityVerdict.SAME if same else IdentityVerdict.LOST
+    return IdentityVerdict.SAME if is_same else IdentityVerdict.LOST
 
 
 def doubted(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Rule 7, for a file in doubt, through its descriptor."""
-    same = seen.size >= known.size and continues(known, seen)
-    return IdentityVerdict.SAME if same else IdentityVerdict.NEW
+    """Rule 7: the verdict on a file in doubt, read through its descriptor."""
+    is_same = seen.size >= known.size and continues(known, seen)
+    return IdentityVerdict.SAME if is_same else IdentityVerdict.NEW
 
 
 def moved_away(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Rule 7, for a file under another name that does not continue the source: NEW if it is its
-    inode, truncated."""
-    same = seen.identity == known.identity and known.born_ns == seen.born_ns
-    return IdentityVerdict.NEW if same and known.born_ns else IdentityVerdict.LOST
+    """Rule 7: the verdict on a file under another name that does not continue the source. NEW if it
+    is the source's file, truncated."""
+    is_same = seen.identity == known.identity and known.born_ns == seen.born_ns
+    return IdentityVerdict.NEW if is_same and known.born_ns else IdentityVerdict.LOST
 
 
 def may_be_met(known: KnownSource, sighting: Sighting, born_ns: int) -> bool:
     """Rule 8: whether a file with the same inode must be compared with a source of the journal."""
     names = {known.path, known.last_path}
     if known.device == sighting.device:
-        made = known.born_ns and known.born_ns == born_ns
-        return bool(known.fingerprint.size or sighting.path in names or made)
+        is_same_creation = known.born_ns and known.born_ns == born_ns
+        return bool(known.fingerprint.size or sighting.path in names or is_same_creation)
     if known.fingerprint.size == FULL:
         return _folder(sighting.path) in {_folder(name) for name in names if name}
     return bool(known.fingerprint.size) and sighting.path in names
 
 
 def met(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
-    """Rule 8, for a source of the journal, by the content."""
+    """Rule 8: the verdict on a file, by its content, for a source of the journal."""
     return IdentityVerdict.SAME if _fits(known, seen) else IdentityVerdict.NEW
 
 
@@ -360,8 +363,8 @@ def _fits(known: KnownSource, seen: SeenFile) -> bool:
 
 
 def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
-    """Rule 9, for a kept descriptor with the device and inode of a source. LOST if it is another
-    file."""
+    """Rule 9: the verdict on a kept descriptor with the device and inode of a source. LOST if it is
+    a different file."""
     if _fits(known, seen):
         return IdentityVerdict.SAME
     return (
@@ -376,7 +379,8 @@ def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
 
 class Compared(msgspec.Struct, frozen=True):
     """The comparison of a file with a source that begins alike. `is_away`: the source's file is not
-    accessible. `is_certain`: it is unchanged. `has_all`: it has all bytes of the file."""
+    accessible; `is_certain`: the source's file is unchanged; `has_all`: it has all bytes of the
+    other file."""
 
     size: int = 0
     is_away: bool = False
@@ -385,9 +389,9 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
-    """Rule 10, for a file of that size whose originals are not deleted."""
-    waits = any(_makes_wait(original, size, unchanged_for) for original in originals)
-    return IdentityVerdict.WAIT if waits else IdentityVerdict.NEW
+    """Rule 10: the verdict on a file of that size whose originals are not deleted."""
+    has_waiting_original = any(_makes_wait(original, size, unchanged_for) for original in originals)
+    return IdentityVerdict.WAIT if has_waiting_original else IdentityVerdict.NEW
 
 
 def _makes_wait(original: Compared, size: int, unchanged_for: float) -> bool:
@@ -406,20 +410,22 @@ def may_be_copied(known: RememberedFile, copy: SeenFile) -> bool:
 
 
 def distance(original: str, original_size: int, copy: str, size: int) -> tuple[bool, bool, int]:
-    """Rule 11: a key by paths and sizes; the smallest is the likeliest."""
+    """Rule 11: a sort key of a possible original, by paths and sizes. The smallest key is the
+    likeliest original's."""
     is_related = copy.startswith(stem_of(original))
     return not is_related, original_size < size, abs(original_size - size)
 
 
 def stem_of(path: str) -> str:
-    """The beginning of the paths of its copies."""
+    """The beginning that the paths of a file's copies share."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/{name.rpartition('.')[0] or name}"
 
 
 def taken_over(known: RememberedFile, seen: SeenFile, there_born_ns: int | None) -> IdentityVerdict:
-    """Rule 12, for a source that has lost its file, and a file without a source. `there_born_ns` is
-    the creation time of the file that has the original's inode now; None if there is none."""
+    """Rule 12: the verdict on a file without a source, for a source that has lost its file.
+    `there_born_ns` is the creation time of the file that has the original's inode now; None if
+    there is none."""
     if not continues(known, seen):
         return IdentityVerdict.NEW
     if there_born_ns is not None and may_be_made(known, there_born_ns):
@@ -431,22 +437,24 @@ def taken_over(known: RememberedFile, seen: SeenFile, there_born_ns: int | None)
 
 
 def left_in_copy(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Rule 12, for a source whose file is gone, and a file not written independently."""
+    """Rule 12: the verdict on a file that was not written independently, for a source whose file is
+    gone."""
     is_tail_known = bool(known.tail or known.mark or not known.position)
     is_sure = known.fingerprint.size >= FULL and is_tail_known
     return IdentityVerdict.COPY if is_sure and continues(known, seen) else IdentityVerdict.NEW
 
 
 def shows_copied(seen: SeenFile) -> bool:
-    """Rule 12: whether the content is older than the file."""
+    """Rule 12: whether the content is older than the file, as in a copy that keeps times."""
     return 0 < seen.mtime_ns < seen.born_ns
 
 
 def replaced(known: RememberedFile, seen: SeenFile, lost_name_ns: int) -> IdentityVerdict:
-    """Rule 13, for a source whose open file was deleted at `lost_name_ns`."""
+    """Rule 13: the verdict on a file that may have replaced the source's open file, which was
+    deleted at `lost_name_ns`."""
     is_sure = known.fingerprint.size >= FULL and bool(known.tail or not known.position)
-    same = is_sure and seen.mtime_ns < lost_name_ns and continues(known, seen)
-    return IdentityVerdict.COPY if same else IdentityVerdict.NEW
+    is_same = is_sure and seen.mtime_ns < lost_name_ns and continues(known, seen)
+    return IdentityVerdict.COPY if is_same else IdentityVerdict.NEW
 
 
 def may_be_archive(known: RememberedFile, mtime_ns: int, ctime_ns: int) -> bool:
@@ -458,19 +466,20 @@ def may_be_archive(known: RememberedFile, mtime_ns: int, ctime_ns: int) -> bool:
 
 
 def archived(known: RememberedFile, head: bytes, before: bytes) -> IdentityVerdict:
-    """Rule 14, for the content of an archive up to the position."""
+    """Rule 14: the verdict on the content of an archive up to the position."""
     if begins(known.fingerprint, head) and goes_on(known.tail, known.mark, before):
         return IdentityVerdict.COPY
     return IdentityVerdict.NEW
 
 
 def may_be_archived(known: RememberedFile, head: bytes) -> bool:
-    """Rule 14, while the beginning may not be fully unpacked."""
+    """Rule 14: whether an archive may contain the source's file, while its beginning may not be
+    fully unpacked."""
     return len(head) < known.fingerprint.size or begins(known.fingerprint, head)
 
 
 def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int) -> bool:
-    """Rule 15, by the beginnings of the copy and the file."""
+    """Rule 15: whether a copy shows that the file was emptied, by the beginnings of both."""
     return copy_born_ns > since_ns and not there.startswith(copied)
 
 
@@ -478,8 +487,8 @@ def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int)
 
 
 def sought(known: RememberedFile, device: int | None) -> IdentityVerdict:
-    """Rule 16, for a source that was not found. `device` is that of the nearest existing folder
-    above its file; None if unknown."""
+    """Rule 16: the verdict on a source that was not found. `device` is that of the nearest existing
+    folder above its file; None if unknown."""
     return IdentityVerdict.LOST if device == known.identity[0] else IdentityVerdict.WAIT
 
 

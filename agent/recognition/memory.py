@@ -1,5 +1,5 @@
-"""Remembers sources that are not followed at present: those of a journal that were not found yet,
-and finished ones.
+"""Remembers sources that are not followed at present: finished ones, and those in a journal whose
+files were not found yet.
 
 A finished source is remembered as long as its file exists, so that it is not read again, and for a
 day longer, so that it is recognised if it comes back. `identity` decides which file is which.
@@ -39,11 +39,11 @@ class FoundFile(msgspec.Struct, frozen=True):
         return cls(fd, read_head(fd), size, born_ns(fd))
 
     def beside(self, known: KnownSource) -> SeenFile:
-        """The properties for comparison with a source. Raises OSError."""
+        """The properties of the file for comparison with a source. Raises OSError."""
         position = known.progress.position
-        is_asked = known.progress.mark and position <= self.size
-        before = read_tail(self.fd, position) if is_asked else b""
-        return SeenFile(self.size, born_ns=self.born_ns, head=self.head, before=before)
+        has_mark = known.progress.mark and position <= self.size
+        bytes_before = read_tail(self.fd, position) if has_mark else b""
+        return SeenFile(self.size, born_ns=self.born_ns, head=self.head, before=bytes_before)
 
 
 class Memory:
@@ -82,31 +82,31 @@ class Memory:
 
     def unfinished(self) -> Iterator[KnownSource]:
         for sources in list(self._by_identity.values()):
-            yield from [known for known in sources if not known.finished]
+            yield from [source for source in sources if not source.finished]
 
     def unfinished_at(self, identity: Identity) -> list[KnownSource]:
-        return [known for known in self._by_identity.get(identity, ()) if not known.finished]
+        return [source for source in self._by_identity.get(identity, ()) if not source.finished]
 
     def is_unchanged(self, sighting: Sighting, wall: float) -> bool:
-        """Whether it is a finished file that was checked, and is unchanged since."""
+        """Whether the file is that of a finished source, was checked, and is unchanged since."""
         identity = sighting.identity
-        known = self._by_identity.get(identity)
-        if known is None:
+        known_sources = self._by_identity.get(identity)
+        if known_sources is None:
             return False
-        for source in known:
+        for source in known_sources:
             self._seen_at[source.id] = wall
-        before = self._looked_into.get(identity)
-        return before is not None and is_unchanged(before, sighting)
+        sighting_before = self._looked_into.get(identity)
+        return sighting_before is not None and is_unchanged(sighting_before, sighting)
 
-    def believe(self, sighting: Sighting) -> None:
-        """Notes that the file was checked, and is a remembered one."""
+    def note_checked(self, sighting: Sighting) -> None:
+        """Notes that the file was checked, and belongs to a remembered source."""
         self._looked_into[sighting.identity] = sighting
 
     def find(
         self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
         """The source of a file, preferring unfinished ones. Raises OSError. After its file system
-        was mounted again, the file may have another device number; and it may have several
+        was mounted again, the file may have another device number; and a file may have several
         names."""
         candidates = [
             known
@@ -120,29 +120,31 @@ class Memory:
             and may_be_met(known, sighting, file.born_ns)
             and not is_there((known.device, known.inode))
         )
-        same = [
+        same_sources = [
             known for known in candidates if met(known, file.beside(known)) is IdentityVerdict.SAME
         ]
-        return min(same, key=lambda known: known.finished, default=None)
+        return min(same_sources, key=lambda known: known.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
         """Removes and returns finished sources not seen for a day, after a complete scan."""
-        finished = [
+        finished_sources = [
             source for known in self._by_identity.values() for source in known if source.finished
         ]
-        old = [source for source in finished if self._is_forgotten(source, wall)]
-        if len(finished) - len(old) > _MOST:
-            recent = sorted(set(finished) - set(old), key=lambda known: self._seen_at[known.id])
-            old += recent[: len(recent) - _MOST]
-        for source in old:
+        old_sources = [source for source in finished_sources if self._is_forgotten(source, wall)]
+        if len(finished_sources) - len(old_sources) > _MOST:
+            recent_sources = sorted(
+                set(finished_sources) - set(old_sources), key=lambda known: self._seen_at[known.id]
+            )
+            old_sources += recent_sources[: len(recent_sources) - _MOST]
+        for source in old_sources:
             self.remove(source)
-        return old
+        return old_sources
 
     def all(self) -> Collection[KnownSource]:
-        return [source for known in self._by_identity.values() for source in known]
+        return [source for known_sources in self._by_identity.values() for source in known_sources]
 
     def _is_forgotten(self, known: KnownSource, wall: float) -> bool:
-        seen = self._seen_at[known.id]
-        if seen > wall:  # the clock was set back
-            self._seen_at[known.id] = seen = wall
-        return wall - seen > _FORGOTTEN_AFTER
+        seen_at = self._seen_at[known.id]
+        if seen_at > wall:  # the clock was set back
+            self._seen_at[known.id] = seen_at = wall
+        return wall - seen_at > _FORGOTTEN_AFTER

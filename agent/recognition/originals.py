@@ -46,13 +46,13 @@ class Originals:
             return
         self._sizes[len(head)] -= 1
         for beginning in _beginnings(head):
-            same = self._by_beginning[beginning]
-            del same[followed]
-            if not same:
+            sources = self._by_beginning[beginning]
+            del sources[followed]
+            if not sources:
                 del self._by_beginning[beginning]
-        named = self._by_stem[stem_of(followed.path)]
-        del named[followed]
-        if not named:
+        sources_by_name = self._by_stem[stem_of(followed.path)]
+        del sources_by_name[followed]
+        if not sources_by_name:
             del self._by_stem[stem_of(followed.path)]
         if not self._sizes[len(head)]:
             del self._sizes[len(head)]
@@ -62,14 +62,16 @@ class Originals:
         very many, those whose name the path extends, and the newest."""
         sizes = {size for size in self._sizes if size <= len(head)}
         sizes.add(max((level for level in _LEVELS if level <= len(head)), default=len(head)))
-        alike: dict[Followed, None] = {}
+        candidates: dict[Followed, None] = {}
         for size in sorted(sizes, reverse=True):
-            same = self._by_beginning.get(head[:size], {})
-            if len(same) > _SCANNED:
-                related = (followed for followed in self._related(path) if followed in same)
-                alike |= dict.fromkeys(islice(related, _SCANNED))
-            alike |= dict.fromkeys(islice(reversed(same), _SCANNED))
-        return iter(alike)
+            sources = self._by_beginning.get(head[:size], {})
+            if len(sources) > _SCANNED:
+                related_sources = (
+                    followed for followed in self._related(path) if followed in sources
+                )
+                candidates |= dict.fromkeys(islice(related_sources, _SCANNED))
+            candidates |= dict.fromkeys(islice(reversed(sources), _SCANNED))
+        return iter(candidates)
 
     def _related(self, path: str) -> Iterator[Followed]:
         for end in range(len(path), path.rfind("/") + 1, -1):
@@ -77,19 +79,19 @@ class Originals:
 
 
 def _beginnings(head: bytes) -> set[bytes]:
-    return {head} | {head[:level] for level in _LEVELS if level < len(head)}
+    return {head} | {head[:size] for size in _LEVELS if size < len(head)}
 
 
 def likeliest(alike: Iterable[Followed], copy: Followed, fd: int) -> list[Followed]:
     """The likeliest originals of a copy, best first. Thousands of files may begin alike."""
-    able = (
+    readable_originals = (
         original
         for original in alike
         if original is not copy and _may_be_copied(original, copy, fd)
     )
     return nsmallest(
         _CONSIDERED,
-        able,
+        readable_originals,
         key=lambda each: distance(each.path, each.size, copy.current_path, copy.size),
     )
 

@@ -34,8 +34,8 @@ def evidence_of(
     *,
     everywhere: bool = False,
 ) -> Evidence:
-    """Looks up batches in the log from this offset on, or with `everywhere`, if the log has lost
-    acknowledged records, in the whole log.
+    """Looks up batches in the log, from this offset on; or in the whole log with `everywhere`, if
+    the log has lost acknowledged records.
 
     Raises a ClientError if that is not possible now.
     """
@@ -46,14 +46,16 @@ def evidence_of(
     if target.topic == LEDGER_TOPIC:
         return Evidence(topic_id, partitions, {}, {}, offset, offset)
     states = _states(brokers, target, batches)
-    wanted = [batch for batch in batches if not says_absent(states, batch)]
-    if not wanted:
+    possible_batches = [batch for batch in batches if not says_absent(states, batch)]
+    if not possible_batches:
         return Evidence(topic_id, partitions, states, {}, offset, None)
-    searched = _searched(brokers, target, wanted, 0 if everywhere else offset, goes_on)
-    if searched is None:
+    search_result = _searched(
+        brokers, target, possible_batches, 0 if everywhere else offset, goes_on
+    )
+    if search_result is None:
         return Evidence(topic_id, partitions, states, {}, offset, None)
-    begins = max(searched.begins, offset) if everywhere else searched.begins
-    return Evidence(topic_id, partitions, states, searched.found, offset, begins)
+    begin_offset = max(search_result.begins, offset) if everywhere else search_result.begins
+    return Evidence(topic_id, partitions, states, search_result.found, offset, begin_offset)
 
 
 def _states(brokers: Brokers, target: TopicPartition, batches: Sequence[Stamped]) -> States | None:

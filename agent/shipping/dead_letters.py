@@ -79,9 +79,9 @@ def shortened(letter: Record, schema: TopicSchema) -> Record | None:
     """A dead letter with a quarter of its raw bytes; None if too few are left."""
     assert letter.value is not None
     value: dict[str, Any] = Decoder(lambda _: built_in(DEAD_LETTER)).decode(letter.value)
-    raw = value["raw"]
-    if len(raw) < LEAST_RAW:
+    raw_text = value["raw"]
+    if len(raw_text) < LEAST_RAW:
         return None
-    size = value["size"] if value["size"] >= 0 else len(raw)
-    value |= {"raw": raw[: len(raw) // 4], "size": size}
+    size = value["size"] if value["size"] >= 0 else len(raw_text)
+    value |= {"raw": raw_text[: len(raw_text) // 4], "size": size}
     return letter._replace(value=Encoder(schema.schema, schema.id).encode(value))

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicCounts(msgspec.Struct):
-    """The counts of a topic. Written by the shipping thread, read by any."""
+    """The counts of a topic. Written by the shipping thread, read by any thread."""
 
     batches: int = 0  # acknowledged
     events: int = 0  # acknowledged
@@ -152,8 +152,8 @@ class Dispatch:
     def submit(self, queue: PartitionQueue, sending: Sending) -> None:
         assert self.producer is not None
         self._handed[sending.batch] = queue, sending
-        taken = self.producer.submit(sending.batch)
-        assert taken
+        is_taken = self.producer.submit(sending.batch)
+        assert is_taken
 
     def halt(self, target: TopicPartition, error: ClientError) -> None:
         assert self.producer is not None
@@ -161,15 +161,15 @@ class Dispatch:
             del self._handed[batch]
 
     def ask(self, queue: PartitionQueue, sent: Sequence[Stamped], *, everywhere: bool) -> None:
-        last = self._journal.acknowledged_offset(queue.target)
-        offset = 0 if last is None else last + 1
+        last_offset = self._journal.acknowledged_offset(queue.target)
+        offset = 0 if last_offset is None else last_offset + 1
 
         def question(brokers: Brokers, goes_on: GoesOn) -> Evidence:
             return evidence_of(brokers, queue.target, sent, offset, goes_on, everywhere=everywhere)
 
         def answered(answer: Evidence | ClientError) -> None:
-            known = self._topics.known(queue.target.topic)
-            if isinstance(answer, Evidence) and known and known.topic_id != answer.topic_id:
+            placement = self._topics.known(queue.target.topic)
+            if isinstance(answer, Evidence) and placement and placement.topic_id != answer.topic_id:
                 self._topics.doubt(queue.target.topic)
             queue.looked_up(sent, answer, time.monotonic())
 
@@ -190,8 +190,8 @@ class Dispatch:
 
     def acknowledged(self, sending: Sending, offset: int, leader_epoch: int) -> None:
         batch, topic = sending.batch, sending.batch.target.topic
-        last = self._journal.acknowledged_offset(batch.target)
-        if offset >= 0 and last is not None and offset <= last:
+        last_offset = self._journal.acknowledged_offset(batch.target)
+        if offset >= 0 and last_offset is not None and offset <= last_offset:
             self._topics.doubt(topic)  # the log may be a new one
         self._journal.acknowledged(sending.outgoing.number, offset, leader_epoch)
         counts = self._counts.topics[topic]
@@ -205,8 +205,8 @@ class Dispatch:
         outgoing, topic = sending.outgoing, sending.batch.target.topic
         now_millis = time.time_ns() // 1_000_000
         bounds = self._topics.bounds(topic)
-        new = self._replacer.replacement(outgoing, cure, reason, bounds, now_millis)
-        return None if new is None else self._replace(sending, new)
+        replacement = self._replacer.replacement(outgoing, cure, reason, bounds, now_millis)
+        return None if replacement is None else self._replace(sending, replacement)
 
     def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
         header, topic = sending.batch.header, sending.batch.target.topic
@@ -268,21 +268,21 @@ class Dispatch:
 
     def _write_down(self, batches: Sequence[Stamped]) -> None:
         """Journals the numbers of batches. Called by the producer before it first sends them."""
-        fresh: list[tuple[Sending, Numbers]] = []
+        new_numbers: list[tuple[Sending, Numbers]] = []
         for batch in batches:
             _, sending = self._handed[batch.batch]
             crc = int.from_bytes(batch.head[_CRC], "big")
             numbers = Numbers(batch.identity, batch.base_sequence, crc)
             if sending.numbers != numbers:
-                fresh.append((sending, numbers))
-        if fresh:
+                new_numbers.append((sending, numbers))
+        if new_numbers:
             self._journal.numbered(
                 [
                     (sending.outgoing.number, numbers.identity, numbers.base_sequence, numbers.crc)
-                    for sending, numbers in fresh
+                    for sending, numbers in new_numbers
                 ]
             )
-        for sending, numbers in fresh:
+        for sending, numbers in new_numbers:
             sending.numbers = numbers
 
     def _happened(self, event: Event, now: float) -> None:
@@ -295,8 +295,8 @@ class Dispatch:
                 self._failed(queue, error)
                 queue.rejected(sending, error)
             case Unsettled(target, batches, error):
-                for stamped in batches:
-                    del self._handed[stamped.batch]
+                for stamped_batch in batches:
+                    del self._handed[stamped_batch.batch]
                 queue = self._queues[target]
                 self._failed(queue, error)
                 queue.unsettled(error, now)

@@ -3,10 +3,11 @@
 If the leader knows a batch's producer, its last sequence shows whether it has the batch. The log
 shows where the batch is, and whether it is committed. Together:
 
-    there   it is in the log: acknowledged, at a known or unknown offset
-    again   it is not in the log, and its numbers are the next that the leader accepts: sent again
-            byte for byte, so that the leader accepts only one of this and a copy still in flight
-    anew    it is not in the log, and the leader will never accept its old numbers: it gets new ones
+    in_log      it is in the log: acknowledged, at a known or unknown offset
+    repeated    it is not in the log, and its numbers are the next that the leader accepts: sent
+                again byte for byte, so that the leader accepts only one of this and a copy still in
+                flight
+    renumbered  it is not in the log, and the leader will never accept its old numbers
 
 If the log's start has moved past the place where a batch may have been, and its producer is no
 longer known, it is unknown whether it was there. Then it is sent again: twice rather than never.
@@ -42,7 +43,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the log no longer has the place where these batches may have been."""
+        """Whether the log no longer has the offsets where these batches may have been."""
         return self.begins is not None and self.begins > self.wanted
 
 
@@ -50,9 +51,9 @@ class Verdicts(msgspec.Struct, frozen=True):
     """What to do with batches. `hidden` are in the log, but not committed yet; `doubtful` are sent
     again without certainty."""
 
-    there: Mapping[Stamped, BatchLocation | None]
-    again: Sequence[Stamped]
-    anew: Sequence[Stamped]
+    in_log: Mapping[Stamped, BatchLocation | None]
+    repeated: Sequence[Stamped]
+    renumbered: Sequence[Stamped]
     hidden: Sequence[Stamped]
     doubtful: Sequence[Stamped]
 
@@ -84,27 +85,33 @@ def judged(
     `taken` are those that the leader has acknowledged without an offset. `numbers_refused`: it has
     just refused the first batch for its numbers.
     """
-    there: dict[Stamped, BatchLocation | None] = {}
-    absent: list[Stamped] = []
-    hidden: list[Stamped] = []
-    doubtful: list[Stamped] = []
+    locations: dict[Stamped, BatchLocation | None] = {}
+    absent_batches: list[Stamped] = []
+    hidden_batches: list[Stamped] = []
+    doubtful_batches: list[Stamped] = []
     for batch in batches:
         if batch in evidence.sightings:
-            there[batch] = evidence.sightings[batch]
+            locations[batch] = evidence.sightings[batch]
         elif batch in taken:
-            there[batch] = None
+            locations[batch] = None
         elif says_there(evidence.states, batch):
             if evidence.is_cut_off or evidence.begins is None:
-                there[batch] = None
+                locations[batch] = None
             else:
-                hidden.append(batch)
+                hidden_batches.append(batch)
         else:
-            absent.append(batch)
+            absent_batches.append(batch)
             if _is_doubtful(batch, evidence):
-                doubtful.append(batch)
-    spoiled = numbers_refused and absent[:1] == list(batches[:1])
-    again = [] if spoiled else _acceptable(absent, evidence)
-    return Verdicts(there, again, absent[len(again) :], hidden, doubtful)
+                doubtful_batches.append(batch)
+    are_numbers_spoiled = numbers_refused and absent_batches[:1] == list(batches[:1])
+    batches_again = [] if are_numbers_spoiled else _acceptable(absent_batches, evidence)
+    return Verdicts(
+        locations,
+        batches_again,
+        absent_batches[len(batches_again) :],
+        hidden_batches,
+        doubtful_batches,
+    )
 
 
 def _is_doubtful(batch: Stamped, evidence: Evidence) -> bool:
@@ -115,17 +122,17 @@ def _is_doubtful(batch: Stamped, evidence: Evidence) -> bool:
 
 def _acceptable(absent: Sequence[Stamped], evidence: Evidence) -> list[Stamped]:
     """The first batches, as many as the leader accepts with their numbers."""
-    again: list[Stamped] = []
+    acceptable_batches: list[Stamped] = []
     for batch in absent:
-        if again:
-            last = again[-1]
-            follows = batch.base_sequence == next_sequence(last.last_sequence, 1)
-            if batch.identity != last.identity or not follows:
+        if acceptable_batches:
+            last_batch = acceptable_batches[-1]
+            is_next = batch.base_sequence == next_sequence(last_batch.last_sequence, 1)
+            if batch.identity != last_batch.identity or not is_next:
                 break
         elif not _is_next(batch, evidence):
             break
-        again.append(batch)
-    return again
+        acceptable_batches.append(batch)
+    return acceptable_batches
 
 
 def _is_next(batch: Stamped, evidence: Evidence) -> bool:

@@ -19,7 +19,7 @@ from client.reading.log_search import BatchLocation
 
 
 class Sending(msgspec.Struct, eq=False):
-    """A batch in flight. `origin` is its own number, or that of the batch it has replaced.
+    """A batch in flight. `origin` is its own number, or that of the batch that it has replaced.
 
     It has `numbers` from when they are journalled until it is certain that the log has no batch
     with them. `taken`: the leader has acknowledged it without an offset. `place` is its location,
@@ -44,7 +44,7 @@ class Sending(msgspec.Struct, eq=False):
 
 
 def origin_of(sending: Sending) -> int | None:
-    """The origin of a batch; None for the ledger's batches, which delay nothing."""
+    """The origin of a batch; None for the ledger's batches, which do not delay anything."""
     return None if sending.outgoing.kind is BatchKind.LEDGER else sending.origin
 
 
@@ -82,14 +82,14 @@ class InFlight:
     def oldest(self, topic: str | None = None) -> int | None:
         """The smallest open number of one topic, or of all."""
         with self._changed:
-            by_topic = self._open.values() if topic is None else [self._open.get(topic, {})]
-            return min((min(numbers) for numbers in by_topic if numbers), default=None)
+            numbers_by_topic = self._open.values() if topic is None else [self._open.get(topic, {})]
+            return min((min(numbers) for numbers in numbers_by_topic if numbers), default=None)
 
     def bytes(self, besides: Container[str] = ()) -> int:
-        """The bytes of all topics except these, without the ledger's."""
+        """The bytes of all topics except these and the ledger."""
         with self._changed:
-            all_bytes = sum(size for topic, size in self._bytes.items() if topic not in besides)
-            return all_bytes - self._free_bytes
+            total_bytes = sum(size for topic, size in self._bytes.items() if topic not in besides)
+            return total_bytes - self._free_bytes
 
     def in_flight(self, topic: str) -> tuple[int, int]:
         with self._changed:

@@ -59,7 +59,7 @@ class QueuePhase(Enum):
 
 
 class QueueOperations(Protocol):
-    """The operations that a queue needs. None of them blocks."""
+    """The operations that a queue needs. They do not block."""
 
     def renew(
         self, queue: "PartitionQueue", identity: Identity, sequence: int, first: Sequence[Sending]
@@ -70,7 +70,8 @@ class QueueOperations(Protocol):
     def halt(self, target: TopicPartition, error: ClientError) -> None: ...
 
     def ask(self, queue: "PartitionQueue", sent: Sequence[Stamped], *, everywhere: bool) -> None:
-        """Looks batches up, above the acknowledged offset or everywhere. `looked_up` follows."""
+        """Looks batches up, above the acknowledged offset or everywhere. Calls `looked_up`
+        later."""
 
     def identity(self, spent: int | None) -> Identity | None:
         """An unused identity of another producer id than `spent`; None while it is requested."""
@@ -81,16 +82,17 @@ class QueueOperations(Protocol):
         """Records an acknowledgement; offset -1 if unknown."""
 
     def replaced(self, sending: Sending, cure: Cure, reason: str) -> list[Sending] | None:
-        """Replaces a batch, and journals that. Returns the new batches; None if there is no cure.
-        Those of other partitions are already in their queues."""
+        """Replaces a batch, and journals the replacement. Returns the new batches; None if there is
+        no cure. Batches for other partitions are in their queues already."""
 
     def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
-        """The cure among `met` that a batch will need, by the topic's limits; None if none."""
+        """The cure among `met` that a batch will need by the topic's limits, if any."""
 
     def moved(self, sending: Sending, target: TopicPartition) -> None: ...
 
     def successor(self, target: TopicPartition) -> TopicPartition | None:
-        """The partition for the batches of one that no longer exists; None if it exists."""
+        """The partition that takes over the batches of one that no longer exists; None if it
+        exists."""
 
 
 class PartitionQueue:
@@ -138,7 +140,7 @@ class PartitionQueue:
 
     @property
     def waits(self) -> bool:
-        """Whether its next step is at `due`."""
+        """Whether the next step of the queue is at `due`."""
         return self.phase is QueuePhase.BACK and bool(self.sendings)
 
     def retry_now(self) -> None:
@@ -161,14 +163,14 @@ class PartitionQueue:
             self._repeated()
 
     def rejected(self, sending: Sending, error: ClientError) -> None:
-        """Notes a refused batch, which is not in the log. Later ones return as well."""
+        """Notes a rejected batch, which is not in the log. Later batches return as well."""
         sending.numbers = None
         if self._refusal is None:
             self._refusal = sending, error
         self.halt(error)
 
     def halt(self, error: ClientError) -> None:
-        """Recalls all batches from the producer; `unsettled` follows."""
+        """Recalls all batches from the producer, which then calls `unsettled`."""
         if self.phase in {QueuePhase.FLOWING, QueuePhase.REPEATING}:
             self.phase = QueuePhase.HALTING
             self._operations.halt(self.target, error)
@@ -193,19 +195,19 @@ class PartitionQueue:
             self._move(successor)
         elif self._refusal is not None and not self._cured(now):
             return
-        elif sent := [
+        elif sent_batches := [
             sending for sending in self.sendings if sending.numbers and not sending.place
         ]:
-            self._ask([sending.as_sent() for sending in sent], now)
+            self._ask([sending.as_sent() for sending in sent_batches], now)
         else:
             self._begin(now)
 
     def _ask(self, sent: Sequence[Stamped], now: float) -> None:
         self.phase = QueuePhase.ASKING
-        everywhere = self._everywhere_at is not None and self._everywhere_at <= now
-        if everywhere:
+        searches_everywhere = self._everywhere_at is not None and self._everywhere_at <= now
+        if searches_everywhere:
             self._everywhere_at = now + _EVERYWHERE_EVERY
-        self._operations.ask(self, sent, everywhere=everywhere)
+        self._operations.ask(self, sent, everywhere=searches_everywhere)
 
     def _cured(self, now: float) -> bool:
         """Replaces the refused batch. Returns False, and stands for a while, if it cannot."""
@@ -215,14 +217,16 @@ class PartitionQueue:
         if cure is Cure.REPACK:
             self._refused_codecs.add(sending.batch.header.codec)
         self._met.add(cure)
-        new = None if cure is Cure.STAND else self._operations.replaced(sending, cure, str(error))
+        replacements = (
+            None if cure is Cure.STAND else self._operations.replaced(sending, cure, str(error))
+        )
         self._refusal = None
         self._spoiled = True
-        if new is not None:
+        if replacements is not None:
             log.warning(
                 "batch replaced partition=%s cure=%s error=%r", self.target, cure.name, str(error)
             )
-            self._take_place(sending, new)
+            self._take_place(sending, replacements)
             return True
         pause = self._stand_seconds if cure is Cure.STAND else _CURELESS_PAUSE
         self.stands, self.trouble, self.due = True, error, now + pause
@@ -230,9 +234,11 @@ class PartitionQueue:
         return False
 
     def _take_place(self, sending: Sending, new: Sequence[Sending]) -> None:
-        at = self.sendings.index(sending)
-        own = [replacement for replacement in new if replacement.batch.target == self.target]
-        self.sendings[at : at + 1] = own
+        index = self.sendings.index(sending)
+        own_replacements = [
+            replacement for replacement in new if replacement.batch.target == self.target
+        ]
+        self.sendings[index : index + 1] = own_replacements
 
     def looked_up(
         self, sent: Sequence[Stamped], answer: Evidence | ClientError, now: float
@@ -251,20 +257,24 @@ class PartitionQueue:
         self._fenced |= self._has_rival(answer)
         sendings = {id(sending.batch): sending for sending in self.sendings}
         by_batch = {batch: sendings[id(batch.batch)] for batch in sent}
-        taken = frozenset(batch for batch, sending in by_batch.items() if sending.taken)
-        refused = code_of(self._error) in NUMBERS_REFUSED
-        verdicts = judged(sent, answer, taken=taken, numbers_refused=refused)
+        taken_batches = frozenset(batch for batch, sending in by_batch.items() if sending.taken)
+        are_numbers_refused = code_of(self._error) in NUMBERS_REFUSED
+        verdicts = judged(sent, answer, taken=taken_batches, numbers_refused=are_numbers_refused)
         self._settle(verdicts, by_batch, now)
 
     def _has_rival(self, evidence: Evidence) -> bool:
         """Whether another client uses a later epoch of its producer id, so that the queue's next
         epoch may be taken."""
-        own = self._identity
-        state = (evidence.states or {}).get(own.producer_id) if own else None
-        return state is not None and own is not None and state.producer_epoch > own.epoch
+        own_identity = self._identity
+        state = (evidence.states or {}).get(own_identity.producer_id) if own_identity else None
+        return (
+            state is not None
+            and own_identity is not None
+            and state.producer_epoch > own_identity.epoch
+        )
 
     def _settle(self, verdicts: Verdicts, sendings: dict[Stamped, Sending], now: float) -> None:
-        for batch, sighting in verdicts.there.items():
+        for batch, sighting in verdicts.in_log.items():
             sendings[batch].place = sighting or UNKNOWN_LOCATION
         self._close_in_order()
         self._log(verdicts)
@@ -276,39 +286,41 @@ class PartitionQueue:
             return
         self._everywhere_at = None
         # A batch keeps its numbers only if no batch without numbers must precede it.
-        together = zip(self.sendings, verdicts.again, strict=False)
-        again = [
-            batch for _, batch in takewhile(lambda pair: pair[0] is sendings[pair[1]], together)
+        pairs = zip(self.sendings, verdicts.repeated, strict=False)
+        sendings_again = [
+            batch for _, batch in takewhile(lambda pair: pair[0] is sendings[pair[1]], pairs)
         ]
-        for batch in (*verdicts.again[len(again) :], *verdicts.anew):
+        for batch in (*verdicts.repeated[len(sendings_again) :], *verdicts.renumbered):
             sendings[batch].numbers = None
             self._spoiled = True
-        if not again:
+        if not sendings_again:
             self._begin(now)
             return
-        self._repeated_under = again[0].identity
-        self.phase, self._repeats = QueuePhase.REPEATING, len(again)
-        first = self.sendings[: len(again)]
-        self._operations.renew(self, self._repeated_under, again[0].base_sequence, first)
+        self._repeated_under = sendings_again[0].identity
+        self.phase, self._repeats = QueuePhase.REPEATING, len(sendings_again)
+        first_sendings = self.sendings[: len(sendings_again)]
+        self._operations.renew(
+            self, self._repeated_under, sendings_again[0].base_sequence, first_sendings
+        )
 
     def _log(self, verdicts: Verdicts) -> None:
-        if verdicts.hidden and not verdicts.there:
+        if verdicts.hidden and not verdicts.in_log:
             return  # logged before
         log.info(
-            "open batches looked up partition=%s there=%d again=%d anew=%d",
+            "open batches looked up partition=%s in_log=%d repeated=%d renumbered=%d",
             self.target,
-            len(verdicts.there),
-            len(verdicts.again),
-            len(verdicts.anew),
+            len(verdicts.in_log),
+            len(verdicts.repeated),
+            len(verdicts.renumbered),
         )
         if verdicts.doubtful:
             log.error(
-                "unknown whether batches are in the log: sending them again, possibly as "
+                "cannot tell whether batches are in the log, sending them again, possibly as "
                 "duplicates partition=%s batches=%d",
                 self.target,
                 len(verdicts.doubtful),
             )
-        for sighting in verdicts.there.values():
+        for sighting in verdicts.in_log.values():
             if sighting is None:
                 log.warning("a batch was written at an unknown offset partition=%s", self.target)
 
@@ -323,22 +335,27 @@ class PartitionQueue:
         if not self.sendings:
             self.trouble = None
             return
-        fresh = self._fresh_identity()
-        if fresh is None:
+        fresh_identity = self._fresh_identity()
+        if fresh_identity is None:
             self.due = now + _NAMELESS_PAUSE
             return
-        self._identity, self._spoiled, self._fenced, self._error = fresh, False, False, None
+        self._identity, self._spoiled, self._fenced, self._error = (
+            fresh_identity,
+            False,
+            False,
+            None,
+        )
         self.phase, self._handed = QueuePhase.FLOWING, 0
-        self._operations.renew(self, fresh, 0, ())
+        self._operations.renew(self, fresh_identity, 0, ())
         self._hand_over(now)
 
     def _fresh_identity(self) -> Identity | None:
-        own = self._identity
-        if own is None:
+        own_identity = self._identity
+        if own_identity is None:
             return self._operations.identity(None)
-        fenced = self._fenced or code_of(self._error) in FENCED
-        later = None if fenced else own.next_epoch()
-        return later or self._operations.identity(own.producer_id)
+        is_fenced = self._fenced or code_of(self._error) in FENCED
+        next_identity = None if is_fenced else own_identity.next_epoch()
+        return next_identity or self._operations.identity(own_identity.producer_id)
 
     def _hand_over(self, now: float) -> None:
         while self._handed < len(self.sendings):
@@ -348,9 +365,9 @@ class PartitionQueue:
                 continue
             if (cure := self._foreseen(sending)) is not None:
                 reason = f"{self.target}: same as earlier batches"
-                new = self._operations.replaced(sending, cure, reason)
-                if new is not None:
-                    self._take_place(sending, new)
+                replacements = self._operations.replaced(sending, cure, reason)
+                if replacements is not None:
+                    self._take_place(sending, replacements)
                     continue
             self._operations.submit(self, sending)
             self._handed += 1
@@ -376,7 +393,7 @@ class PartitionQueue:
 
     @property
     def why(self) -> str | None:
-        """Why it is not sending, if it has batches."""
+        """The reason why the queue is not sending, if it has batches."""
         if not self.sendings or self.phase in {QueuePhase.FLOWING, QueuePhase.HALTING}:
             return None
         return str(self.trouble) if self.trouble else None

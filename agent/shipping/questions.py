@@ -45,7 +45,7 @@ class Questions:
         *,
         long: bool = False,
     ) -> None:
-        """Runs `question`, which may block, but should end soon once `GoesOn` returns False."""
+        """Runs `question`. It may block, but should end soon after `GoesOn` returns False."""
 
         def run() -> None:
             answer: Answer | ClientError
@@ -59,7 +59,7 @@ class Questions:
             except ClientError as error:
                 answer = error
             except Exception as error:
-                log.exception("request to the cluster failed")
+                log.exception("request to the cluster failed unexpectedly")
                 answer = NotKafka(f"unexpected error: {error!r}")
             self._answer(lambda: answered(answer), long)
 
@@ -77,8 +77,8 @@ class Questions:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            for waiting in self._waiting.values():
-                waiting.clear()
+            for waiting_question in self._waiting.values():
+                waiting_question.clear()
             self._answers.clear()
 
     def _goes_on(self) -> bool:

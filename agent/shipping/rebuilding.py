@@ -44,9 +44,9 @@ def contents(batch: Batch) -> list[Record]:
 
 def batch_of(target: TopicPartition, parts: Sequence[Record], codec: Codec) -> Batch:
     """A batch of these records, without a producer's numbers."""
-    placed = [record._replace(offset=at) for at, record in enumerate(parts)]
-    base = min(record.timestamp for record in placed)
-    data = build_batch(placed, codec=codec, base_timestamp=base, leader_epoch=NO_EPOCH)
+    placed_records = [record._replace(offset=index) for index, record in enumerate(parts)]
+    base = min(record.timestamp for record in placed_records)
+    data = build_batch(placed_records, codec=codec, base_timestamp=base, leader_epoch=NO_EPOCH)
     return Batch(target, data)
 
 
@@ -75,5 +75,5 @@ class EventHeader(NamedTuple):
 
 def event_header(message: bytes) -> EventHeader:
     """The header of a message that this agent encoded."""
-    read: Any = fastavro.schemaless_reader(BytesIO(message[PREFIX_SIZE:]), _SCHEMA, None)
-    return EventHeader(**read[FIELD])
+    fields: Any = fastavro.schemaless_reader(BytesIO(message[PREFIX_SIZE:]), _SCHEMA, None)
+    return EventHeader(**fields[FIELD])

@@ -1,4 +1,4 @@
-"""Replaces batches that the broker refuses, by the cures.
+"""Replaces batches that the broker refuses, as their cures require.
 
 Every event ends up in exactly one of the new batches, in its former order, or becomes a dead
 letter; and the runs account for every byte of it.
@@ -43,40 +43,40 @@ log = logging.getLogger(__name__)
 def cut_runs(
     runs: Iterable[Run], counts: Sequence[int], positions: Sequence[int]
 ) -> Iterator[tuple[Run, ...]]:
-    """The runs of consecutive parts of a batch, which have these numbers of events.
+    """The runs of consecutive parts of a batch. `counts` has the number of events of each part.
 
     `positions` are the positions of each part's first event in its file.
     """
-    remaining = list(runs)[::-1]
+    remaining_runs = list(runs)[::-1]
     for part, count in enumerate(counts):
-        own: list[Run] = []
-        wanted = count
-        while wanted and remaining:
-            run = remaining.pop()
-            if run.events > wanted:
-                run, rest = divided(run, wanted, positions[part + 1])
-                remaining.append(rest)
-            wanted -= run.events
-            own.append(run)
+        part_runs: list[Run] = []
+        remaining_events = count
+        while remaining_events and remaining_runs:
+            run = remaining_runs.pop()
+            if run.events > remaining_events:
+                run, second_run = divided(run, remaining_events, positions[part + 1])
+                remaining_runs.append(second_run)
+            remaining_events -= run.events
+            part_runs.append(run)
         if part == len(counts) - 1:
-            own += remaining[::-1]
-        yield tuple(own)
+            part_runs += remaining_runs[::-1]
+        yield tuple(part_runs)
 
 
 def dead_lettered(run: Run, reason: str) -> Run:
     """The run of a single event that its topic refused, so that it became a dead letter."""
     if not run.events:
         return run
-    refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of_events(run), reason)
-    return replace(run, events=0, lines=0, excepted=(*run.excepted, refused))
+    refused_lines = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of_events(run), reason)
+    return replace(run, events=0, lines=0, excepted=(*run.excepted, refused_lines))
 
 
 def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
-    """Returns an empty run that counts a dead letter: for an event that no run of its batch
-    names."""
-    place = header.position
-    refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
-    return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))
+    """Returns an empty run that counts a dead letter, for an event that is in no run of its
+    batch."""
+    position = header.position
+    refused_lines = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
+    return Run(SourceId(header.source), header.seq, 0, position, position, 0, (refused_lines,))
 
 
 def window_counts(times: Iterable[int], window_millis: int) -> tuple[WindowCount, ...]:
@@ -107,11 +107,11 @@ def without_statements(record: Record) -> Record | None:
     message = record.value or b""
     schema_id, _ = split(message)
     entry = Decoder(lambda _: built_in(LEDGER)).decode(message)
-    lists = {name for name, value in entry.items() if isinstance(value, list) and value}
-    if not lists:
+    list_names = {name for name, value in entry.items() if isinstance(value, list) and value}
+    if not list_names:
         return None
-    emptied = entry | {name: [] for name in lists}
-    return record._replace(value=Encoder(built_in(LEDGER), schema_id).encode(emptied))
+    emptied_entry = entry | {name: [] for name in list_names}
+    return record._replace(value=Encoder(built_in(LEDGER), schema_id).encode(emptied_entry))
 
 
 class Replacement(msgspec.Struct, frozen=True):
@@ -147,7 +147,7 @@ class Replacer:
     def replacement(
         self, outgoing: Outgoing, cure: Cure, reason: str, bounds: TimeBounds, now_millis: int
     ) -> Replacement | None:
-        """The replacement by a cure; None if the cure is not possible now."""
+        """The replacement of a batch by a cure; None if the cure is not possible now."""
         match cure:
             case Cure.STAND:
                 return None
@@ -162,7 +162,7 @@ class Replacer:
                 return self._single(outgoing, events[0], cure, reason)
 
     def moved(self, outgoing: Outgoing, target: TopicPartition) -> Replacement:
-        """The batch for another partition."""
+        """Returns the batch with another partition."""
         batch = replace(outgoing.batch, target=target)
         return Replacement([replace(outgoing, number=self._next_number(), batch=batch)])
 
@@ -181,24 +181,24 @@ class Replacer:
         self, outgoing: Outgoing, bounds: TimeBounds, now_millis: int
     ) -> Replacement | None:
         events = contents(outgoing.batch)
-        clamped = [
+        clamped_events = [
             event._replace(timestamp=bounds.clamped(event.timestamp, now_millis))
             for event in events
         ]
-        if clamped == events:  # the broker uses other bounds
-            clamped = [event._replace(timestamp=now_millis) for event in events]
+        if clamped_events == events:  # the broker uses other bounds
+            clamped_events = [event._replace(timestamp=now_millis) for event in events]
             if {event.timestamp for event in events} == {now_millis}:
                 return None
-        return self._rebuilt(outgoing, clamped, codec_of(outgoing.batch))
+        return self._rebuilt(outgoing, clamped_events, codec_of(outgoing.batch))
 
     def _rebuilt(self, outgoing: Outgoing, events: Sequence[Record], codec: Codec) -> Replacement:
-        again = replace(
+        rebuilt = replace(
             outgoing,
             number=self._next_number(),
             batch=batch_of(outgoing.batch.target, events, codec),
             windows=self._windows(outgoing, events),
         )
-        return Replacement([again])
+        return Replacement([rebuilt])
 
     def _halves(self, outgoing: Outgoing, events: Sequence[Record]) -> Replacement:
         middle = len(events) // 2
@@ -210,21 +210,21 @@ class Replacer:
             runs = list(cut_runs(outgoing.runs, counts, starts))
         times = [[event.timestamp for event in part] for part in parts]
         delays = cut_delays(outgoing.delays, times)
-        halves = []
-        for at, part in enumerate(parts):
-            last = at == len(parts) - 1
-            halves.append(
+        half_batches = []
+        for index, part in enumerate(parts):
+            is_last = index == len(parts) - 1
+            half_batches.append(
                 replace(
                     outgoing,
                     number=self._next_number(),
                     batch=batch_of(outgoing.batch.target, part, codec_of(outgoing.batch)),
-                    runs=runs[at],
+                    runs=runs[index],
                     windows=self._windows(outgoing, part),
-                    delays=delays[at],
-                    covers=outgoing.covers if last else (),
+                    delays=delays[index],
+                    covers=outgoing.covers if is_last else (),
                 )
             )
-        return Replacement(halves)
+        return Replacement(half_batches)
 
     def _single(
         self, outgoing: Outgoing, event: Record, cure: Cure, reason: str
@@ -236,15 +236,15 @@ class Replacer:
             dead_letters = self._dead_letter_topic(topic.removesuffix(DEAD_SUFFIX))
             if cure is not Cure.SPLIT or dead_letters is None:
                 return None
-            shorter = shortened(event, dead_letters.schema)
-            if shorter is None:
+            shortened_event = shortened(event, dead_letters.schema)
+            if shortened_event is None:
                 return None
-            return self._rebuilt(outgoing, [shorter], codec_of(outgoing.batch))
+            return self._rebuilt(outgoing, [shortened_event], codec_of(outgoing.batch))
         dead_letters = self._dead_letter_topic(topic)
         if dead_letters is None:
             return None
         letter = self._refused.letter(event, topic, reason, dead_letters.schema, outgoing.runs)
-        dead = Outgoing(
+        dead_batch = Outgoing(
             number=self._next_number(),
             kind=BatchKind.DEAD_LETTERS,
             batch=batch_of(dead_letters.target, [letter.record], codec_of(outgoing.batch)),
@@ -254,13 +254,13 @@ class Replacer:
             window_millis=outgoing.window_millis,
         )
         eventless = [
-            Eventless(self._next_number(), topic, dead_lettered(each, reason))
-            for each in outgoing.runs
+            Eventless(self._next_number(), topic, dead_lettered(event_run, reason))
+            for event_run in outgoing.runs
         ]
         if not outgoing.runs:
             run = dead_lettered_of_spread(event_header(event.value or b""), reason)
             eventless = [Eventless(self._next_number(), topic, run)]
-        return Replacement([dead], eventless, letters=1)
+        return Replacement([dead_batch], eventless, letters=1)
 
     def _windows(self, outgoing: Outgoing, events: Sequence[Record]) -> tuple[WindowCount, ...]:
         if outgoing.kind is BatchKind.LEDGER:
@@ -270,12 +270,12 @@ class Replacer:
     def _emptied(self, outgoing: Outgoing, record: Record) -> Replacement | None:
         """An empty entry of the ledger, so that its number is not missing: its statements go into
         smaller entries. A single statement that is too large is left out."""
-        empty = without_statements(record)
-        if empty is None:
+        empty_entry = without_statements(record)
+        if empty_entry is None:
             return None
         self._ledger_too_large(len(record.value or b""))
-        again = self._rebuilt(outgoing, [empty], codec_of(outgoing.batch)).batches[0]
+        rebuilt_batch = self._rebuilt(outgoing, [empty_entry], codec_of(outgoing.batch)).batches[0]
         covers = outgoing.covers if len(outgoing.covers) == 1 else ()
         if covers:
             log.error("statement too large for the ledger, skipped")
-        return Replacement([replace(again, covers=covers)])
+        return Replacement([replace(rebuilt_batch, covers=covers)])

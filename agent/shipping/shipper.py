@@ -98,8 +98,10 @@ class Shipper:
         self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
         self._draining = self._stopping = False
         self._drained = threading.Event()
-        for found in state.open:
-            self._enter(Sending(found.outgoing, found.outgoing.number, found.numbers))
+        for open_batch in state.open:
+            self._enter(
+                Sending(open_batch.outgoing, open_batch.outgoing.number, open_batch.numbers)
+            )
 
     def start(self) -> None:
         self._thread.start()
@@ -137,24 +139,24 @@ class Shipper:
         """Whether more may be read: the bytes in flight of moving topics are below
         `in_flight_limit`. One topic with its dead letters gets half of it, and less the more topics
         are stalled, so that stalled topics together never take the rest."""
-        most = self.in_flight_limit
+        byte_limit = self.in_flight_limit
         if topic is not None:
             names = topic, topic + DEAD_SUFFIX
             size = sum(self._in_flight.in_flight(name)[1] for name in names)
-            if size > most / 2 / (1 + len(self._stalled)):
+            if size > byte_limit / 2 / (1 + len(self._stalled)):
                 return False
         return (
-            self._in_flight.bytes(self._stalled) < most
-            and self._in_flight.bytes() < _MOST_STALLED * most
+            self._in_flight.bytes(self._stalled) < byte_limit
+            and self._in_flight.bytes() < _MOST_STALLED * byte_limit
         )
 
     def wait_for_room(self, seconds: float) -> bool:
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while not self.room():
-            remaining = until - time.monotonic()
-            if remaining <= 0:
+            remaining_seconds = deadline - time.monotonic()
+            if remaining_seconds <= 0:
                 return False
-            self._in_flight.wait(remaining)
+            self._in_flight.wait(remaining_seconds)
         return True
 
     def oldest_open(self, topic: str | None = None) -> int | None:
@@ -168,8 +170,10 @@ class Shipper:
 
     def standing(self) -> Mapping[str, str]:
         """The stalled topics that an operator must put right, and the reasons."""
-        standing = self._standing
-        return {topic: why for topic, why in self._stalled.items() if topic in standing}
+        standing_topics = self._standing
+        return {
+            topic: reason for topic, reason in self._stalled.items() if topic in standing_topics
+        }
 
     def in_flight(self, topic: str) -> tuple[int, int]:
         """The batches and bytes of a topic that are not acknowledged."""
@@ -202,23 +206,25 @@ class Shipper:
 
     def _turn(self) -> None:
         now = time.monotonic()
-        for answered in self._questions.take():
-            self._guarded(answered)
+        for callback in self._questions.take():
+            self._guarded(callback)
         while self._submitted:
             self._dispatch.add(self._submitted.popleft())
-        due = now + _LONGEST_TURN
+        due_time = now + _LONGEST_TURN
         try:
-            due = min(due, self._dispatch.work(now), self._topics.next_time(), self._publish())
+            due_time = min(
+                due_time, self._dispatch.work(now), self._topics.next_time(), self._publish()
+            )
             self._topics.work(now)
             self._journal_works()
         except JournalFull as error:
             self._journal_full(error)
-            due = now + _JOURNAL_PAUSE
+            due_time = now + _JOURNAL_PAUSE
         self._look_at_queues(now)
         if self._draining and self._is_done():
             self._drained.set()
         if not self._submitted:
-            self._wait(max(0.0, due - time.monotonic()))
+            self._wait(max(0.0, due_time - time.monotonic()))
 
     def _wait(self, seconds: float) -> None:
         producer = self._dispatch.producer
@@ -246,8 +252,8 @@ class Shipper:
         self._dispatch.recreated(new.topic, new.partitions, new.target)
 
     def _path_of(self, source: str) -> str:
-        known = self._journal.known_source(SourceId(source))
-        return known.path if known else ""
+        known_source = self._journal.known_source(SourceId(source))
+        return known_source.path if known_source else ""
 
     def _dead_letter_topic(self, topic: str) -> DeadLetterTopic | None:
         placement = self._topics.place(topic + DEAD_SUFFIX)
@@ -293,27 +299,27 @@ class Shipper:
     def _look_at_queues(self, now: float) -> None:
         troubles = self._dispatch.troubles()
         self._trouble_since = {target: self._trouble_since.get(target, now) for target in troubles}
-        stalled: dict[str, str] = {}
-        standing = set()
+        stalled_reasons: dict[str, str] = {}
+        standing_topics = set()
         for queue in self._dispatch.queues():
-            why = queue.why
+            reason = queue.why
             if queue.stands:
-                standing.add(queue.target.topic)
-            since = self._trouble_since.get(queue.target, now)
-            if why is None and now - since >= _PATIENCE_WITH_TROUBLE:
-                why = str(troubles[queue.target])
-            if why is None and queue.sendings and self._dispatch.trouble is not None:
-                why = str(self._dispatch.trouble)
-            if why is not None:
-                stalled[queue.target.topic] = why
+                standing_topics.add(queue.target.topic)
+            trouble_since = self._trouble_since.get(queue.target, now)
+            if reason is None and now - trouble_since >= _PATIENCE_WITH_TROUBLE:
+                reason = str(troubles[queue.target])
+            if reason is None and queue.sendings and self._dispatch.trouble is not None:
+                reason = str(self._dispatch.trouble)
+            if reason is not None:
+                stalled_reasons[queue.target.topic] = reason
         for topic, error in self._topics.troubles().items():
             if self._topics.known(topic) is None or isinstance(error, TopicUnusable):
-                stalled.setdefault(topic, str(error))
-                standing.add(topic)
-        self._standing = frozenset(standing)
-        if stalled != self._stalled:
-            self._log_stalls(stalled)
-            self._stalled = stalled
+                stalled_reasons.setdefault(topic, str(error))
+                standing_topics.add(topic)
+        self._standing = frozenset(standing_topics)
+        if stalled_reasons != self._stalled:
+            self._log_stalls(stalled_reasons)
+            self._stalled = stalled_reasons
             self._in_flight.wake()
 
     def _log_stalls(self, stalled: Mapping[str, str]) -> None:
@@ -332,7 +338,7 @@ class Shipper:
 
     def _journal_full(self, error: JournalFull) -> None:
         if not self._journal_trouble:
-            log.error("journal not writable, sending stops until it is error=%r", str(error))
+            log.error("journal not writable, sending is paused error=%r", str(error))
         self._journal_trouble = str(error)
 
     def _journal_works(self) -> None:

@@ -72,7 +72,7 @@ def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
 
 
 class TopicUnusable(ClientError):
-    """A topic whose configuration does not allow any batch."""
+    """The error for a topic whose configuration does not allow any batch."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -146,16 +146,18 @@ class Topics:
             for entry in self._entries.values():
                 if entry.due <= now and now - entry.wanted_at > _UNWANTED_SECONDS:
                     entry.due, entry.trouble = now + REFRESH_SECONDS, None
-            due = {
+            due_entries = {
                 name: entry
                 for name, entry in self._entries.items()
                 if not entry.asking and entry.due <= now
             }
-            for entry in due.values():
+            for entry in due_entries.values():
                 entry.asking = True
-        known = [name for name, entry in due.items() if entry.placement is not None]
-        for names in filter(None, [known, *([name] for name in due if name not in known)]):
-            self._ask(names, ends=names is not known)
+        known_names = [name for name, entry in due_entries.items() if entry.placement is not None]
+        for names in filter(
+            None, [known_names, *([name] for name in due_entries if name not in known_names)]
+        ):
+            self._ask(names, ends=names is not known_names)
 
     def _ask(self, names: Sequence[str], *, ends: bool) -> None:
         def question(brokers: Brokers, _: GoesOn) -> dict[str, Facts | ClientError]:
@@ -187,10 +189,12 @@ class Topics:
             return entry
 
     def _remembered(self, topic: str) -> Placement | None:
-        known = self._journal.chosen(topic)
-        if known is None or not known.partitions:
+        known_partition = self._journal.chosen(topic)
+        if known_partition is None or not known_partition.partitions:
             return None
-        return Placement(topic, known.topic_id, known.partition, known.partitions)
+        return Placement(
+            topic, known_partition.topic_id, known_partition.partition, known_partition.partitions
+        )
 
     def _learn(self, name: str, answer: Facts | ClientError) -> None:
         entry, now = self._entry(name), time.monotonic()
@@ -202,7 +206,7 @@ class Topics:
             entry.pause = min(_LONGEST_PAUSE, entry.pause * 2)
             return
         if entry.trouble is not None:
-            log.info("topic lookup succeeded again topic=%s", name)
+            log.info("topic lookup works again topic=%s", name)
         entry.trouble, entry.pause, entry.due = None, _FIRST_PAUSE, now + REFRESH_SECONDS
         try:
             self._place(name, entry, answer)
@@ -214,21 +218,21 @@ class Topics:
         entry.facts = answer
 
     def _place(self, name: str, entry: _Entry, facts: Facts) -> None:
-        known = entry.placement
-        if known is not None and not is_recreated(known, facts.topic_id, facts.partitions):
+        previous = entry.placement
+        if previous is not None and not is_recreated(previous, facts.topic_id, facts.partitions):
             return
-        new = chosen(self._journal.agent_id, name, facts.topic_id, facts.partitions)
-        self._journal.partition(name, new.topic_id, new.partition, new.partitions)
-        if known is None:
+        placement = chosen(self._journal.agent_id, name, facts.topic_id, facts.partitions)
+        self._journal.partition(name, placement.topic_id, placement.partition, placement.partitions)
+        if previous is None:
             for partition, end in enumerate(facts.ends):
                 self._journal.begins(TopicPartition(name, partition), end)
-        entry.placement = new
-        if known is not None:
+        entry.placement = placement
+        if previous is not None:
             log.warning(
                 "topic was deleted and recreated topic=%s was=%s is=%s partition=%d",
-                *(name, known.topic_id, new.topic_id, new.partition),
+                *(name, previous.topic_id, placement.topic_id, placement.partition),
             )
-            self._recreated(new)
+            self._recreated(placement)
 
 
 def _facts_or_error(brokers: Brokers, name: str, *, ends: bool) -> Facts | ClientError:
@@ -242,11 +246,11 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
     topic = brokers.topic(name, Operation.WRITE, create=True)
     partitions = range(len(topic.partitions))
     end_offsets = offsets_at(brokers, name, partitions, LATEST) if ends else {}
-    configs, hidden = _configs(brokers, name)
+    configs, reason = _configs(brokers, name)
     batch_bytes = _number(configs, "max.message.bytes", DEFAULT_BATCH_BYTES)
     if not partitions or batch_bytes < LEAST_BATCH_BYTES:
         raise TopicUnusable(
-            f"topic {name} cannot take any batch: it has {len(partitions)} partitions and "
+            f"topic {name} cannot accept batches: it has {len(partitions)} partitions and "
             f"max.message.bytes={batch_bytes}"
         )
     return Facts(
@@ -255,7 +259,7 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
         batch_bytes=batch_bytes,
         bounds=_bounds(configs),
         ends=tuple(end_offsets[partition] for partition in partitions) if ends else (),
-        hidden=hidden,
+        hidden=reason,
     )
 
 
@@ -270,10 +274,12 @@ def _configs(brokers: Brokers, name: str) -> tuple[Sequence[ConfigEntry], str]:
 
 
 def _bounds(configs: Sequence[ConfigEntry]) -> TimeBounds:
-    either = _number(configs, "message.timestamp.difference.max.ms", 0)
-    before = _number(configs, "message.timestamp.before.max.ms", either)
-    after = _number(configs, "message.timestamp.after.max.ms", either)
-    return TimeBounds(before, after) if before or after else UNKNOWN_BOUNDS
+    default_millis = _number(configs, "message.timestamp.difference.max.ms", 0)
+    before_millis = _number(configs, "message.timestamp.before.max.ms", default_millis)
+    after_millis = _number(configs, "message.timestamp.after.max.ms", default_millis)
+    return (
+        TimeBounds(before_millis, after_millis) if before_millis or after_millis else UNKNOWN_BOUNDS
+    )
 
 
 def _number(configs: Sequence[ConfigEntry], name: str, default: int) -> int:

@@ -1,1 +1,1 @@
-"""Alerts: which conditions raise one, and their delivery, once raised and once resolved."""
+"""Alerts: the conditions that raise them, and their delivery when raised and when resolved."""

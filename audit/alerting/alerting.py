@@ -1,4 +1,5 @@
-"""Raises alerts, stores them, passes them to receivers, and resolves them. For the writing thread.
+"""Raises alerts, stores them, passes them to receivers, and resolves them. Runs on the writing
+thread.
 
 A raised alert is stored before anything else happens, so that after a kill none is raised twice,
 and none stays unresolved.
@@ -105,9 +106,9 @@ class Alerting:
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of current alerts, by id
         self._accepted: dict[str, Kinds] = {}  # of faults that are over, by id of their notice
-        after = int(config.alerts.after * 1000)
+        wait_millis = int(config.alerts.after * 1000)
         kinds = (UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER, INPUTS)
-        self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), after)
+        self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), wait_millis)
         self._conditions: Conditions = {}
         self.ending: Mapping[AlertKey, Ending] = {}
         self._since: dict[AlertKey, int] = {}
@@ -115,8 +116,8 @@ class Alerting:
         self._raised_before = 0
         # Alerts of a former run, and those resolved recently.
         self._raised = {key_of(alert): alert for alert in reading.raised_alerts(MOST_RAISED)}
-        _, resolved = reading.alerts(AlertsQuery(state="resolved", size=_PAGE))
-        self._held = Held(known_before(resolved))
+        _, resolved_alerts = reading.alerts(AlertsQuery(state="resolved", size=_PAGE))
+        self._held = Held(known_before(resolved_alerts))
 
     @property
     def raised(self) -> int:
@@ -129,84 +130,98 @@ class Alerting:
 
     @property
     def waiting(self) -> Sequence[WaitingCondition]:
-        """Conditions that are not raised yet, the first due first."""
+        """Conditions that are not raised yet, in the order in which they are due."""
         return self._waiting
 
     @property
     def _known(self) -> Conditions:
         """Conditions, and the last ones of alerts whose condition is gone."""
-        return {**{key: last for key, (last, _) in self.ending.items()}, **self._conditions}
+        return {
+            **{key: condition for key, (condition, _) in self.ending.items()},
+            **self._conditions,
+        }
 
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
         """Raises and resolves alerts; returns whether any alert or waiting condition changed.
-        `as_of`: the time up to which each ledger was read. Alerts of clusters that are not in it
+        `as_of`: the time up to which each cluster's ledger was read. Alerts of other clusters
         stay."""
-        late = int(self._config.alerts.late * 1000)
-        conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
-        wrong = {(key.cluster, key.host) for key in self._raised if key.kind == CLOCK}
-        clocks = self._standing.clocks.wrong(now, wrong)
-        conditions |= of_clocks(clocks)
-        silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
+        late_millis = int(self._config.alerts.late * 1000)
+        conditions = of_hours(hours, as_of, late_millis, is_gone=self._standing.may_be_gone)
+        wrong_hosts = {(key.cluster, key.host) for key in self._raised if key.kind == CLOCK}
+        clock_errors = self._standing.clocks.wrong(now, wrong_hosts)
+        conditions |= of_clocks(clock_errors)
+        silent_agents = [
+            row for row in self._silent(as_of) if (row.cluster, row.host) not in clock_errors
+        ]
         clusters = self._standing.clusters
-        unheard = {
-            name: clusters[name]
-            for name in {row.cluster for row in silent} & clusters.keys()
-            if not self._is_heard(name, as_of)
+        unheard_clusters = {
+            cluster: clusters[cluster]
+            for cluster in {row.cluster for row in silent_agents} & clusters.keys()
+            if not self._is_heard(cluster, as_of)
         }
-        conditions |= of_agents(silent, self._commands, unheard=unheard)
+        conditions |= of_agents(silent_agents, self._commands, unheard=unheard_clusters)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= self._slowly_changing(as_of, now)
         conditions |= of_clusters(self._standing.clusters, self._programs, self._commands)
-        raised, known = self._raised, self._known
-        unknown = self._unknown(as_of)
-        for key, alert in raised.items():
+        raised_alerts, last_conditions = self._raised, self._known
+        unknown_clusters = self._unknown(as_of)
+        for key, alert in raised_alerts.items():
             is_clock_unknown = key.kind == CLOCK and self._standing.clocks.is_unknown(
                 (key.cluster, key.host), now
             )
-            if is_clock_unknown or unknown.has(key.kind, key.cluster):
-                conditions[key] = known.get(key, Condition(alert.words))
-        ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised) else []
-        conditions |= unfinished(raised, conditions, self._programs, ends, as_of)
-        self._held = held(self._held, conditions, raised, now, self._grace)
+            if is_clock_unknown or unknown_clusters.has(key.kind, key.cluster):
+                conditions[key] = last_conditions.get(key, Condition(alert.words))
+        ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised_alerts) else []
+        conditions |= unfinished(raised_alerts, conditions, self._programs, ends, as_of)
+        self._held = held(self._held, conditions, raised_alerts, now, self._grace)
 
         def is_held(key: AlertKey, began: int) -> bool:
             is_new = now < began + _LOOKS_MILLIS
             return key in self._held.by or (is_new and self._may_follow(key, began))
 
-        was_ending, keep_for = self.ending, int(self._config.alerts.keep_for * 1000)
-        ending = endings(raised, conditions, known, was_ending, now=now, keep_for=keep_for)
-        self.ending = ending
-        decided = decide(
-            *(conditions, raised, self._since),
+        endings_before, keep_for = self.ending, int(self._config.alerts.keep_for * 1000)
+        current_endings = endings(
+            raised_alerts, conditions, last_conditions, endings_before, now=now, keep_for=keep_for
+        )
+        self.ending = current_endings
+        decision = decide(
+            *(conditions, raised_alerts, self._since),
             now=now,
             after=self._after,
-            ending=ending,
+            ending=current_endings,
             is_held=is_held,
         )
-        self._since = dict(decided.since)
-        before = self._waiting
-        self._waiting = waiting(conditions, decided.since, self._after, self._until)
-        if len(raised) >= MOST_RAISED > self._raised_before:
-            log.error("too many alerts, more wait until some are resolved alerts=%d", len(raised))
-        self._raised_before = len(raised)
-        for alert in decided.changed:
-            happened = "raised" if alert.resolved < 0 else "resolved"
-            log.warning("alert %s kind=%s words=%r", happened, alert.kind, alert.words)
-        self._keep(decided.changed)
+        self._since = dict(decision.since)
+        waiting_before = self._waiting
+        self._waiting = waiting(conditions, decision.since, self._after, self._until)
+        if len(raised_alerts) >= MOST_RAISED > self._raised_before:
+            log.error(
+                "too many alerts, the others wait until some are resolved alerts=%d",
+                len(raised_alerts),
+            )
+        self._raised_before = len(raised_alerts)
+        for alert in decision.changed:
+            outcome = "raised" if alert.resolved < 0 else "resolved"
+            log.warning("alert %s kind=%s words=%r", outcome, alert.kind, alert.words)
+        self._keep(decision.changed)
         self._conditions = conditions
-        if decided.changed or monotonic() >= self._offer_at:
-            self._offer(unknown, now)
-        changed = decided.changed or before != self._waiting or was_ending.keys() != ending.keys()
-        return bool(changed)
+        if decision.changed or monotonic() >= self._offer_at:
+            self._offer(unknown_clusters, now)
+        has_changes = (
+            decision.changed
+            or waiting_before != self._waiting
+            or endings_before.keys() != current_endings.keys()
+        )
+        return bool(has_changes)
 
     def _grace(self, cluster: str) -> int:
         """How long consequences may take to recover: tables do with the next loads."""
-        every = [
+        intervals = [
             program.interval
             for program in self._programs
             if program.kind is ProgramKind.LOADER and program.cluster == cluster
         ]
-        return max(LEAST_GRACE, *self._after.values(), _LOADS * max(every, default=0))
+        return max(LEAST_GRACE, *self._after.values(), _LOADS * max(intervals, default=0))
 
     def _until(self, key: AlertKey) -> int:
         return self._held.until(key, self._grace(key.cluster))
@@ -249,28 +264,31 @@ class Alerting:
         """Offers the current groups to the receivers."""
         self._offer_at = monotonic() + _OFFER_S
         silences = self._notes.silences(now)
-        muted: list[Alert] = []
-        loud: list[Alert] = []
+        muted_alerts: list[Alert] = []
+        loud_alerts: list[Alert] = []
         for key, alert in self._raised.items():
             is_muted = any(silence.matches(key) for silence in silences)
-            (muted if is_muted else loud).append(alert)
+            (muted_alerts if is_muted else loud_alerts).append(alert)
         groups = {
-            name: replace(group, muted=True) for name, group in self._groups_of(muted).items()
+            group_id: replace(group, muted=True)
+            for group_id, group in self._groups_of(muted_alerts).items()
         }
-        for name, group in self._groups_of(loud).items():
-            groups[name] = replace(group, muted=bool(self._notes.acknowledgement(name, now)))
+        for group_id, group in self._groups_of(loud_alerts).items():
+            groups[group_id] = replace(
+                group, muted=bool(self._notes.acknowledgement(group_id, now))
+            )
         self.groups = groups
-        known = (key for key in self._conditions if key not in self._held.by)
-        standing = {notice_id(key) for key in (*known, *self._raised)}
-        self._receivers.offer(Situation(groups, frozenset(standing), unknown, self._endings()))
+        open_keys = (key for key in self._conditions if key not in self._held.by)
+        open_ids = {notice_id(key) for key in (*open_keys, *self._raised)}
+        self._receivers.offer(Situation(groups, frozenset(open_ids), unknown, self._endings()))
         if not unknown.unread:
-            self._notes.forget_resolved(standing)
+            self._notes.forget_resolved(open_ids)
 
     def _endings(self) -> dict[str, str]:
         """How faults have ended, by id of their notice."""
         return {
-            name: f"except for {accepted_kinds(accepted)}" if accepted else "mended"
-            for name, accepted in self._accepted.items()
+            group_id: f"except for {accepted_kinds(counts)}" if counts else "mended"
+            for group_id, counts in self._accepted.items()
         }
 
     def _groups_of(self, alerts: Sequence[Alert]) -> Mapping[str, Group]:
@@ -279,54 +297,60 @@ class Alerting:
         groups = groups_of(alerts, self._known, self._commands, **links)
         causes = [key for alert in alerts if (key := key_of(alert)) in self._held.causes]
         ends = self._reading.load_ends() if causes else []
-        for name in {notice_id(key) for key in causes} & groups.keys():
-            own_causes = [key for key in causes if notice_id(key) == name]
-            notice = replace(groups[name].notice, holds_up=holds_up(own_causes, self._held, ends))
-            groups[name] = replace(groups[name], notice=notice)
+        for group_id in {notice_id(key) for key in causes} & groups.keys():
+            own_causes = [key for key in causes if notice_id(key) == group_id]
+            notice = replace(
+                groups[group_id].notice, holds_up=holds_up(own_causes, self._held, ends)
+            )
+            groups[group_id] = replace(groups[group_id], notice=notice)
         return groups
 
     def _keep(self, changed: Sequence[Alert]) -> None:
         if changed:
             self._store.keep_alerts(changed)
         for alert in changed:
-            name = notice_id(key_of(alert))
+            group_id = notice_id(key_of(alert))
             if alert.resolved >= 0:
                 self._raised.pop(key_of(alert), None)
                 if alert.kind in FAULTS:
-                    known = self._reading.accepted_in(alert.cluster, alert.topic, alert.hour)
-                    accepted = (counts for counts in known if counts.kind.state == alert.kind)
-                    self._accepted[name] = summed([*self._accepted.get(name, ()), *accepted])
+                    hour_counts = self._reading.accepted_in(alert.cluster, alert.topic, alert.hour)
+                    kind_counts = (
+                        counts for counts in hour_counts if counts.kind.state == alert.kind
+                    )
+                    self._accepted[group_id] = summed(
+                        [*self._accepted.get(group_id, ()), *kind_counts]
+                    )
             else:
                 self._raised[key_of(alert)] = alert
-                if name not in self.groups:  # a new fault
-                    self._accepted.pop(name, None)
+                if group_id not in self.groups:  # a new fault
+                    self._accepted.pop(group_id, None)
 
     def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
         """Failing loads of existing topics."""
         loads = self._reading.failing_loads()
-        existing = self._standing.those_there(self._reading.topics()) if loads else frozenset()
+        topics = self._standing.those_there(self._reading.topics()) if loads else frozenset()
         for load in loads:
-            if load.cluster in as_of and (load.cluster, load.topic) in existing:
+            if load.cluster in as_of and (load.cluster, load.topic) in topics:
                 yield load
 
     def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:
         """Silent agents, and hosts that were never heard. The latter count once the ledgers have
         been read for as long as an agent may be silent; an alert of an earlier process stays until
         the host is heard."""
-        for name, time in as_of.items():
-            yield from self._agents("silent", time, name)
+        for cluster, time in as_of.items():
+            yield from self._agents("silent", time, cluster)
         if as_of.keys() < self._standing.clusters.keys():
             return
-        now, began = min(as_of.values()), self._standing.read_since
-        is_due = began and now - began >= self._config.alerts.silent * 1000
+        now, start = min(as_of.values()), self._standing.read_since
+        is_due = start and now - start >= self._config.alerts.silent * 1000
         for row in self._agents("never", now, ""):
             if is_due or AlertKey(SILENT, row.cluster, "", row.host) in self._raised:
                 yield row
 
     def _is_heard(self, cluster: str, as_of: Mapping[str, int]) -> bool:
         """Whether any agent of the cluster is heard."""
-        patient = patience(self._config, as_of.get(cluster, 0), by_pace=False)
-        agents = self._reading.agents(AgentsQuery(cluster=cluster, size=1), patient)
+        limits = patience(self._config, as_of.get(cluster, 0), by_pace=False)
+        agents = self._reading.agents(AgentsQuery(cluster=cluster, size=1), limits)
         return any(agents.by_state.get(state) for state in ("ok", "behind"))
 
     def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:

@@ -16,8 +16,8 @@ Who = Annotated[str, Meta(max_length=200)]
 
 
 class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
-    """An alert with its notice. The notice with this `id` is about all alerts of the same kind,
-    cluster and topic, and its `hosts` and `lines` are those of all of them."""
+    """An alert with its notice. The notice with this `id` covers all alerts of the same kind,
+    cluster and topic; `hosts` and `lines` are the totals of those alerts."""
 
     id: str
     severity: str
@@ -34,7 +34,8 @@ class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
 
 
 class ReceiverRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A receiver's counts since the start of the audit. `trouble` is why it takes no alerts now."""
+    """A receiver's counts since the audit started. `trouble` is the reason why it accepts no alerts
+    at present."""
 
     name: str
     kind: str
@@ -44,7 +45,7 @@ class ReceiverRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotedAlerts(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/alerts?state&page&size`"""
+    """The answer of `/api/v1/alerts?state&page&size`."""
 
     page: answers.ListPage
     items: list[NotedAlert]
@@ -55,17 +56,17 @@ class NotedAlerts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acknowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Acknowledges an alert: receivers get no more about it until it is resolved, or until a
-    time."""
+    """Acknowledges an alert: receivers get no more messages about it until it is resolved, or until
+    the given time."""
 
-    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+    id: Annotated[str, Meta(max_length=16)]
     reason: Reason
     until: Time | None = None
     by: Who = ""  # ignored where users log in
 
 
 class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Silences the alerts that match all given fields, until a time. `topic` and `host` are
+    """Silences the alerts that match all given fields, until the given time. `topic` and `host` are
     patterns with `*` and `?`."""
 
     kind: Annotated[str, Meta(max_length=20)] = ""
@@ -85,7 +86,7 @@ class Unmute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """Confirms a note: the id of the alert or silence, and its author."""
+    """Confirms a note: the id of the alert or silence, and the note's author."""
 
     id: str
     by: str

@@ -1,4 +1,5 @@
-"""Causes and consequences: a cause is one alert, which names the alerts that it holds up. Pure.
+"""Causes and consequences: one alert as the cause of others, which are held back while it lasts.
+Pure.
 
 Rule 1: a table has the consequences of each cause, with the reason. All other conditions are raised
         as usual: a missing line, altered text, a disk, a clock.
@@ -101,7 +102,7 @@ CONSEQUENCES: Final = frozenset(entry.kind for row in TABLE.values() for entry i
 
 
 def cause_of(key: AlertKey, condition: Condition) -> str:
-    """The name of a cause in the table; empty for other conditions."""
+    """Returns the name of a cause in the table; empty for other conditions."""
     if key.kind == DISK:  # a broker's, which is full
         return "broker" if condition.leaderless else ""
     if key.kind == AWAY:
@@ -114,7 +115,7 @@ def cause_of(key: AlertKey, condition: Condition) -> str:
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """A current cause, or one that is over recently. Times are milliseconds since 1970."""
+    """A current cause, or one that ended recently. Times are milliseconds since 1970."""
 
     condition: Condition
     since: int
@@ -124,26 +125,28 @@ class Cause(msgspec.Struct, frozen=True):
     left: Mapping[AlertKey, int] = {}  # current consequences, with their beginnings
 
     def ends(self, grace: int) -> int:
-        """When it stops holding back its consequences; -1 while it lasts."""
+        """The time at which the cause stops holding back its consequences; -1 while it lasts."""
         if self.over < 0 and self.is_raised:
             return -1
-        longest = (self.over if self.is_raised else self.since) + MOST_GRACES * grace
-        return longest if self.over < 0 else min(longest, max(self.over, self.better) + grace)
+        latest_end = (self.over if self.is_raised else self.since) + MOST_GRACES * grace
+        return latest_end if self.over < 0 else min(latest_end, max(self.over, self.better) + grace)
 
 
 Causes = Mapping[AlertKey, Cause]
 
 
 def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
-    """Returns causes that were over before this process began, without details: the partitions
-    without a leader are not stored, so all partitions count as such."""
+    """Returns causes that ended before this process started. Which partitions had no leader is not
+    stored, so all are assumed to have had none."""
     causes: dict[AlertKey, Cause] = {}
     for alert in resolved:
         leaderless = frozenset({LEDGER_TOPIC} if alert.kind == AWAY else ())
         condition = Condition(alert.words, leaderless=leaderless)
         key = key_of(alert)
-        before = causes.get(key)
-        if cause_of(key, condition) and (before is None or before.over < alert.resolved):
+        earlier_cause = causes.get(key)
+        if cause_of(key, condition) and (
+            earlier_cause is None or earlier_cause.over < alert.resolved
+        ):
             causes[key] = Cause(condition, alert.since, is_raised=True, over=alert.resolved)
     return causes
 
@@ -155,7 +158,8 @@ class Held(msgspec.Struct, frozen=True):
     by: Mapping[AlertKey, AlertKey] = {}  # causes by consequence
 
     def until(self, key: AlertKey, grace: int) -> int:
-        """When a condition may be raised; -1: not while its cause lasts, 0: at once."""
+        """The time at which a condition may be raised: -1 if not while its cause lasts, 0 if at
+        once."""
         cause = self.by.get(key)
         return 0 if cause is None else self.causes[cause].ends(grace)
 
@@ -167,23 +171,26 @@ def held(
     now: int,
     grace: Callable[[str], int],
 ) -> Held:
-    """Finds the conditions to hold back; `grace` is that of a cluster."""
+    """Finds the conditions to hold back. `grace` returns the grace period of a cluster."""
     causes = dict(_known(before.causes, conditions, raised, now, grace))
     order = list(TABLE)
-    ranked = sorted(causes, key=lambda key: order.index(cause_of(key, causes[key].condition)))
-    possible = [key for key in conditions if key.kind in CONSEQUENCES] if causes else []
-    by: dict[AlertKey, AlertKey] = {}
-    for cause in ranked:
-        known = causes[cause]
-        if cause in by or 0 <= known.ends(grace(cause.cluster)) <= now:
+    ranked_keys = sorted(causes, key=lambda key: order.index(cause_of(key, causes[key].condition)))
+    candidates = [key for key in conditions if key.kind in CONSEQUENCES] if causes else []
+    cause_keys: dict[AlertKey, AlertKey] = {}
+    for cause_key in ranked_keys:
+        cause = causes[cause_key]
+        if cause_key in cause_keys or 0 <= cause.ends(grace(cause_key.cluster)) <= now:
             continue
-        for key in possible:
-            if key not in by and _follows(key, conditions[key], cause, known):
-                by[key] = cause
-    left: dict[AlertKey, dict[AlertKey, int]] = {cause: {} for cause in causes}
-    for key, cause in by.items():
-        left[cause][key] = conditions[key].since
-    return Held({key: _with_progress(cause, left[key], now) for key, cause in causes.items()}, by)
+        for key in candidates:
+            if key not in cause_keys and _follows(key, conditions[key], cause_key, cause):
+                cause_keys[key] = cause_key
+    consequences: dict[AlertKey, dict[AlertKey, int]] = {key: {} for key in causes}
+    for key, cause_key in cause_keys.items():
+        consequences[cause_key][key] = conditions[key].since
+    return Held(
+        {key: _with_progress(cause, consequences[key], now) for key, cause in causes.items()},
+        cause_keys,
+    )
 
 
 def _known(
@@ -196,34 +203,34 @@ def _known(
     """Current causes, and those that are over recently."""
     for key, condition in conditions.items():
         if cause_of(key, condition):
-            alert, known = raised.get(key), before.get(key)
-            if known is not None and known.over >= 0 and known.is_raised:
-                known = None  # a new occurrence
-            began = alert.since if alert else known.since if known else now
-            yield key, Cause(condition, began, alert is not None)
-    for key, known in before.items():
+            alert, cause = raised.get(key), before.get(key)
+            if cause is not None and cause.over >= 0 and cause.is_raised:
+                cause = None  # a new occurrence
+            start = alert.since if alert else cause.since if cause else now
+            yield key, Cause(condition, start, alert is not None)
+    for key, cause in before.items():
         if key in conditions and cause_of(key, conditions[key]):
             continue
-        gone = known if known.over >= 0 else replace(known, over=now)
-        if now < gone.ends(grace(key.cluster)):
-            yield key, gone
+        ended_cause = cause if cause.over >= 0 else replace(cause, over=now)
+        if now < ended_cause.ends(grace(key.cluster)):
+            yield key, ended_cause
 
 
-def _follows(key: AlertKey, condition: Condition, cause: AlertKey, known: Cause) -> bool:
-    if key == cause or key.cluster != cause.cluster or (key.kind == AWAY and key.host):
+def _follows(key: AlertKey, condition: Condition, cause_key: AlertKey, cause: Cause) -> bool:
+    if key == cause_key or key.cluster != cause_key.cluster or (key.kind == AWAY and key.host):
         return False
-    name = cause_of(cause, known.condition)
-    if key.kind == AWAY and cause.kind == DISK:  # a broker whose disk is full answers
+    name = cause_of(cause_key, cause.condition)
+    if key.kind == AWAY and cause_key.kind == DISK:  # a broker whose disk is full answers
         return False
-    row = next((entry for entry in TABLE[name] if entry.kind == key.kind), None)
-    if row is None or 0 <= known.over < condition.since:
+    consequence = next((entry for entry in TABLE[name] if entry.kind == key.kind), None)
+    if consequence is None or 0 <= cause.over < condition.since:
         return False
     waits_on = condition.waits_on - {LEDGER}
-    if row.waits_on and not (waits_on and waits_on <= row.waits_on):
+    if consequence.waits_on and not (waits_on and waits_on <= consequence.waits_on):
         return False
-    if key.kind == SILENT and condition.since < known.since - _HEARD_BEFORE:
+    if key.kind == SILENT and condition.since < cause.since - _HEARD_BEFORE:
         return False  # silent before the cause
-    return name != "broker" or not known.condition.leaderless.isdisjoint({key.topic, LEDGER_TOPIC})
+    return name != "broker" or not cause.condition.leaderless.isdisjoint({key.topic, LEDGER_TOPIC})
 
 
 def _with_progress(cause: Cause, left: Mapping[AlertKey, int], now: int) -> Cause:
@@ -244,20 +251,22 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def holds_up(causes: Collection[AlertKey], held: Held, ends: Iterable[LoadEnd]) -> str:
-    """The consequences that causes hold up, in words; empty for none."""
-    known = {key: held.causes[key] for key in causes if key in held.causes and key not in held.by}
-    parts = [_loads(known, ends)]
-    numbers = Counter(key.kind for key, cause in held.by.items() if cause in known)
+    """Describes the consequences that these causes hold back; empty if there are none."""
+    own_causes = {
+        key: held.causes[key] for key in causes if key in held.causes and key not in held.by
+    }
+    parts = [_loads(own_causes, ends)]
+    counts = Counter(key.kind for key, cause in held.by.items() if cause in own_causes)
     for kind, (singular, plural) in _WORDS.items():
-        if kind in numbers and not (kind == UNLOADED and parts[0]):
-            number = numbers[kind]
-            parts.append(singular if number == 1 else plural.format(f"{number:,}"))
+        if kind in counts and not (kind == UNLOADED and parts[0]):
+            count = counts[kind]
+            parts.append(singular if count == 1 else plural.format(f"{count:,}"))
     return "; ".join(filter(None, parts))
 
 
 def _loads(causes: Causes, ends: Iterable[LoadEnd]) -> str:
     """The loads that fail, or would, and the time of the last success."""
-    stopped = [
+    stopped_loads = [
         end
         for end in ends
         if any(
@@ -266,12 +275,12 @@ def _loads(causes: Causes, ends: Iterable[LoadEnd]) -> str:
             for key, cause in causes.items()
         )
     ]
-    topics = {(end.cluster, end.topic) for end in stopped}
+    topics = {(end.cluster, end.topic) for end in stopped_loads}
     if not topics:
         return ""
-    loaded = max(end.since if end.failed else end.time for end in stopped)
-    what = "loads of 1 topic" if len(topics) == 1 else f"loads of {len(topics):,} topics"
-    return f"{what}, last loaded {moment(loaded)}"
+    last_load = max(end.since if end.failed else end.time for end in stopped_loads)
+    loads = "loads of 1 topic" if len(topics) == 1 else f"loads of {len(topics):,} topics"
+    return f"{loads}, last loaded {moment(last_load)}"
 
 
 def _stops(name: str, condition: Condition, topic: str) -> bool:

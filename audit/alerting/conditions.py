@@ -1,5 +1,4 @@
-"""Conditions that deserve an alert, in words; which alerts are raised, and which are resolved.
-Pure.
+"""Decides which conditions raise an alert and which alerts are resolved, and describes them. Pure.
 
 An alert is about one kind of fault in one hour of one topic, in however many windows; about a table
 whose loads fail; about a topic that waits; or about one host. It lasts until the fault is repaired
@@ -118,36 +117,36 @@ def of_hours(
     *,
     is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, Condition]:
-    """Faults, and windows that wait too long. `as_of`: the time up to which each cluster's ledger
-    was read. Deleted topics wait for nothing."""
+    """Faults, and windows that have waited too long. `as_of`: the time up to which each cluster's
+    ledger was read. Deleted topics wait for nothing."""
     conditions: dict[AlertKey, Condition] = {}
-    late: dict[TopicKey, HourVerdict] = {}
+    late_verdicts: dict[TopicKey, HourVerdict] = {}
     for verdict in hours:
         key = verdict.judged.key
         for state, words in verdict.faults.items():
-            about = AlertKey(state.value, key.cluster, key.topic, "", verdict.judged.hour)
-            worst = verdict.worst.get(state)
+            alert_key = AlertKey(state.value, key.cluster, key.topic, "", verdict.judged.hour)
+            worst_finding = verdict.worst.get(state)
             conditions.setdefault(
-                about,
+                alert_key,
                 Condition(
-                    _fault(about, words),
+                    _fault(alert_key, words),
                     verdict.lines(state),
                     verdict.hosts.get(state, ()),
-                    cure=Cure.of(worst) if worst else Cure(),
-                    finding=worst.id if worst else "",
-                    began=worst.from_time if worst else -1,
+                    cure=Cure.of(worst_finding) if worst_finding else Cure(),
+                    finding=worst_finding.id if worst_finding else "",
+                    began=worst_finding.from_time if worst_finding else -1,
                     lost_bytes=verdict.lost_bytes(state),
                 ),
             )
-        overdue = as_of.get(key.cluster, 0) - late_millis
-        if 0 <= verdict.waiting_since <= overdue and not is_gone(key):
-            oldest = late.get(key)
-            if oldest is None or verdict.waiting_since < oldest.waiting_since:
-                late[key] = verdict
-    for key, verdict in late.items():
-        waits = verdict.judged.waits or "further reports"
+        latest_start = as_of.get(key.cluster, 0) - late_millis
+        if 0 <= verdict.waiting_since <= latest_start and not is_gone(key):
+            oldest_verdict = late_verdicts.get(key)
+            if oldest_verdict is None or verdict.waiting_since < oldest_verdict.waiting_since:
+                late_verdicts[key] = verdict
+    for key, verdict in late_verdicts.items():
+        waits_for = verdict.judged.waits or "further reports"
         since = _moment(verdict.waiting_since)
-        words = f"{key.cluster}/{key.topic} has been waiting since {since} for {waits}"
+        words = f"{key.cluster}/{key.topic} has been waiting since {since} for {waits_for}"
         conditions[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(
             _short(words), since=verdict.waiting_since, waits_on=verdict.waits_on
         )
@@ -155,15 +154,15 @@ def of_hours(
 
 
 def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
-    """Tables whose loads fail at any destination; the alert has the first failure."""
-    found: dict[AlertKey, Condition] = {}
-    for each in rows:
-        about = AlertKey(UNLOADED, each.cluster, each.topic, "")
-        cure = cure_in(each.cure, commands)
-        said = each.cure and cure_words(each.cure, commands, short=True)
-        words = _short(_unloaded(replace(each, cure=said)))
-        found.setdefault(about, Condition(words, cure=cure, since=each.since))
-    return found
+    """Tables whose loads fail at any destination; the alert describes the first failure."""
+    conditions: dict[AlertKey, Condition] = {}
+    for load in rows:
+        key = AlertKey(UNLOADED, load.cluster, load.topic, "")
+        cure = cure_in(load.cure, commands)
+        advice = load.cure and cure_words(load.cure, commands, short=True)
+        words = _short(_unloaded(replace(load, cure=advice)))
+        conditions.setdefault(key, Condition(words, cure=cure, since=load.since))
+    return conditions
 
 
 def of_agents(
@@ -172,52 +171,55 @@ def of_agents(
     *,
     unheard: Mapping[str, ClusterState] = MappingProxyType({}),
 ) -> dict[AlertKey, Condition]:
-    """Agents that are silent, and hosts that were never heard. No agent of the clusters in
-    `unheard` is heard: unless this is one agent, or those of `penstock up`, brokers come first."""
-    found: dict[AlertKey, Condition] = {}
+    """Agents that have fallen silent, and hosts that were never heard. In the clusters in
+    `unheard`, no agent is heard: unless there is only one, or `penstock up` runs them, the alert
+    names the brokers first."""
+    conditions: dict[AlertKey, Condition] = {}
     rows = list(rows)
-    hosts = {name: [row.host for row in rows if row.cluster == name] for name in unheard}
-    for each in rows:
-        words, cure = _silence(each), commands.restart("agent", host=each.host)
-        state = unheard.get(each.cluster) if each.heard > 0 else None
+    hosts = {cluster: [row.host for row in rows if row.cluster == cluster] for cluster in unheard}
+    for row in rows:
+        words, cure = _silence(row), commands.restart("agent", host=row.host)
+        state = unheard.get(row.cluster) if row.heard > 0 else None
         if state is not None:
-            silent, of = hosts[each.cluster], f"of {each.cluster}"
-            is_only = len(silent) == 1
-            what = f"it is the only agent {of}" if is_only else f"no agent {of} is heard"
-            words += f"; {what}, {_brokers(state)}"
-            if not is_only and not all(map(commands.is_of_up, silent)):
-                cure = commands.look_at_brokers(each.cluster)
-        key = AlertKey(SILENT, each.cluster, "", each.host)
-        known = Condition(_short(words), hosts=(each.host,), cure=cure, of_all=state is not None)
-        found[key] = known._replace(since=each.heard if each.heard > 0 else -1)
-    return found
+            silent_hosts, location = hosts[row.cluster], f"of {row.cluster}"
+            is_only = len(silent_hosts) == 1
+            reason = (
+                f"it is the only agent {location}" if is_only else f"no agent {location} is heard"
+            )
+            words += f"; {reason}, {_brokers(state)}"
+            if not is_only and not all(map(commands.is_of_up, silent_hosts)):
+                cure = commands.look_at_brokers(row.cluster)
+        key = AlertKey(SILENT, row.cluster, "", row.host)
+        condition = Condition(_short(words), hosts=(row.host,), cure=cure, of_all=state is not None)
+        conditions[key] = condition._replace(since=row.heard if row.heard > 0 else -1)
+    return conditions
 
 
 def _brokers(state: ClusterState) -> str:
     """What is known of a cluster's brokers."""
     if state.away:
-        one = len(state.away) == 1
+        is_one = len(state.away) == 1
         numbers = ", ".join(map(str, state.away))
-        return f"and broker {numbers} is away" if one else f"and brokers {numbers} are away"
+        return f"and broker {numbers} is away" if is_one else f"and brokers {numbers} are away"
     return "and its ledger cannot be read" if state.unreachable else "and its brokers answer"
 
 
 def of_shares(
     shares: Iterable[TopicShare], config: AlertsConfig, raised: Collection[AlertKey] = ()
 ) -> dict[AlertKey, Condition]:
-    """Topics with too many dead letters, or too much altered text. A share of few lines is
+    """Topics with too many dead letters, or too much altered text. Shares of only a few lines are
     ignored."""
     conditions: dict[AlertKey, Condition] = {}
     for share in shares:
-        of = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
-        for kind, lines, most, what in (
+        share_words = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
+        for kind, lines, limit, outcome in (
             (DEAD, share.dead, config.dead, "became dead letters"),
             (ALTERED, share.altered, config.altered, "were altered"),
         ):
             key = AlertKey(kind, share.cluster, share.topic, "")
             bound = CLEARED if key in raised else 1.0
-            if share.lines >= bound * _FEW_LINES and lines > bound * most * share.lines:
-                conditions[key] = Condition(_short(f"{lines:,} {of} {what}"), lines)
+            if share.lines >= bound * _FEW_LINES and lines > bound * limit * share.lines:
+                conditions[key] = Condition(_short(f"{lines:,} {share_words} {outcome}"), lines)
     return conditions
 
 
@@ -226,19 +228,21 @@ def of_clusters(
     programs: Iterable[Program],
     commands: ProgramCommands,
 ) -> dict[AlertKey, Condition]:
-    """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs`:
+    """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs` has
     the host of each broker, and its disks as last known."""
-    known = {
-        (each.cluster, each.name): each for each in programs if each.kind is ProgramKind.BROKER
+    brokers = {
+        (program.cluster, program.name): program
+        for program in programs
+        if program.kind is ProgramKind.BROKER
     }
 
     def named(cluster: str, broker: int, host: str = "") -> str:
-        program = known.get((cluster, str(broker)))
+        program = brokers.get((cluster, str(broker)))
         host = program.host if program else host
         return f"broker {broker} on {host}" if host else f"broker {broker}"
 
     def away(words: str, cluster: str, broker: int) -> Condition:
-        program = known.get((cluster, str(broker)))
+        program = brokers.get((cluster, str(broker)))
         needs, cure = room_first(program, commands) if program else ("", Cure())
         return Condition(_short(words + needs), cure=cure)
 
@@ -247,11 +251,11 @@ def of_clusters(
         if cluster.unreachable:
             words = f"the ledger of {name} cannot be read: {cluster.unreachable}"
             waits_on = FOR_SCHEMAS if cluster.is_for_schemas else frozenset[str]()
-            only = cluster.unanswering
-            of = (named(name, only.id, only.host),) if only else ()
-            condition = away(words, name, only.id) if only else Condition(_short(words))
+            only_broker = cluster.unanswering
+            broker_names = (named(name, only_broker.id, only_broker.host),) if only_broker else ()
+            condition = away(words, name, only_broker.id if only_broker else -1)
             conditions[AlertKey(AWAY, name, "", "")] = condition._replace(
-                waits_on=waits_on, hosts=of
+                waits_on=waits_on, hosts=broker_names
             )
         leaderless = frozenset(cluster.leaderless)
         for broker in cluster.away:
@@ -267,11 +271,11 @@ def of_clusters(
 
 
 def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]:
-    """Hosts with wrong clocks, by the milliseconds that each is ahead."""
+    """Hosts whose clocks are wrong. `wrong`: the milliseconds that each clock is ahead."""
     conditions: dict[AlertKey, Condition] = {}
-    for (cluster, host), ahead in wrong.items():
-        way = "ahead" if ahead > 0 else "behind"
-        words = _short(f"the clock of {host} is {length_words(abs(ahead))} {way}")
+    for (cluster, host), millis_ahead in wrong.items():
+        way = "ahead" if millis_ahead > 0 else "behind"
+        words = _short(f"the clock of {host} is {length_words(abs(millis_ahead))} {way}")
         conditions[AlertKey(CLOCK, cluster, "", host)] = Condition(words, hosts=(host,))
     return conditions
 
@@ -286,8 +290,9 @@ def of_programs(
     raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
     """Absent mirrors and loaders, brokers without ZooKeeper, inputs that an agent does not read,
-    disks that fill up and certificates that expire. `as_of` is how far each cluster's ledger was
-    read; programs of other clusters are left out, except those of no cluster."""
+    disks that fill up and certificates that expire. `as_of`: the time up to which each cluster's
+    ledger was read; programs of other clusters are left out, except those that belong to no
+    cluster."""
     by_key: dict[AlertKey, list[Condition]] = {}
     brokers: dict[str, list[Program]] = {}
     for program in programs:
@@ -306,8 +311,8 @@ def of_programs(
             by_key.setdefault(key, []).append(condition)
         if program.kind is ProgramKind.BROKER:
             brokers.setdefault(program.cluster, []).append(program)
-    for cluster, known in brokers.items():
-        if words := servers_words(known, as_of[cluster]):
+    for cluster, cluster_brokers in brokers.items():
+        if words := servers_words(cluster_brokers, as_of[cluster]):
             by_key[AlertKey(ZOOKEEPER, cluster, "", "")] = [Condition(words)]
     return {key: _together(conditions) for key, conditions in by_key.items()}
 
@@ -326,14 +331,14 @@ def unfinished(
     ends: Collection[LoadEnd],
     as_of: Mapping[str, int],
 ) -> dict[AlertKey, Condition]:
-    """Raised alerts whose condition is gone, but without proof of recovery: a loader runs again and
-    has loaded nothing, or no broker reports its session with ZooKeeper any more."""
-    gone = {key: alert for key, alert in raised.items() if key not in conditions}
-    standing: dict[AlertKey, Condition] = {}
-    stale: dict[AlertKey, bool] = {}
+    """Returns raised alerts whose condition is gone without proof of recovery: a loader runs again
+    but has loaded nothing, or brokers no longer report their sessions with ZooKeeper."""
+    past_alerts = {key: alert for key, alert in raised.items() if key not in conditions}
+    loader_conditions: dict[AlertKey, Condition] = {}
+    is_stale_by_key: dict[AlertKey, bool] = {}
     for program in programs:
         keys = [AlertKey(kind, program.cluster, "", program.host) for kind in (LOADER, ZOOKEEPER)]
-        if program.kind is ProgramKind.LOADER and (alert := gone.get(keys[0])):
+        if program.kind is ProgramKind.LOADER and (alert := past_alerts.get(keys[0])):
             own_ends = [
                 end
                 for end in ends
@@ -342,25 +347,31 @@ def unfinished(
             if own_ends and not any(end.time > alert.since and not end.failed for end in own_ends):
                 words = f"{program.title} is at work, and has loaded nothing since "
                 words = _short(words + moment(alert.since))
-                standing[keys[0]] = Condition(words, hosts=(program.host,), since=alert.since)
+                loader_conditions[keys[0]] = Condition(
+                    words, hosts=(program.host,), since=alert.since
+                )
         elif program.kind is ProgramKind.BROKER:
             is_recent = program.is_recent(as_of.get(program.cluster, 0))
             for key in (keys[1], keys[1]._replace(host="")):
-                stale[key] = stale.get(key, True) and not is_recent
-    kept = {key: gone[key] for key, is_stale in stale.items() if is_stale and key in gone}
-    return standing | {
-        key: Condition(alert.words, since=alert.since) for key, alert in kept.items()
+                is_stale_by_key[key] = is_stale_by_key.get(key, True) and not is_recent
+    stale_alerts = {
+        key: past_alerts[key]
+        for key, is_stale in is_stale_by_key.items()
+        if is_stale and key in past_alerts
+    }
+    return loader_conditions | {
+        key: Condition(alert.words, since=alert.since) for key, alert in stale_alerts.items()
     }
 
 
 class UnknownClusters(msgspec.Struct, frozen=True):
-    """Clusters that the audit cannot see now, so that their alerts may or may not be over."""
+    """Clusters that the audit cannot see at present: whether their alerts are over is unknown."""
 
     unread: frozenset[str] = frozenset()  # their ledger is not read to its end
     unseen: frozenset[str] = frozenset()  # their programs could not be polled either
 
     def has(self, kind: str, cluster: str) -> bool:
-        """Whether alerts of this kind and cluster are unknown."""
+        """Whether it is unknown if alerts of this kind and cluster are over."""
         if kind == AWAY:
             return cluster in self.unseen
         if kind in _OF_AUDIT and not cluster:
@@ -369,11 +380,11 @@ class UnknownClusters(msgspec.Struct, frozen=True):
 
 
 def _fault(about: AlertKey, words: str) -> str:
-    where = f"{about.cluster}/{about.topic}"
-    when = f"in the hour {_moment(about.hour)}"
+    topic = f"{about.cluster}/{about.topic}"
+    date = f"in the hour {_moment(about.hour)}"
     if about.kind == State.UNKNOWN:
-        return _short(f"it is unknown whether all events of {where} {when} have arrived: {words}")
-    return _short(f"{where} has {about.kind} events {when}: {words}")
+        return _short(f"it is unknown whether all events of {topic} {date} have arrived: {words}")
+    return _short(f"{topic} has {about.kind} events {date}: {words}")
 
 
 def _unloaded(load: FailingLoad) -> str:
@@ -403,7 +414,7 @@ MOST_RAISED: Final = 20_000  # a week of a hundred topics, each hour with one ki
 
 
 class Ending(NamedTuple):
-    """A raised alert whose condition is gone, and may come back."""
+    """A raised alert whose condition is gone but may come back."""
 
     condition: Condition  # as it was last known
     since: int
@@ -418,17 +429,18 @@ def endings(
     now: int,
     keep_for: int,
 ) -> dict[AlertKey, Ending]:
-    """Alerts to keep although their conditions are gone; `known` are former conditions."""
-    gone = {
+    """Returns alerts to keep although their conditions are gone. `known` are the last known
+    conditions."""
+    endings_by_key = {
         key: before.get(key) or Ending(known.get(key, Condition(alert.words)), now)
         for key, alert in raised.items()
         if key not in conditions
     }
-    return {key: ending for key, ending in gone.items() if now < ending.since + keep_for}
+    return {key: ending for key, ending in endings_by_key.items() if now < ending.since + keep_for}
 
 
-class Decided(msgspec.Struct, frozen=True):
-    """The decision: `changed` are new alerts, and resolved ones."""
+class Decision(msgspec.Struct, frozen=True):
+    """A decision. `changed` are the new and the resolved alerts."""
 
     changed: tuple[Alert, ...]
     since: Mapping[AlertKey, int]  # of conditions that are not raised
@@ -453,28 +465,28 @@ def decide(
     ending: Collection[AlertKey] = (),
     most: int = MOST_RAISED,
     is_held: Callable[[AlertKey, int], bool] = lambda *_: False,
-) -> Decided:
-    """Decides what to raise and to resolve. `raised` are unresolved alerts; `after` is the wait by
-    kind. Conditions that are held keep waiting, and alerts that are `ending` stay raised."""
+) -> Decision:
+    """Decides which alerts to raise and to resolve. `raised` are unresolved alerts; `after` is the
+    wait by kind. Conditions that are held back keep waiting, and alerts in `ending` stay raised."""
     room = most - len(raised)
-    waiting: dict[AlertKey, int] = {}
-    changed: list[Alert] = []
+    waiting_since: dict[AlertKey, int] = {}
+    changed_alerts: list[Alert] = []
     for key, condition in conditions.items():
         if key in raised:
             continue
-        began = since.get(key, now)
-        is_due = now - began >= after.get(key.kind, 0) and not is_held(key, began)
-        if is_due and len(changed) < room:
-            first = condition.since if 0 <= condition.since < began else began
-            changed.append(_raised(key, condition, now, first))
+        begin = since.get(key, now)
+        is_due = now - begin >= after.get(key.kind, 0) and not is_held(key, begin)
+        if is_due and len(changed_alerts) < room:
+            first_time = condition.since if 0 <= condition.since < begin else begin
+            changed_alerts.append(_raised(key, condition, now, first_time))
         else:
-            waiting[key] = began
-    changed += [
+            waiting_since[key] = begin
+    changed_alerts += [
         alert._replace(resolved=now)
         for key, alert in raised.items()
         if key not in conditions and key not in ending
     ]
-    return Decided(tuple(changed), waiting)
+    return Decision(tuple(changed_alerts), waiting_since)
 
 
 def waiting(
@@ -483,14 +495,14 @@ def waiting(
     after: Mapping[str, int],
     until: Callable[[AlertKey], int] = lambda _: 0,
 ) -> tuple[WaitingCondition, ...]:
-    """Waiting conditions, the first due first. `until`: the time until which a condition is held;
-    if it is unknown, -1, the condition is left out."""
+    """Returns waiting conditions in the order in which they are due. `until` returns the time until
+    which a condition is held back, or -1 if unknown: then it is left out."""
     waiting_conditions = [
         WaitingCondition(
-            *(key, conditions[key].words, began), max(began + after.get(key.kind, 0), held)
+            *(key, conditions[key].words, begin), max(begin + after.get(key.kind, 0), held_until)
         )
-        for key, began in since.items()
-        if (held := until(key)) >= 0
+        for key, begin in since.items()
+        if (held_until := until(key)) >= 0
     ]
     return tuple(sorted(waiting_conditions, key=lambda condition: (condition.due, condition.key)))
 

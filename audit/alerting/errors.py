@@ -6,8 +6,8 @@ NotTold       temporary: the receiver may take it later
 
 
 class NotTold(Exception):
-    """A notice could not be delivered. The message has no URL, key or password. `answer` is the
-    peer's response, not for a log."""
+    """A notice could not be delivered. The message contains no URL, key or password. `answer` is
+    the peer's response, which must not be logged."""
 
     def __init__(self, why: str, answer: str = "") -> None:
         super().__init__(why)

@@ -23,7 +23,8 @@ _PAGERDUTY_SUMMARY: Final = 1_024
 
 
 def slack(notice: Notice) -> dict[str, Any]:
-    """Makes a message for an incoming webhook. `text` is for notifications, and the only markup."""
+    """Makes a message for an incoming webhook. `text` is for notifications; only links are
+    markup."""
     fields = [
         _plain(f"{name}: {value}", _SLACK["field"])
         for name, value in notice.facts()
@@ -94,7 +95,8 @@ def pagerduty(notice: Notice, routing_key: str) -> dict[str, Any]:
 
 
 def alertmanager(notices: Iterable[Notice], now: int) -> list[dict[str, Any]]:
-    """Makes alerts of its API v2. They end by themselves unless sent again in time."""
+    """Makes alerts of Alertmanager's API v2. Alertmanager ends them unless they are sent again in
+    time."""
     alerts = []
     for notice in notices:
         labels = {
@@ -104,7 +106,7 @@ def alertmanager(notices: Iterable[Notice], now: int) -> list[dict[str, Any]]:
             "topic": notice.topic,
             "penstock_alert": notice.id,
         }
-        ends = now + ALERTMANAGER_ENDS_MILLIS if notice.resolved < 0 else notice.resolved
+        end_time = now + ALERTMANAGER_ENDS_MILLIS if notice.resolved < 0 else notice.resolved
         annotations = {
             "summary": notice.summary,
             "description": "\n".join(notice.words),
@@ -116,7 +118,7 @@ def alertmanager(notices: Iterable[Notice], now: int) -> list[dict[str, Any]]:
                 "labels": {name: value for name, value in labels.items() if value},
                 "annotations": annotations,
                 "startsAt": _iso(notice.since),
-                "endsAt": _iso(ends),
+                "endsAt": _iso(end_time),
                 "generatorURL": notice.page,
             }
         )
@@ -124,8 +126,8 @@ def alertmanager(notices: Iterable[Notice], now: int) -> list[dict[str, Any]]:
 
 
 def mail(notice: Notice, *, sender: str, recipients: Iterable[str], now: int) -> EmailMessage:
-    """Makes a mail. All mails about a problem have the same reference, so that clients thread
-    them."""
+    """Makes a mail. All mails about one problem share a reference, so that mail programs show them
+    as a thread."""
     message = EmailMessage()
     message["Subject"] = f"[penstock] {_cut(notice.title, 200)}"
     message["From"] = sender
@@ -146,7 +148,7 @@ def webhook(notice: Notice) -> bytes:
 
 
 class JsonTemplate:
-    """A Jinja template whose output is JSON. Values are escaped for a JSON string, unless passed
+    """A Jinja template that renders JSON. Values are escaped for a JSON string, unless passed
     through `tojson`."""
 
     def __init__(self, path: Path) -> None:
@@ -179,22 +181,22 @@ class JsonTemplate:
         except self._errors as error:
             raise NotTold(f"`template` {path}: {error}") from None
         if len(text) > _MOST_TEMPLATE:
-            raise NotTold(f"`template` {path}: more than {_MOST_TEMPLATE:,} bytes")
+            raise NotTold(f"`template` {path}: larger than {_MOST_TEMPLATE:,} bytes")
 
     def rendered(self, notice: Notice) -> bytes:
-        """Renders a notice. Raises NotTold."""
+        """Renders a notice with the template. Raises NotTold."""
         values = msgspec.json.decode(webhook(notice))
         values["facts"] = dict(notice.facts())
-        made = bytearray()
+        output = bytearray()
         try:
             for part in self._template.generate(values):
-                made += part.encode()
-                if len(made) > _MOST_TEMPLATE:
-                    raise NotTold(f"the template makes more than {_MOST_TEMPLATE:,} bytes")
-            msgspec.json.decode(bytes(made))
+                output += part.encode()
+                if len(output) > _MOST_TEMPLATE:
+                    raise NotTold(f"the template's output is larger than {_MOST_TEMPLATE:,} bytes")
+            msgspec.json.decode(bytes(output))
         except self._errors as error:
-            raise NotTold(f"the template does not make JSON: {error}") from None
-        return bytes(made)
+            raise NotTold(f"the template's output is not JSON: {error}") from None
+        return bytes(output)
 
 
 def _iso(time: int) -> str:

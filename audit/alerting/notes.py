@@ -1,4 +1,4 @@
-"""Acknowledgements and silences: operators' notes about alerts.
+"""Operators' notes about alerts: acknowledgements and silences.
 
 Receivers get no more about an acknowledged alert until it is resolved. A silence mutes all matching
 alerts, future ones included, until its end. Both have an author and a reason, and are kept in one
@@ -29,12 +29,12 @@ log = logging.getLogger(__name__)
 
 
 class TooManyNotes(Exception):
-    """The limit of notes is reached."""
+    """There are already as many notes as are allowed."""
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
-    """An acknowledged notice. Times are milliseconds since 1970; -1 in `until`: until the alert is
-    resolved."""
+    """An acknowledged notice. Times are milliseconds since 1970; `until` is -1 if the
+    acknowledgement lasts until the alert is resolved."""
 
     id: str  # of the notice
     by: str
@@ -44,7 +44,8 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True):
-    """Matches by all given fields; `topic` and `host` are patterns with `*` and `?`."""
+    """Silences the alerts that match all given fields; `topic` and `host` are patterns with `*` and
+    `?`."""
 
     id: str
     kind: str = ""
@@ -72,7 +73,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertNotes:
-    """All notes; without a directory they are in memory only."""
+    """All notes, stored in a file; without a directory, in memory only."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._path = directory / FILE if directory else None
@@ -85,7 +86,7 @@ class AlertNotes:
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=known_type(_Content))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            log.error("acknowledgements and silences cannot be read error=%r", str(error))
+            log.error("cannot read acknowledgements and silences error=%r", str(error))
             with contextlib.suppress(OSError):
                 self._path.rename(self._path.with_suffix(".json.damaged"))
             return _Content()
@@ -97,57 +98,63 @@ class AlertNotes:
         self._content = content
 
     def acknowledgement(self, name: str, now: int) -> Acknowledgement | None:
-        """The acknowledgement of the notice with this id."""
-        known = (note for note in self._content.acknowledgements if note.id == name)
-        return next((note for note in known if not 0 <= note.until <= now), None)
+        """Returns the current acknowledgement of the notice with this id."""
+        own_notes = (note for note in self._content.acknowledgements if note.id == name)
+        return next((note for note in own_notes if not 0 <= note.until <= now), None)
 
     def silence(self, about: AlertKey, now: int) -> Silence | None:
-        standing = self.silences(now)
-        return next((silence for silence in standing if silence.matches(about)), None)
+        current_silences = self.silences(now)
+        return next((silence for silence in current_silences if silence.matches(about)), None)
 
     def silences(self, now: int) -> tuple[Silence, ...]:
-        """Current silences, the last to end first."""
-        standing = (silence for silence in self._content.silences if silence.until > now)
-        return tuple(sorted(standing, key=lambda silence: (-silence.until, silence.id)))
+        """Returns current silences, the last to end first."""
+        current_silences = (silence for silence in self._content.silences if silence.until > now)
+        return tuple(sorted(current_silences, key=lambda silence: (-silence.until, silence.id)))
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         """Acknowledges a notice, replacing an earlier acknowledgement. Raises OSError,
         TooManyNotes."""
         with self._lock:
-            known = self._content.acknowledgements
-            others = tuple(other for other in known if other.id != acknowledgement.id)
-            _check_room(others)
-            both = (*others, acknowledgement)
-            self._keep(msgspec.structs.replace(self._content, acknowledgements=both))
+            acknowledgements = self._content.acknowledgements
+            other_notes = tuple(
+                other for other in acknowledgements if other.id != acknowledgement.id
+            )
+            _check_room(other_notes)
+            new_notes = (*other_notes, acknowledgement)
+            self._keep(msgspec.structs.replace(self._content, acknowledgements=new_notes))
 
     def add_silence(self, silence: Silence) -> None:
         """Adds a silence. Raises OSError, TooManyNotes."""
         with self._lock:
-            known = self._content.silences
-            standing = tuple(other for other in known if other.until > silence.time)
-            _check_room(standing)
-            both = (*standing, silence)
-            self._keep(msgspec.structs.replace(self._content, silences=both))
+            silences = self._content.silences
+            current_silences = tuple(other for other in silences if other.until > silence.time)
+            _check_room(current_silences)
+            new_silences = (*current_silences, silence)
+            self._keep(msgspec.structs.replace(self._content, silences=new_silences))
 
     def end_silence(self, name: str) -> bool:
         """Ends a silence; returns whether it existed. Raises OSError."""
         with self._lock:
-            remaining = tuple(silence for silence in self._content.silences if silence.id != name)
-            if len(remaining) == len(self._content.silences):
+            remaining_silences = tuple(
+                silence for silence in self._content.silences if silence.id != name
+            )
+            if len(remaining_silences) == len(self._content.silences):
                 return False
-            self._keep(msgspec.structs.replace(self._content, silences=remaining))
+            self._keep(msgspec.structs.replace(self._content, silences=remaining_silences))
             return True
 
     def forget_resolved(self, standing: Collection[str]) -> None:
-        """Drops acknowledgements of notices that are not among these."""
+        """Drops the acknowledgements of all other notices."""
         with self._lock:
-            known = self._content.acknowledgements
-            remaining = tuple(note for note in known if note.id in standing)
-            if len(remaining) < len(known):
+            acknowledgements = self._content.acknowledgements
+            remaining_notes = tuple(note for note in acknowledgements if note.id in standing)
+            if len(remaining_notes) < len(acknowledgements):
                 try:
-                    self._keep(msgspec.structs.replace(self._content, acknowledgements=remaining))
+                    self._keep(
+                        msgspec.structs.replace(self._content, acknowledgements=remaining_notes)
+                    )
                 except OSError as error:
-                    log.error("acknowledgements cannot be written error=%r", str(error))
+                    log.error("cannot write acknowledgements error=%r", str(error))
 
 
 def new_silence_id() -> str:
@@ -156,4 +163,4 @@ def new_silence_id() -> str:
 
 def _check_room(notes: Collection[object]) -> None:
     if len(notes) >= MOST:
-        raise TooManyNotes(f"the limit of {MOST:,} is reached: end some first")
+        raise TooManyNotes(f"there are already {MOST:,} notes, the most allowed: end some first")

@@ -1,4 +1,4 @@
-"""Notices, the messages for receivers. One notice covers all open alerts of a kind and topic. Pure.
+"""Notices, which are the messages for receivers: one for all open alerts of a kind and topic. Pure.
 
 So a rack of silent hosts, or a day of hours with missing lines, is one message with a list. `id`
 identifies kind, cluster and topic, and is the same for the next such problem. Names from outside
@@ -80,8 +80,8 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """A message. Times are milliseconds since 1970 UTC; `hosts` are the first of `hosts_total`. -1
-    in `lines` and `began`: unknown. `lost_bytes` had lines that are in no count."""
+    """A message. Times are milliseconds since 1970 UTC. `hosts` are the first of `hosts_total`. -1
+    in `lines` and `began` means unknown. `lost_bytes` are bytes whose lines no count includes."""
 
     id: str
     status: Literal["raised", "resolved"] = "raised"
@@ -107,38 +107,38 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     report: str = ""  # the command that shows how it ended
 
     def over(self, now: int, ending: str = "mended or accepted") -> "Notice":
-        """The same, resolved. What is left to do is to see how it ended."""
+        """Returns the notice as resolved. Its command shows how the fault ended."""
         notice = replace(self, status="resolved", resolved=now, holds_up="", command=self.report)
         kind = CommandKind.LOOKS if self.report else None
         return replace(notice, command_kind=kind, ending=ending if self.is_of_lines else "")
 
     @property
     def title(self) -> str:
-        """One line with the severity, or the outcome."""
+        """One line with the severity or, once resolved, the outcome."""
         if self.status == "resolved":
-            lasted = duration_text(self.resolved - self.since)
+            duration = duration_text(self.resolved - self.since)
             ending = f", {self.ending}" if self.ending else ""
-            return f"Resolved after {lasted}{ending}: {self.summary}"
+            return f"Resolved after {duration}{ending}: {self.summary}"
         return f"{self.severity.capitalize()}: {self.summary}"
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether it is about lines; such a fault ends by repair or acceptance."""
+        """Whether the notice is about lines. Such a fault ends by repair or acceptance."""
         return self.kind in FAULTS
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """The facts for a reader, the most important first."""
+        """Yields labelled facts for a reader, the most important first."""
         yield "Severity", self.severity.value
         if self.topic:
             yield "Topic", f"{self.cluster}/{self.topic}"
         elif self.cluster:
             yield "Cluster", self.cluster
         if self.hosts:
-            more = self.hosts_total - len(self.hosts)
-            rest = f" and {more:,} more" if more else ""
-            what = "Program" if self.kind == AWAY else "Host"
-            name = what if self.hosts_total == 1 else f"{what}s"
-            yield name, f"{', '.join(self.hosts)}{rest}"
+            hidden_hosts = self.hosts_total - len(self.hosts)
+            suffix = f" and {hidden_hosts:,} more" if hidden_hosts else ""
+            unit = "Program" if self.kind == AWAY else "Host"
+            label = unit if self.hosts_total == 1 else f"{unit}s"
+            yield label, f"{', '.join(self.hosts)}{suffix}"
         yield "Lines", f"{self.lines:,}" if self.lines >= 0 else "not known"
         if self.lost_bytes:
             yield "Lost bytes", f"{self.lost_bytes:,}"
@@ -146,23 +146,23 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
             yield "Happened", time_text(self.began)
         yield "Since", time_text(self.since)
         if self.resolved >= 0:
-            lasted = duration_text(self.resolved - self.since)
-            yield "Resolved", f"{time_text(self.resolved)}, after {lasted}"
+            duration = duration_text(self.resolved - self.since)
+            yield "Resolved", f"{time_text(self.resolved)}, after {duration}"
         elif self.holds_up:
             yield "Holds up", self.holds_up
-        for name, value in (
+        for label, value in (
             ("Command", self.command),
             ("Effect", _EFFECTS[self.command_kind] if self.command_kind else ""),
             ("Page", self.page),
             ("Runbook", self.runbook),
         ):
             if value:
-                yield name, value
+                yield label, value
         yield "Alert", self.id
 
 
 class Group(msgspec.Struct, frozen=True):
-    """A notice, and short digests of its alerts. A new one among them is sent again."""
+    """A notice, and short digests of its alerts. A new alert makes the notice due again."""
 
     notice: Notice
     members: frozenset[int]
@@ -188,7 +188,7 @@ def groups_of(
     page: str,
     runbook: str,
 ) -> dict[str, Group]:
-    """Groups the current alerts by id, the most urgent and oldest first."""
+    """Groups the current alerts by the id of their notice, the most urgent and oldest first."""
     by_id: dict[str, list[Alert]] = defaultdict(list)
     for alert in alerts:
         by_id[notice_id(key_of(alert))].append(alert)
@@ -211,40 +211,43 @@ def _group(
     runbook: str,
 ) -> Group:
     alerts.sort(key=lambda alert: (alert.hour, alert.host, alert.raised))
-    first = alerts[0]
-    known = [conditions.get(key_of(alert), Condition(alert.words)) for alert in alerts]
+    first_alert = alerts[0]
+    own_conditions = [conditions.get(key_of(alert), Condition(alert.words)) for alert in alerts]
     hosts = sorted(
         {
             _name(host)
-            for alert, condition in zip(alerts, known, strict=True)
+            for alert, condition in zip(alerts, own_conditions, strict=True)
             for host in condition.hosts or ((alert.host,) if alert.host else ())
         }
     )
-    counts = [condition.lines for condition in known if condition.lines >= 0]
+    counts = [condition.lines for condition in own_conditions if condition.lines >= 0]
     lines = sum(counts) if counts else -1
-    lost_bytes = sum(condition.lost_bytes for condition in known)
-    severity = severity_of(first.kind)
-    since = min(each.since if each.since >= 0 else each.raised for each in alerts)
-    begin = since if first.hour < 0 else first.hour
+    lost_bytes = sum(condition.lost_bytes for condition in own_conditions)
+    severity = severity_of(first_alert.kind)
+    since = min(alert.since if alert.since >= 0 else alert.raised for alert in alerts)
+    begin = since if first_alert.hour < 0 else first_alert.hour
     return Group(
         Notice(
             id=name,
             severity=severity,
-            kind=first.kind,
-            cluster=_name(first.cluster),
-            topic=_name(first.topic),
+            kind=first_alert.kind,
+            cluster=_name(first_alert.cluster),
+            topic=_name(first_alert.topic),
             hosts=tuple(hosts[:MOST_HOSTS]),
             hosts_total=len(hosts),
             lines=lines,
             lost_bytes=lost_bytes,
-            began=min((condition.began for condition in known if condition.began >= 0), default=-1),
+            began=min(
+                (condition.began for condition in own_conditions if condition.began >= 0),
+                default=-1,
+            ),
             since=since,
-            summary=_summary(first, alerts, hosts, lines, lost_bytes),
-            words=tuple(one_line(condition.words) for condition in known[:_MOST_WORDS]),
-            **cure_of(key_of(first), known[0], commands).fields,
-            page=page and page + _view(first, alerts),
-            runbook=runbook and f"{runbook}#{first.kind}",
-            report=_report(first.topic, begin, commands) if first.topic else "",
+            summary=_summary(first_alert, alerts, hosts, lines, lost_bytes),
+            words=tuple(one_line(condition.words) for condition in own_conditions[:_MOST_WORDS]),
+            **cure_of(key_of(first_alert), own_conditions[0], commands).fields,
+            page=page and page + _view(first_alert, alerts),
+            runbook=runbook and f"{runbook}#{first_alert.kind}",
+            report=_report(first_alert.topic, begin, commands) if first_alert.topic else "",
         ),
         frozenset(
             zlib.crc32(f"{alert.host}\0{alert.hour}".encode(errors="replace"))
@@ -256,27 +259,31 @@ def _group(
 def _summary(
     first: Alert, alerts: list[Alert], hosts: list[str], lines: int, lost_bytes: int
 ) -> str:
-    what = _KINDS[first.kind][1]
-    about = _name(first.topic or first.cluster)
+    subject = _KINDS[first.kind][1]
+    name = _name(first.topic or first.cluster)
     details = []
     if lines >= 0:
         details.append(count(lines, "line"))
     if lost_bytes:
         details.append(count(lost_bytes, "lost byte"))
-    others = len(hosts) - 1
+    more_hosts = len(hosts) - 1
     if hosts and first.kind == AWAY:
-        who = f"{hosts[0]} and {others:,} more" if others > 1 else " and ".join(hosts)
-        what = f"{who} {'are' if others else 'is'} away"
+        names = f"{hosts[0]} and {more_hosts:,} more" if more_hosts > 1 else " and ".join(hosts)
+        subject = f"{names} {'are' if more_hosts else 'is'} away"
     elif hosts:
-        details.append(f"{hosts[0]} and {others:,} more hosts" if others > 1 else ", ".join(hosts))
+        details.append(
+            f"{hosts[0]} and {more_hosts:,} more hosts" if more_hosts > 1 else ", ".join(hosts)
+        )
     hours = len({alert.hour for alert in alerts if alert.hour >= 0})
     if hours > 1:
         details.append(f"{hours:,} hours")
-    return (f"{about}: {what}" if about else what) + (f" ({', '.join(details)})" if details else "")
+    return (f"{name}: {subject}" if name else subject) + (
+        f" ({', '.join(details)})" if details else ""
+    )
 
 
 def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramCommands) -> Cure:
-    """The cure of the worst finding; without one, the usual command for such an alert."""
+    """Returns the cure of the worst finding; without one, the usual command for such an alert."""
     if condition is not None and 0 < len(condition.cure.command) <= _LONGEST_COMMAND:
         return condition.cure
     cluster, host = about.cluster, _name(about.host)
@@ -293,11 +300,11 @@ def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramComma
             return commands.set_clock(host)
         case "zookeeper", _:
             return commands.reach_zookeeper()
-    shown = _KINDS[about.kind][2]
-    words = [word.format(topic=_name(about.topic)) for word in shown.split()]
-    if shown == _REPORT and about.hour >= 0:
+    template = _KINDS[about.kind][2]
+    words = [word.format(topic=_name(about.topic)) for word in template.split()]
+    if template == _REPORT and about.hour >= 0:
         words += ["--hour", _hour(about.hour)]
-    elif shown == _REPORT:  # it began some time ago, and goes on
+    elif template == _REPORT:  # it began some time ago, and goes on
         words += ["--day", "today"]
     return commands.look(*words) if words else Cure()
 
@@ -319,8 +326,8 @@ def _view(first: Alert, alerts: list[Alert]) -> str:
         return "/#/health" if first.kind in _OF_PROGRAMS else "/#/alerts"
     query = {"topic": first.topic, "cluster": first.cluster}
     if first.hour >= 0:
-        last = max(alert.hour for alert in alerts) + _HOUR
-        query |= {"from": str(first.hour), "to": str(last)}
+        end = max(alert.hour for alert in alerts) + _HOUR
+        query |= {"from": str(first.hour), "to": str(end)}
     view = f"/#/topic?{urlencode(query, quote_via=quote, errors='replace')}"
     return view if len(view) <= _LONGEST_VIEW else "/#/alerts"
 
@@ -335,7 +342,7 @@ def time_text(time: int) -> str:
 
 
 def duration_text(millis: int) -> str:
-    """A duration in its two largest units: `2 h 5 min`."""
+    """Formats a duration in its two largest units: `2 h 5 min`."""
     seconds = max(0, millis) // 1000
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
@@ -346,7 +353,7 @@ def duration_text(millis: int) -> str:
 
 
 def trial_notice(now: int, *, page: str, runbook: str) -> Notice:
-    """The notice that `penstock alert test` sends."""
+    """Makes the notice that `penstock alert test` sends."""
     return Notice(
         id="penstock-test",
         severity=Severity.INFO,

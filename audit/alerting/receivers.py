@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class Pace(NamedTuple):
-    """Times between messages, in seconds."""
+    """The times between messages, in seconds."""
 
     gather: float = 10.0  # from a group's first alert to its first message
     again: float = 300.0  # between two messages about a group that grows
@@ -47,7 +47,7 @@ class Pace(NamedTuple):
     pause: float = 1.0  # after the first failure
 
 
-class Told(msgspec.Struct, frozen=True):
+class LastMessage(msgspec.Struct, frozen=True):
     """The last message about a group."""
 
     notice: Notice
@@ -58,8 +58,8 @@ class Told(msgspec.Struct, frozen=True):
 
 class Situation(msgspec.Struct, frozen=True):
     """The current groups, by id. A group in neither `groups` nor `standing` is over, unless its
-    cluster is `unknown`. `standing` includes conditions that are not raised yet. `endings`: how
-    faults have ended, as far as this process knows."""
+    cluster is `unknown`. `standing` includes conditions that are not raised yet. `endings` says how
+    faults ended, as far as this process knows."""
 
     groups: Mapping[str, Group] = {}
     standing: Collection[str] = ()
@@ -77,7 +77,7 @@ class Situation(msgspec.Struct, frozen=True):
 
 
 class ReceiverState(NamedTuple):
-    """A receiver's state for the API."""
+    """The state of a receiver, for the API."""
 
     name: str
     kind: str
@@ -87,16 +87,18 @@ class ReceiverState(NamedTuple):
 
 
 class _Worker:
-    """One receiver's thread."""
+    """The thread that sends messages to one receiver."""
 
-    def __init__(self, name: str, receiver: Receiver, kept: "_Kept", pace: Pace) -> None:
+    def __init__(
+        self, name: str, receiver: Receiver, message_file: "_MessageFile", pace: Pace
+    ) -> None:
         """Reads what was delivered before. Raises NotTold."""
         self.name = name
         self.receiver = receiver
         self._sender = Sender(receiver)
-        self._kept = kept
+        self._message_file = message_file
         self._pace = pace
-        self._told = kept.of(name)
+        self._messages = message_file.of(name)
         self._seen: dict[str, float] = {}  # when unsent groups were first seen
         self._situation: Situation | None = None
         self._repeat_at = 0.0
@@ -123,11 +125,11 @@ class _Worker:
         pause = self._pace.pause
         while not self._stopping:
             try:
-                due = self._due(time.time())
-                if not due:
+                due_groups = self._due(time.time())
+                if not due_groups:
                     self._wait(_LOOK_S)
                     continue
-                self._send(due)
+                self._send(due_groups)
                 pause = self._pace.pause
             except Exception as error:  # noqa: BLE001  a bug must not end the thread
                 self._note_failure(error)
@@ -141,7 +143,7 @@ class _Worker:
             log.exception("sending alerts failed receiver=%s", self.name)
         elif not self.trouble:
             log.warning(
-                "receiver does not take alerts, trying again receiver=%s error=%r",
+                "receiver does not accept alerts, trying again receiver=%s error=%r",
                 *(self.name, str(error)),
             )
         self.trouble = (
@@ -149,10 +151,10 @@ class _Worker:
         )
 
     def _wait(self, seconds: float, *, interrupted: bool = True) -> None:
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         with self._wake:
-            while not self._stopping and (left := until - time.monotonic()) > 0:
-                self._wake.wait(left)
+            while not self._stopping and (seconds_left := deadline - time.monotonic()) > 0:
+                self._wake.wait(seconds_left)
                 if interrupted:
                     return
 
@@ -161,110 +163,130 @@ class _Worker:
         situation = self._situation
         if situation is None:
             return ()
-        wanted = {
-            name: self._since_told(group)
-            for name, group in situation.groups.items()
+        wanted_groups = {
+            group_id: self._with_sent_since(group)
+            for group_id, group in situation.groups.items()
             if self._wants(group.notice)
         }
-        self._seen = {name: self._seen.get(name, now) for name in wanted if name not in self._told}
-        ended = [group for group in self._told.values() if situation.is_over(group.notice)]
-        for group in ended:
+        self._seen = {
+            group_id: self._seen.get(group_id, now)
+            for group_id in wanted_groups
+            if group_id not in self._messages
+        }
+        ended_groups = [
+            group for group in self._messages.values() if situation.is_over(group.notice)
+        ]
+        for group in ended_groups:
             if group.refused:
-                del self._told[group.notice.id]
-        over = [
+                del self._messages[group.notice.id]
+        resolved_groups = [
             Group(situation.over(group.notice, int(now * 1000)), group.members)
-            for group in ended
+            for group in ended_groups
             if not group.refused
         ]
         if self._sender.takes_all:
-            shown = {
-                name: group
-                for name, group in wanted.items()
-                if name in self._told or not group.muted
+            shown_groups = {
+                group_id: group
+                for group_id, group in wanted_groups.items()
+                if group_id in self._messages or not group.muted
             }
-            if over or (shown and now >= self._repeat_at) or shown.keys() - self._told.keys():
-                return (*shown.values(), *over)
+            if (
+                resolved_groups
+                or (shown_groups and now >= self._repeat_at)
+                or shown_groups.keys() - self._messages.keys()
+            ):
+                return (*shown_groups.values(), *resolved_groups)
             return ()
-        due = [group for group in wanted.values() if not group.muted and self._is_due(group, now)]
-        return due[:1] or over[:1]  # one at a time, as any may be refused
+        due_groups = [
+            group
+            for group in wanted_groups.values()
+            if not group.muted and self._is_due(group, now)
+        ]
+        return due_groups[:1] or resolved_groups[:1]  # one at a time, as any may be refused
 
-    def _since_told(self, group: Group) -> Group:
+    def _with_sent_since(self, group: Group) -> Group:
         """Keeps the beginning that was sent, even once the group's first alert is over."""
-        told = self._told.get(group.notice.id)
-        if told is None or told.notice.since == group.notice.since:
+        message = self._messages.get(group.notice.id)
+        if message is None or message.notice.since == group.notice.since:
             return group
-        since = min(told.notice.since, group.notice.since)
+        since = min(message.notice.since, group.notice.since)
         return replace(group, notice=replace(group.notice, since=since))
 
     def _wants(self, notice: Notice) -> bool:
         return not self.receiver.severities or notice.severity in self.receiver.severities
 
     def _is_due(self, group: Group, now: float) -> bool:
-        told = self._told.get(group.notice.id)
-        if told is None:
+        message = self._messages.get(group.notice.id)
+        if message is None:
             return now >= self._seen[group.notice.id] + self._pace.gather
-        return bool(group.members - told.members) and now >= told.at + self._pace.again
+        return bool(group.members - message.members) and now >= message.at + self._pace.again
 
-    def _send(self, due: Sequence[Group]) -> None:
+    def _send(self, groups: Sequence[Group]) -> None:
         """Raises NotTold."""
-        refused: Refused | None = None
+        refusal: Refused | None = None
         try:
-            self._sender.send([group.notice for group in due])
+            self._sender.send([group.notice for group in groups])
         except Refused as error:
-            refused = error
+            refusal = error
             log.error(
-                "alert refused, dropped receiver=%s alerts=%s error=%r",
-                *(self.name, ",".join(group.notice.id for group in due[:10]), str(error)),
+                "receiver rejected an alert, dropping it receiver=%s alerts=%s error=%r",
+                *(self.name, ",".join(group.notice.id for group in groups[:10]), str(error)),
             )
         now = time.time()
         self._repeat_at = now + self._pace.repeat
-        for group in due:
+        for group in groups:
             if group.notice.resolved >= 0:
-                self._told.pop(group.notice.id, None)
+                self._messages.pop(group.notice.id, None)
             else:
-                before = self._told.get(group.notice.id)
-                unheard = refused is not None and (before is None or before.refused)
-                self._told[group.notice.id] = Told(group.notice, group.members, now, unheard)
-        self._kept.keep(self.name, self._told)
-        if refused:
+                message = self._messages.get(group.notice.id)
+                is_unknown = refusal is not None and (message is None or message.refused)
+                self._messages[group.notice.id] = LastMessage(
+                    group.notice, group.members, now, is_unknown
+                )
+        self._message_file.keep(self.name, self._messages)
+        if refusal:
             self.failed += 1
             return
         if self.trouble:
-            log.info("receiver takes alerts again receiver=%s", self.name)
+            log.info("receiver accepts alerts again receiver=%s", self.name)
         self.trouble = ""
         self.sent += 1
 
 
-class _Kept:
-    """The file with the last messages to all receivers."""
+class _MessageFile:
+    """The file with the last messages to every receiver."""
 
     def __init__(self, path: Path | None, names: Collection[str]) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._told: dict[str, dict[str, Told]] = {}
+        self._messages: dict[str, dict[str, LastMessage]] = {}
         if path is not None and path.exists():
             try:
                 content = path.read_bytes()
-                told = msgspec.json.decode(content, type=known_type(dict[str, dict[str, Told]]))
-                self._told = {name: groups for name, groups in told.items() if name in names}
+                messages = msgspec.json.decode(
+                    content, type=known_type(dict[str, dict[str, LastMessage]])
+                )
+                self._messages = {
+                    name: groups for name, groups in messages.items() if name in names
+                }
             except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-                log.error("the file of sent alerts cannot be read error=%r", str(error))
+                log.error("cannot read the file of sent alerts error=%r", str(error))
 
-    def of(self, name: str) -> dict[str, Told]:
-        return dict(self._told.get(name, {}))
+    def of(self, name: str) -> dict[str, LastMessage]:
+        return dict(self._messages.get(name, {}))
 
-    def keep(self, name: str, told: Mapping[str, Told]) -> None:
+    def keep(self, name: str, messages: Mapping[str, LastMessage]) -> None:
         with self._lock:
-            self._told[name] = dict(told)
+            self._messages[name] = dict(messages)
             if self._path is not None:
                 try:
-                    replace_file(self._path, msgspec.json.encode(self._told), mode=0o600)
+                    replace_file(self._path, msgspec.json.encode(self._messages), mode=0o600)
                 except OSError as error:
-                    log.error("the file of sent alerts cannot be written error=%r", str(error))
+                    log.error("cannot write the file of sent alerts error=%r", str(error))
 
 
 class Receivers:
-    """All receivers of a configuration. `offer` never waits."""
+    """The receivers of a configuration. `offer` never waits."""
 
     def __init__(
         self,
@@ -273,9 +295,11 @@ class Receivers:
         pace: Pace | None = None,
     ) -> None:
         """Raises NotTold if a template cannot be used."""
-        kept = _Kept(directory / FILE if directory and receivers else None, receivers or {})
+        message_file = _MessageFile(
+            directory / FILE if directory and receivers else None, receivers or {}
+        )
         self._workers = [
-            _Worker(name, receiver, kept, pace or Pace())
+            _Worker(name, receiver, message_file, pace or Pace())
             for name, receiver in (receivers or {}).items()
         ]
 

@@ -1,4 +1,4 @@
-"""Sends notices to a receiver, by HTTP or mail, within some seconds.
+"""Sends notices to a receiver, by HTTP or mail, with a time limit.
 
 Functions return the receiver's response in words. Errors never quote a URL, a key or a password.
 """
@@ -31,7 +31,7 @@ _SMTP_REFUSED: Final = range(550, 560)
 
 
 class Sender:
-    """The sender for one receiver. `send` raises NotTold."""
+    """Sends notices to one receiver. `send` raises NotTold."""
 
     def __init__(self, receiver: Receiver, *, patience: float = _PATIENCE_S) -> None:
         """Raises NotTold if the template cannot be used."""
@@ -42,11 +42,11 @@ class Sender:
 
     @property
     def takes_all(self) -> bool:
-        """Whether the receiver expects all current notices repeatedly."""
+        """Whether the receiver expects all current notices again and again."""
         return self._receiver.means is ReceiverKind.ALERTMANAGER
 
     def send(self, notices: Sequence[Notice]) -> str:
-        """Sends notices, together if the receiver takes all, else one by one."""
+        """Sends notices: together if the receiver takes all of them, else one by one."""
         now = time.time_ns() // 1_000_000
         if self.takes_all:
             return self._post(formats.alertmanager(notices, now))
@@ -62,8 +62,8 @@ class Sender:
             case ReceiverKind.MAIL:
                 return self._mail(notice, now)
             case _:
-                made = self._template.rendered(notice) if self._template else None
-                return self._post(made or formats.webhook(notice))
+                content = self._template.rendered(notice) if self._template else None
+                return self._post(content or formats.webhook(notice))
 
     def _post(self, body: Any) -> str:
         content = body if isinstance(body, bytes) else msgspec.json.encode(body)
@@ -83,7 +83,7 @@ class Sender:
             with _connected(receiver.mail_tls, host, port, context, self._patience) as smtp:
                 if receiver.user:
                     smtp.login(receiver.user, Secret(receiver.password_file).read())
-                unknown = smtp.send_message(message)
+                refused_recipients = smtp.send_message(message)
         except smtplib.SMTPRecipientsRefused as error:
             code, words = next(iter(error.recipients.values()))
             raise _smtp_error(code, words) from None
@@ -92,29 +92,29 @@ class Sender:
         except (smtplib.SMTPException, NoSecret, BadTls) as error:
             raise NotTold(plain_words(str(error))[:_SHOWN]) from None
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise NotTold(f"{receiver.server}: {why}") from None
+            reason = getattr(error, "strerror", None) or str(error)
+            raise NotTold(f"{receiver.server}: {reason}") from None
         return f"accepted by {receiver.server}" + (
-            f"; refused for {len(unknown)} recipients" if unknown else ""
+            f"; refused for {len(refused_recipients)} recipients" if refused_recipients else ""
         )
 
 
 def post_json(url: str, body: bytes, *, patience: float = _PATIENCE_S) -> str:
-    """Posts JSON, and returns the response in words. Raises NotTold."""
+    """Posts JSON, and returns the response as plain text. Raises NotTold."""
     try:
-        at = parse_url(url)
+        server = parse_url(url)
     except ValueError as error:
         raise NotTold(f"`url`: {error}") from None
-    began = time.monotonic()
-    target = f"?{at.query}" if at.query else ""
+    start = time.monotonic()
+    target = f"?{server.query}" if server.query else ""
     try:
-        with HttpClient(at, most_bytes=_MOST_ANSWER) as client:
+        with HttpClient(server, most_bytes=_MOST_ANSWER) as client:
             answer = client.ask("POST", target, body, within=patience, headers=_JSON)
     except HttpError as error:
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
     text = plain_words(answer.body.decode(errors="replace"))
-    for secret in (at.query, at.path.rstrip("/")):  # some servers quote the request
+    for secret in (server.query, server.path.rstrip("/")):  # some servers quote the request
         text = text.replace(secret, "…") if secret else text
     text = text[:_SHOWN]
     if answer.status in _REFUSED:

@@ -11,7 +11,7 @@ from audit.reconciling.topic_verdict import Wait, WindowVerdict
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The position of the items in a list."""
+    """The position of a page's items in their list."""
 
     page: int  # from 1 on
     size: int
@@ -19,8 +19,8 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """The growth of logs, in messages per second between two measurements of their ends. `events`
-    is -1 if unknown."""
+    """The growth of logs, in messages per second, between two measurements of log ends. `events` is
+    -1 if unknown."""
 
     events: float = -1.0
     measured: int = 0  # the time of the second measurement; 0: none yet
@@ -28,7 +28,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class FailingLoad(msgspec.Struct, frozen=True):
-    """A table whose loads fail, and the cure."""
+    """A table whose loads fail, with the reason and the cure."""
 
     cluster: str
     topic: str
@@ -71,7 +71,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding with its topic, for lists of several topics' findings."""
+    """A finding with its topic, for lists of findings of several topics."""
 
     cluster: str
     topic: str
@@ -80,7 +80,7 @@ class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict about several topics in one sentence. Its times are UTC."""
+    """The verdict about several topics in one sentence. The times in it are UTC."""
 
     state: State
     mark: str  # the state's sign; `!` if tables cannot be loaded; `✓` of a pending state in which
@@ -93,7 +93,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlteredTotal(msgspec.Struct, frozen=True):
-    """Text that differs from the files', or files that were not read, of one kind."""
+    """The total of one kind: text that differs from the files' text, or files that were not
+    read."""
 
     kind: str  # replaced, cut, dropped, unread, other: as in the ledger
     lines: int
@@ -101,7 +102,7 @@ class AlteredTotal(msgspec.Struct, frozen=True):
 
 
 class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
+    """The answer of `/api/v1/topics?cluster&state&search&sort&hours&page&size`."""
 
     now: int
     as_of: int  # the time up to which the ledger has been read
@@ -121,9 +122,9 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """One tier's totals. Delays are milliseconds after the event's own time, counted by powers of
+    """One tier's totals. Delays are milliseconds since the event's own time, counted by powers of
     two: p50 to p99 are interpolated, `max` is an upper bound; -1 if unknown. Brokers have no
-    delays, as they count at intervals."""
+    delays, because they count at intervals."""
 
     tier: str
     destination: str
@@ -142,7 +143,7 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of all lines: read = shipped + filtered + dead + lost, exactly, if the number of
-    lost ones is known. `shipped` counts lines; one or several make an event."""
+    lost lines is known. `shipped` counts lines, of which one or several make an event."""
 
     read: int
     shipped: int
@@ -154,8 +155,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """Altered text of one file, which changes no verdict. Texts are empty if too many files or
-    fields are affected."""
+    """Altered text of one file, which does not affect the verdict. Texts are empty if too many
+    files or fields are affected."""
 
     kind: str
     input: str
@@ -170,8 +171,8 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class CheckedLog(msgspec.Struct, frozen=True):
-    """When a broker last scrubbed a partition's log, comparing CRCs: the beginning of the last
-    complete scrub; -1: none yet."""
+    """The last time that a broker scrubbed a partition's log, comparing CRCs: the beginning of the
+    last complete scrub; -1 if there was none yet."""
 
     partition: int
     recent: int  # of its young segments: usually those written to in the last day
@@ -179,7 +180,8 @@ class CheckedLog(msgspec.Struct, frozen=True):
 
 
 class LogChecks(msgspec.Struct, frozen=True, kw_only=True):
-    """Scrubs of a topic's logs: the earliest of its partitions, -1 if one was never scrubbed."""
+    """Scrubs of a topic's logs: the earliest over its partitions, or -1 if one was never
+    scrubbed."""
 
     recent: int = -1
     whole: int = -1
@@ -188,8 +190,8 @@ class LogChecks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or sums of several, each
-    `step` milliseconds long."""
+    """The answer of `/api/v1/topic?cluster&topic&from&to&step`. `cells` are windows, or sums of
+    several, each `step` milliseconds long."""
 
     cluster: str
     topic: str
@@ -218,8 +220,8 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/findings?cluster&topic&host&kind&from&to&accepted&page&size`: without a topic, of
-    all."""
+    """The answer of `/api/v1/findings?cluster&topic&host&kind&from&to&accepted&page&size`: without
+    a topic, the findings of all topics."""
 
     page: ListPage
     items: list[Finding]
@@ -248,7 +250,7 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hosts(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/hosts?cluster&topic&search&page&size`: those with faults first."""
+    """The answer of `/api/v1/hosts?cluster&topic&search&page&size`, hosts with faults first."""
 
     page: ListPage
     items: list[HostRow]
@@ -263,8 +265,8 @@ class HostTopicRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/host?cluster&host`: a host's agents, and its part of the topics that they ship to, a
-    hundred at most; those with faults first."""
+    """The answer of `/api/v1/host?cluster&host`: a host's agents, and its part of at most a hundred
+    topics that it ships to, topics with faults first."""
 
     host: str
     agents: list["AgentRow"]
@@ -273,7 +275,8 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One incarnation of a file. `missing` has seqs as [first, next], `missing_bytes` bytes."""
+    """One incarnation of a file. `missing` has sequence numbers as [first, next], `missing_bytes`
+    has byte positions."""
 
     source: str
     path: str
@@ -295,7 +298,8 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/sources?cluster&topic&host&search&page&size`: those with faults first."""
+    """The answer of `/api/v1/sources?cluster&topic&host&search&page&size`, files with faults
+    first."""
 
     page: ListPage
     items: list[SourceRow]
@@ -315,7 +319,7 @@ class AgentRow(msgspec.Struct, frozen=True):
 
 
 class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/agents?cluster&state&search&sort&page&size`"""
+    """The answer of `/api/v1/agents?cluster&state&search&sort&page&size`."""
 
     by_state: dict[str, int]
     page: ListPage
@@ -324,7 +328,7 @@ class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadRow(msgspec.Struct, frozen=True):
-    """One run's commit for one topic."""
+    """The commit of one loader run for one topic."""
 
     destination: str
     cluster: str
@@ -341,7 +345,7 @@ class LoadRow(msgspec.Struct, frozen=True):
 
 
 class HourRow(msgspec.Struct, frozen=True, kw_only=True):
-    """An hour of a topic at one destination."""
+    """One hour of a topic at one destination."""
 
     hour: int
     state: State
@@ -352,7 +356,8 @@ class HourRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loads(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/loads?cluster&topic&destination&page&size`; `hours` only for one topic."""
+    """The answer of `/api/v1/loads?cluster&topic&destination&page&size`. `hours` has items only if
+    one topic is queried."""
 
     destinations: list[str]
     page: ListPage
@@ -373,7 +378,7 @@ class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerRow(msgspec.Struct, frozen=True):
-    """The position of a loader or group in a topic."""
+    """The position of a loader or consumer group in a topic."""
 
     cluster: str
     consumer: str  # the root that a loader writes to, or a group
@@ -385,7 +390,8 @@ class ConsumerRow(msgspec.Struct, frozen=True):
 
 
 class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/brokers?cluster`; `unreachable`: why a cluster did not answer."""
+    """The answer of `/api/v1/brokers?cluster`. `unreachable` is the reason why a cluster did not
+    answer."""
 
     brokers: list[BrokerRow]
     consumers: list[ConsumerRow]
@@ -393,7 +399,7 @@ class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The health of a program, or of all agents. `kind` is that of its alert and runbook entry;
+    """The health of a program, or of all agents. `kind` is the kind of its alert and runbook entry;
     empty if nothing is wrong."""
 
     program: str  # agents, agent, broker, zookeeper, registry, mirror, loader, audit
@@ -416,7 +422,7 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/health?cluster&state&page&size`: programs with problems first."""
+    """The answer of `/api/v1/health?cluster&state&page&size`, programs with problems first."""
 
     now: int
     as_of: int
@@ -428,7 +434,8 @@ class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupPartition(msgspec.Struct, frozen=True):
-    """A group's position in one partition. Unknown values are -1, and `unknown` says why."""
+    """A group's position in one partition. Unknown values are -1, and `unknown` gives the
+    reason."""
 
     partition: int
     committed: int  # the next offset to read
@@ -439,7 +446,7 @@ class GroupPartition(msgspec.Struct, frozen=True):
 
 
 class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A group's position in one topic, over the partitions where it is known."""
+    """A group's position in one topic, over the partitions whose position is known."""
 
     cluster: str
     group: str
@@ -455,8 +462,8 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/groups?cluster&topic&group&search&page&size`: the group furthest behind first. With
-    `topic` and `group` its partitions, five hundred at most."""
+    """The answer of `/api/v1/groups?cluster&topic&group&search&page&size`, the group furthest
+    behind first. With `topic` and `group`, it has the group's partitions, at most five hundred."""
 
     as_of: int  # when the clusters were asked last, the earliest of them; 0: not yet
     looks: bool  # false: `groups.interval` is 0
@@ -480,7 +487,7 @@ class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition that is not raised yet, as it may still resolve itself."""
+    """A condition that is not raised yet, because it may still resolve itself."""
 
     kind: str
     cluster: str
@@ -493,7 +500,7 @@ class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/alerts?state&page&size`"""
+    """The answer of `/api/v1/alerts?state&page&size`."""
 
     page: ListPage
     items: list[AlertRow]
@@ -502,7 +509,7 @@ class AlertsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic between two times, as `penstock report` shows it."""
+    """A topic in a period, as `penstock report` shows it."""
 
     cluster: str
     topic: str
@@ -531,8 +538,8 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent does not read or ship until an operator acts, with the command that shows
-    why."""
+    """Lines that an agent does not read or ship until an operator acts, with the command that shows
+    the reason."""
 
     cluster: str
     host: str
@@ -543,8 +550,8 @@ class UnreadInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/report?cluster&topic&from&to`. With `unread` inputs it is at best pending: which
-    topics their lines belong to is unknown."""
+    """The answer of `/api/v1/report?cluster&topic&from&to`. With `unread` inputs, the report is at
+    best pending: which topics their lines belong to is unknown."""
 
     state: State
     from_time: int
@@ -556,8 +563,8 @@ class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A change on the time axis. Several of a kind within a minute are combined; `host` and `topic`
-    are empty if they differ."""
+    """A change on the time axis. Changes of one kind within a minute are combined; `host` and
+    `topic` are empty if they differ."""
 
     time: int
     kind: str  # start, release, leader, broker, group, load, accepted, retired
@@ -569,7 +576,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/marks?cluster&topic&host&from&to`: the newest 500."""
+    """The answer of `/api/v1/marks?cluster&topic&host&from&to`: the newest 500 marks."""
 
     from_time: int
     to_time: int
@@ -578,7 +585,8 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DelayPoint(msgspec.Struct, frozen=True):
-    """An hour's delays in milliseconds: half of its events, and 99 %, had arrived by then."""
+    """An hour's delays in milliseconds: the times within which half of its events, and 99 % of
+    them, had arrived."""
 
     hour: int
     events: int
@@ -587,7 +595,7 @@ class DelayPoint(msgspec.Struct, frozen=True):
 
 
 class TierDelays(msgspec.Struct, frozen=True, kw_only=True):
-    """One tier by the hour of its events; hours without any are left out."""
+    """One tier's delays by the hour of the events; hours without events are left out."""
 
     tier: str
     destination: str
@@ -603,7 +611,7 @@ class LagPoint(msgspec.Struct, frozen=True):
 
 
 class LagSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """Lags over time. A step without a point had no lag, if the kind was measured then."""
+    """Lags over time. A step without a point had no lag, if that kind of lag was measured then."""
 
     kind: str  # agent, group, files
     topic: str
@@ -612,8 +620,8 @@ class LagSeries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/history?cluster&topic&host&from&to`: delays and lags of a topic, or the lag of a
-    host, over time. The twelve series with most lag."""
+    """The answer of `/api/v1/history?cluster&topic&host&from&to`: delays and lags of a topic, or
+    the lag of a host, over time. It has the twelve series with the greatest lag."""
 
     from_time: int
     to_time: int
@@ -624,8 +632,8 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers have finished an hour without
-    missing lines. Files are not judged: the loader knows what it has read."""
+    """The answer of `/api/v1/hour?cluster&topic&hour`: whether agents and brokers have finished an
+    hour without missing lines. Files are not judged: the loader knows what it has read."""
 
     complete: bool
     by: str  # what proves it, in words
@@ -634,7 +642,7 @@ class HourGate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Any answer with a status other than 200."""
+    """The body of any answer with a status other than 200."""
 
     error: str
     command: str = ""  # that helps, if there is any

@@ -1,5 +1,5 @@
-"""The queries of `/api/v1`: the parameters of each path, with their bounds. They are passed down to
-the store as these values.
+"""The queries of `/api/v1`: the parameters of each path, with their bounds. The store takes them as
+these values.
 
 An empty parameter counts as not given. An unknown or repeated one is rejected: after a misspelling
 the answer would be to another question.
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """No parameters."""
+    """A query without parameters."""
 
 
 class Paged(Query, frozen=True, kw_only=True):
@@ -140,7 +140,8 @@ MOST_MESSAGES: Final = 50
 
 
 class MessagesQuery(Query, frozen=True, kw_only=True):
-    """At most one of `offset`, `before` and `time`; without any, the last messages."""
+    """A query for messages: at most one of `offset`, `before` and `time`; without any, the last
+    messages."""
 
     topic: Text
     cluster: Text = ""
@@ -157,7 +158,7 @@ class AlertsQuery(Paged, frozen=True, kw_only=True):
 
 
 class HistoryQuery(Timed, frozen=True, kw_only=True):
-    """A query for the history of a topic, a host, or all."""
+    """A query for the history of a topic, a host, or everything."""
 
     cluster: Text = ""
     topic: Text = ""
@@ -176,7 +177,8 @@ class HourQuery(Query, frozen=True, kw_only=True):
 
 
 def order(sort: str, allowed: Collection[str]) -> tuple[str, bool]:
-    """Returns the column to sort by, and whether a leading `-` reverses it. Raises ValueError."""
+    """Returns the column to sort by, and whether a leading `-` reverses the order. Raises
+    ValueError."""
     name = sort.removeprefix("-")
     if name not in allowed:
         raise ValueError(f"`sort`: {name!r} is not one of {', '.join(allowed)}")
@@ -184,11 +186,10 @@ def order(sort: str, allowed: Collection[str]) -> tuple[str, bool]:
 
 
 def pattern(search: str) -> str:
-    """Returns a pattern for LIKE, with backslash as escape, that finds the text anywhere."""
-    escaped = "".join(
-        f"\\{character}" if character in "\\%_" else character for character in search
-    )
-    return f"%{escaped}%"
+    """Returns a pattern for LIKE, with backslash as escape, that matches values containing the
+    text."""
+    text = "".join(f"\\{character}" if character in "\\%_" else character for character in search)
+    return f"%{text}%"
 
 
 def asked(kind: type[Q], query: bytes) -> Q:
@@ -209,10 +210,10 @@ def asked(kind: type[Q], query: bytes) -> Q:
         if name in values:
             raise BadQuery(f"`{_short(name)}` is given twice")
         values[name] = value
-    allowed = [field.encode_name for field in msgspec.structs.fields(kind)]
+    parameters = [field.encode_name for field in msgspec.structs.fields(kind)]
     for name in values:
-        if name not in allowed:
-            raise BadQuery(f"unknown parameter `{_short(name)}`: {_listed(allowed)}")
+        if name not in parameters:
+            raise BadQuery(f"unknown parameter `{_short(name)}`: {_listed(parameters)}")
     try:
         return msgspec.convert(
             {name: value for name, value in values.items() if value}, known_type(kind), strict=False
@@ -224,7 +225,8 @@ def asked(kind: type[Q], query: bytes) -> Q:
 def between(
     query: Timed | FindingsQuery, *, now: int, window: int, otherwise: int
 ) -> tuple[int, int]:
-    """Returns the queried times, in whole windows; by default the last `otherwise` milliseconds."""
+    """Returns the queried period, in whole windows; by default the last `otherwise`
+    milliseconds."""
     to_time = query.to_time
     if to_time is not None and query.from_time is not None and query.from_time >= to_time:
         raise BadQuery("`from` must be before `to`")

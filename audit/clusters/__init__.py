@@ -1,1 +1,1 @@
-"""The clusters whose ledgers this audit reads: their state, polled from their servers."""
+"""The clusters whose ledgers this audit reads, and their state, polled from their servers."""

@@ -1,4 +1,4 @@
-"""Finds hosts with wrong clocks, by the newest entry of each journal.
+"""Finds hosts with wrong clocks, from the newest entry of each journal.
 
 An entry that has just arrived was written just now. If its time differs, its host's clock is wrong,
 or it had to wait for the brokers, and then the next one is right. Kept in memory only, as the next
@@ -28,7 +28,7 @@ class _Off(msgspec.Struct, frozen=True):
 
 
 class Clocks:
-    """Clock errors, by the newest entries."""
+    """The clock errors of hosts, from the newest entries."""
 
     def __init__(self) -> None:
         self._off: dict[tuple[str, str], _Off] = {}  # by cluster and journal
@@ -36,7 +36,7 @@ class Clocks:
         self._began = 0
 
     def note(self, cluster: str, body: "pa.StructArray", now: int) -> None:
-        """Notes newly read entries."""
+        """Notes the times in newly read entries."""
         header = body.field("header")
         columns = (header.field(name).to_pylist() for name in ("source", "host", "time"))
         for journal, host, time in zip(*columns, strict=True):
@@ -47,17 +47,19 @@ class Clocks:
                 self._off[cluster, journal] = _Off(host, time - now, now)
 
     def wrong(self, now: int, raised: Collection[ClusterHost] = ()) -> Mapping[ClusterHost, int]:
-        """Returns, by host with a wrong clock, how far ahead it is, in milliseconds. `raised` are
-        hosts whose clocks were wrong before."""
+        """Returns, for each host with a wrong clock, how many milliseconds the clock is ahead.
+        `raised` are hosts whose clocks were wrong before."""
         self._began = self._began or now
-        recent = {key: off for key, off in self._off.items() if now - off.came < _FORGOTTEN_MILLIS}
-        self._off = recent
+        errors = {
+            key: error for key, error in self._off.items() if now - error.came < _FORGOTTEN_MILLIS
+        }
+        self._off = errors
         return {
-            (cluster, off.host): off.ahead
-            for (cluster, _), off in recent.items()
-            if abs(off.ahead) > MOST_MILLIS or (cluster, off.host) in raised
+            (cluster, error.host): error.ahead
+            for (cluster, _), error in errors.items()
+            if abs(error.ahead) > MOST_MILLIS or (cluster, error.host) in raised
         }
 
     def is_unknown(self, host: ClusterHost, now: int) -> bool:
-        """Whether the audit started recently, and has received no entry from a host since."""
+        """Whether the audit started recently and has received no entry from the host since."""
         return host not in self._heard and now - self._began < _FORGOTTEN_MILLIS

@@ -40,7 +40,7 @@ class ClusterPoller(ABC):
         self._stopping.set()
 
     def join(self) -> None:
-        """Waits for the thread; after a limit, an open request is abandoned at exit."""
+        """Waits for the thread, up to a limit; a request that is still open then is abandoned."""
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:

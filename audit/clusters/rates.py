@@ -1,4 +1,4 @@
-"""Measures how fast topics grow, by polling one cluster for the ends of its logs.
+"""Measures the growth of topics by polling one cluster for the ends of its logs.
 
 The rate is the number of messages between two polls divided by the time between them. So it needs
 no counting, and is as old as the last poll: a few seconds, or more if polls take long. A topic has
@@ -26,7 +26,7 @@ _Ends = Mapping[TopicPartition, int]
 
 
 class RatesSeen(msgspec.Struct, frozen=True):
-    """One cluster's rates: messages per second, by topic."""
+    """One cluster's rates, in messages per second, by topic."""
 
     measured: int = 0  # when, in milliseconds; 0: not yet
     over: int = 0  # milliseconds between the two polls
@@ -34,7 +34,7 @@ class RatesSeen(msgspec.Struct, frozen=True):
 
 
 class RatesPoller(ClusterPoller):
-    """Polls the ends of logs."""
+    """The thread that polls the ends of one cluster's logs."""
 
     def __init__(
         self,
@@ -55,19 +55,19 @@ class RatesPoller(ClusterPoller):
     def _poll(self, brokers: Brokers) -> None:
         targets: list[TopicPartition] = []
         last_ends: _Ends | None = None
-        last_at = topics_at = float("-inf")
+        last_time = topics_time = float("-inf")
         while not self._stopping.is_set():
-            began = time.monotonic()
-            if began - topics_at >= _TOPICS_S:
-                topics_at, targets = began, _partitions(brokers)
+            start = time.monotonic()
+            if start - topics_time >= _TOPICS_S:
+                topics_time, targets = start, _partitions(brokers)
             ends = end_offsets(brokers, targets, within=ANSWER_S)
             now = time.monotonic()
             if last_ends is not None:
-                millis = int((now - last_at) * 1000)
+                millis = int((now - last_time) * 1000)
                 rates = rates_between(last_ends, ends, targets, millis)
                 self._receive(self._name, RatesSeen(time.time_ns() // 1_000_000, millis, rates))
-            last_ends, last_at = ends, now
-            self._wait(max(self._every, _SHARE * (now - began)))
+            last_ends, last_time = ends, now
+            self._wait(max(self._every, _SHARE * (now - start)))
 
 
 def _partitions(brokers: Brokers) -> list[TopicPartition]:
@@ -83,13 +83,13 @@ def _partitions(brokers: Brokers) -> list[TopicPartition]:
 def rates_between(
     last_ends: _Ends, ends: _Ends, targets: list[TopicPartition], millis: int
 ) -> dict[str, float]:
-    """Returns the rates of topics with known ends of all partitions. Pure."""
+    """Returns the rates of topics for which the ends of all partitions are known. Pure."""
     rates: dict[str, float] = {}
-    unknown = set()
+    unknown_topics = set()
     for target in targets:
-        grown = ends.get(target, -1) - last_ends.get(target, 0)
-        if target not in ends or target not in last_ends or grown < 0 or millis <= 0:
-            unknown.add(target.topic)
+        growth = ends.get(target, -1) - last_ends.get(target, 0)
+        if target not in ends or target not in last_ends or growth < 0 or millis <= 0:
+            unknown_topics.add(target.topic)
         else:
-            rates[target.topic] = rates.get(target.topic, 0.0) + grown * 1000 / millis
-    return {topic: rate for topic, rate in rates.items() if topic not in unknown}
+            rates[target.topic] = rates.get(target.topic, 0.0) + growth * 1000 / millis
+    return {topic: rate for topic, rate in rates.items() if topic not in unknown_topics}

@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 
 class RegistriesPoller:
-    """The polling thread. Call `start` once; the result is in the clusters' state."""
+    """The thread that polls the registries. Call `start` once; the results are in the clusters'
+    state."""
 
     def __init__(
         self, clusters: Mapping[str, Cluster], standing: AuditState, *, every: float = _EVERY_S
@@ -39,15 +40,15 @@ class RegistriesPoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops soon; an open request is abandoned at exit."""
+        """Stops the thread soon; a request that is still open after a limit is abandoned."""
         self._stopping.set()
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
-        with ExitStack() as ends:
+        with ExitStack() as stack:
             registries = {
                 name: (
-                    ends.enter_context(
+                    stack.enter_context(
                         RegistryClient(
                             cluster.registry_address,
                             patience_seconds=_PATIENCE_S,
@@ -65,12 +66,12 @@ class RegistriesPoller:
                 for name, (registry, outage) in registries.items():
                     if not is_due and not self._standing.wants_registry(name):
                         continue
-                    began = time.time_ns() // 1_000_000
+                    start = time.time_ns() // 1_000_000
                     try:
                         registry.latest(SUBJECT)
                         outage.over()
                     except SchemaError as error:
                         outage.failed(error)
-                    self._standing.note(name, registry_away=outage.why, registry_looked=began)
+                    self._standing.note(name, registry_away=outage.why, registry_looked=start)
                 if is_due:
                     next_poll = time.monotonic() + self._every

@@ -1,5 +1,5 @@
-"""The audit's own state: the progress of each ledger's reading, and notices for users. Written by
-the working threads, read by requests, not stored on disk.
+"""The audit's own state: the progress in each ledger, and notices for users. The working threads
+write it, requests read it, and it is not stored on disk.
 
 Each change increments a version, by which a page notices that there is something new.
 """
@@ -64,9 +64,10 @@ class ClusterState(msgspec.Struct, frozen=True):
 
     @property
     def unanswering(self) -> "BrokerFacts | None":
-        """The only broker of a cluster that cannot be read because it does not answer."""
-        is_it = self.unreachable and not self.is_for_schemas and len(self.brokers) == 1
-        return self.brokers[0] if is_it and not self.away else None
+        """The cluster's only broker, if the cluster cannot be read because that broker does not
+        answer."""
+        is_unanswering = self.unreachable and not self.is_for_schemas and len(self.brokers) == 1
+        return self.brokers[0] if is_unanswering and not self.away else None
 
     @property
     def is_seen(self) -> bool:
@@ -75,7 +76,7 @@ class ClusterState(msgspec.Struct, frozen=True):
 
 
 class AuditState(msgspec.Struct):
-    """The state of all clusters. Any thread."""
+    """The state of all clusters, for any thread."""
 
     clusters: dict[str, ClusterState]
     version: int = 0
@@ -98,12 +99,13 @@ class AuditState(msgspec.Struct):
             self.clusters[cluster] = replace(self.clusters[cluster], **changes)
 
     def poll_again(self, cluster: str, since: int) -> None:
-        """Polls a cluster and its registry unless that was done since this time, to find the cause
-        of a new condition."""
+        """Has a cluster and its registry polled, unless they were polled since this time, to find
+        the cause of a new condition."""
         self._doubted[cluster] = since
 
     def is_polled(self, cluster: str, since: int) -> bool:
-        """Whether a cluster and its registry were polled since then, or it cannot be reached."""
+        """Whether a cluster and its registry were polled since this time; true for a cluster that
+        cannot be reached."""
         state = self.clusters[cluster]
         is_asked = state.looked >= since or bool(state.unreachable)
         return is_asked and state.registry_looked >= since
@@ -113,22 +115,23 @@ class AuditState(msgspec.Struct):
         return self.clusters[name].registry_looked < self._doubted.get(name, 0)
 
     def note_reported(self, topics: Iterable[TopicKey]) -> None:
-        """Notes topics named in entries. Unknown ones may be new, until the cluster is asked."""
+        """Notes topics that entries name. Unknown topics may be new, until the cluster is asked."""
         for key in topics:
             cluster = self.clusters[key.cluster]
             if key.topic_id and cluster.topic_ids.get(key.topic) != key.topic_id:
                 self._reported.setdefault(key, cluster.as_of if cluster.read else 0)
 
     def has_new(self, name: str) -> bool:
-        """Whether topics were reported that may have been created since the cluster was asked, or
-        that it has not been asked for by name."""
+        """Whether reported topics may have been created since the cluster was asked, or the cluster
+        has not been asked for some of them by name."""
         if any(key.cluster == name and self._is_new(key) for key in list(self._reported)):
             return True
         is_doubted = self.clusters[name].looked < self._doubted.get(name, 0)
         return is_doubted or self.has_unasked(name)
 
     def has_unasked(self, name: str) -> bool:
-        """Whether the cluster does not list a topic, and has not been asked for it by name."""
+        """Whether the cluster does not list a needed topic, and has not been asked for it by
+        name."""
         cluster = self.clusters[name]
         return any(
             topic not in cluster.topic_ids and topic not in cluster.absent
@@ -136,34 +139,34 @@ class AuditState(msgspec.Struct):
         )
 
     def unlisted(self, name: str) -> list[str]:
-        """Returns topics that a query needed and the cluster does not list. It leaves out topics
-        that may not be seen, and tells why only if asked by name."""
+        """Returns topics that a query needed but the cluster does not list. The cluster omits
+        topics that the audit may not see, and gives the reason only when asked by name."""
         return [topic for cluster, topic in list(self._unlisted) if cluster == name]
 
     def may_be_gone(self, key: TopicKey) -> bool:
-        """Whether the topic was deleted; also true while the cluster was not asked yet."""
+        """Whether the topic was deleted; also true until the cluster has been asked."""
         return self._is_new(key) or self.is_deleted(key)
 
     def is_deleted(self, key: TopicKey) -> bool:
-        """Whether no more reports on a topic are expected: the cluster does not have it, as far as
-        known, or an operator has retired it."""
+        """Whether no more reports on a topic are expected: the cluster is not known to have it, or
+        an operator has retired it."""
         return key in self.retired or self.is_absent(key)
 
     def is_absent(self, key: TopicKey) -> bool:
-        """Whether the cluster lacks the topic, as far as known."""
+        """Whether the cluster lacks the topic, as far as is known."""
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False
-        present = cluster.topic_ids.get(key.topic)
-        if present is None and key.topic not in cluster.absent:
+        topic_id = cluster.topic_ids.get(key.topic)
+        if topic_id is None and key.topic not in cluster.absent:
             self._unlisted.add((key.cluster, key.topic))
             return False
-        if present in {"", key.topic_id}:  # without ids it cannot be told
+        if topic_id in {"", key.topic_id}:  # without ids it cannot be told
             return False
         return not self._is_new(key)
 
     def those_there(self, topics: Iterable[TopicKey]) -> frozenset[tuple[str, str]]:
-        """Returns clusters and names of topics that were not deleted, as far as known."""
+        """Returns the clusters and names of topics that are not known to be deleted."""
         return frozenset((key.cluster, key.topic) for key in topics if not self.is_deleted(key))
 
     def _is_new(self, key: TopicKey) -> bool:
@@ -176,7 +179,7 @@ class AuditState(msgspec.Struct):
         self.stir()
 
     def stir(self) -> None:
-        """Notifies listeners of a change that affects no verdict."""
+        """Notifies listeners of a change that does not affect any verdict."""
         with self._guard:
             listeners = tuple(self._listeners)
         for tell in listeners:
@@ -197,7 +200,7 @@ class AuditState(msgspec.Struct):
         self.unusable = ""
 
     def listen(self, tell: Callable[[], None]) -> None:
-        """Has `tell` called at each change, on the changing thread."""
+        """Registers `tell`, to be called at each change, on the thread that makes the change."""
         with self._guard:
             self._listeners.append(tell)
 
@@ -207,7 +210,7 @@ class AuditState(msgspec.Struct):
         return min((cluster.as_of for cluster in self.clusters.values()), default=0)
 
     def notices(self) -> list[str]:
-        """Returns the problems of the audit itself, in words."""
+        """Describes the problems of the audit itself."""
         texts = [text for text in (self.rebuilt, self.unusable, self.inventory) if text]
         for name, cluster in sorted(self.clusters.items()):
             if cluster.unreachable:
@@ -219,13 +222,15 @@ class AuditState(msgspec.Struct):
             if cluster.left_out:
                 texts.append(f"{cluster.left_out:,} entries of {name} could not be read")
         if self.unjudged:
-            first, *others = (f"{text.topic} of {text.cluster}" for text in self.unjudged)
-            suffix = f" and {len(others):,} more" if others else ""
-            texts.append(f"{first}{suffix} cannot be judged: see the audit's log")
+            first_topic, *other_topics = (
+                f"{text.topic} of {text.cluster}" for text in self.unjudged
+            )
+            suffix = f" and {len(other_topics):,} more" if other_topics else ""
+            texts.append(f"{first_topic}{suffix} cannot be judged: see the audit's log")
         return texts
 
     def too_old(self, now: int) -> list[str]:
-        """Returns, in words, ledgers that were last read some time ago."""
+        """Describes the ledgers that were last read too long ago."""
         return [
             f"The ledger of {name} was last read {_ago(now - cluster.as_of)} ago: "
             "the data shown is as old as that"
@@ -234,7 +239,7 @@ class AuditState(msgspec.Struct):
         ]
 
     def ages(self, now: int) -> list[str]:
-        """Returns how long ago each ledger was read."""
+        """Describes how long ago each ledger was read."""
         return [
             f"the ledger of {name} was read {_ago(now - cluster.as_of)} ago"
             if cluster.read
@@ -243,17 +248,18 @@ class AuditState(msgspec.Struct):
         ]
 
     def why_not_ready(self) -> str:
-        """Returns why the audit is not ready; empty once every ledger has been read up to its end
-        at the start, and judged. A cluster that goes away later does not change this."""
-        reading = "; ".join(
+        """Returns the reason why the audit is not ready; empty once every ledger has been read up
+        to its end as of the start, and judged. A cluster that goes away later does not change
+        this."""
+        reasons = "; ".join(
             f"Cluster {name} cannot be read: {cluster.unreachable}"
             if cluster.unreachable
             else f"the ledger of {name} is being read{_left(cluster.behind)}"
             for name, cluster in sorted(self.clusters.items())
             if not cluster.read
         )
-        judged = all(cluster.judged for cluster in self.clusters.values())
-        return reading or ("" if judged else "what was read is being judged")
+        is_judged = all(cluster.judged for cluster in self.clusters.values())
+        return reasons or ("" if is_judged else "what was read is being judged")
 
 
 def _ago(millis: int) -> str:

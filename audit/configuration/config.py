@@ -45,7 +45,7 @@ _TAKEN: Final = frozenset(
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cluster whose `_audit` is read."""
+    """One cluster whose `_audit` topic is read."""
 
     brokers: tuple[HostAndPort, ...]
     """Some of its brokers."""
@@ -119,19 +119,19 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.webhook and not self.webhook.startswith(("http://", "https://")):
             raise ValueError("`webhook` must be an http:// or https:// URL")
         if self.webhook and "webhook" in self.receivers:
-            raise ValueError("`webhook` is also among the receivers: name it once")
+            raise ValueError("`webhook` is also among the `receivers`: remove one of the two")
         if len(self.receivers) > _MOST_RECEIVERS:
-            raise ValueError(f"at most {_MOST_RECEIVERS} `receivers`")
+            raise ValueError(f"`receivers`: more than {_MOST_RECEIVERS}")
         for name in self.receivers:
             if not _RECEIVER.fullmatch(name):
                 raise ValueError(
-                    f"`receivers`: {name[:80]!r} is not a name: lower-case letters, digits and -"
+                    f"`receivers`: {name[:80]!r} is not a valid name of a-z, 0-9 and -"
                 )
 
     @property
     def all_receivers(self) -> dict[str, Receiver]:
-        alone = Receiver(url=self.webhook, kind=ReceiverKind.WEBHOOK) if self.webhook else None
-        return self.receivers | ({"webhook": alone} if alone else {})
+        receiver = Receiver(url=self.webhook, kind=ReceiverKind.WEBHOOK) if self.webhook else None
+        return self.receivers | ({"webhook": receiver} if receiver else {})
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,7 +152,7 @@ class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def __post_init__(self) -> None:
         check_positive(self, "interval")
         if not self.topics or not all(self.topics):
-            raise ValueError("`topics` must name patterns of topics, such as `*`")
+            raise ValueError("`topics` must contain patterns of topics, such as `*`")
 
 
 class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,7 +182,7 @@ class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.header.lower() in _TAKEN:
             raise ValueError(f"`header: {self.header}` is a header that any client sends")
         if not self.addresses:
-            raise ValueError("`addresses` must name the proxy's addresses")
+            raise ValueError("`addresses` must contain the proxy's addresses")
         for address in self.addresses:
             try:
                 ip_address(address)
@@ -308,10 +308,10 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_not_negative(self, "grace")
         if self.operators_file and not self.has_logins:
             raise ValueError(
-                "`operators_file` needs logins: `users_file`, `tokens_file` or `proxy`"
+                "`operators_file` requires logins: give `users_file`, `tokens_file` or `proxy`"
             )
-        by_operators = self.messages.shown_to is MessageReaders.OPERATORS
-        if self.messages.topics and by_operators and not self.operators_file:
+        is_for_operators = self.messages.shown_to is MessageReaders.OPERATORS
+        if self.messages.topics and is_for_operators and not self.operators_file:
             raise ValueError(
                 "`messages` are shown to operators: give `operators_file`, or set "
                 "`messages.shown_to: readers`"
@@ -324,23 +324,23 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def _check_exposed(self) -> None:
         if self.insecure or is_loopback(self.host):
             return
-        where = f"`host: {self.host}` can be reached from other machines and"
+        prefix = f"`host: {self.host}` can be reached from other machines and"
         if not self.is_locked:
             raise ValueError(
-                f"{where} no login is required: give `users_file`, `tokens_file` or `proxy`, or "
+                f"{prefix} no login is required: give `users_file`, `tokens_file` or `proxy`, or "
                 "set `insecure: true` if that is intended"
             )
         if self.tls is None and (self.users_file or self.tokens_file):
             raise ValueError(
-                f"{where} passwords and tokens would be sent unencrypted: give `tls`, or set "
+                f"{prefix} passwords and tokens would be sent unencrypted: give `tls`, or set "
                 "`insecure: true` if that is intended"
             )
 
     @property
     def is_locked(self) -> bool:
         """Whether users have to authenticate, by certificate or login."""
-        shown = self.tls is not None and self.tls.requires_certificates
-        return shown or self.has_logins
+        has_client_certificates = self.tls is not None and self.tls.requires_certificates
+        return has_client_certificates or self.has_logins
 
     @property
     def has_logins(self) -> bool:
@@ -349,7 +349,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def page_url(self) -> str:
-        """Returns the page's address, for links."""
+        """The page's address, for links."""
         if self.alerts.page:
             return self.alerts.page.rstrip("/")
         host = (self.host_names or (self.host,))[0]
@@ -363,7 +363,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Returns the certificates of all clusters and its own, to warn before they expire."""
+        """The certificates of all clusters, and the audit's own; the audit warns before they
+        expire."""
         files = CertificateFiles() if self.tls is None else self.tls.certificate_files
         for cluster in self.all_clusters.values():
             files |= cluster.security.certificate_files
@@ -371,7 +372,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def all_clusters(self) -> dict[str, Cluster]:
-        """Returns all clusters, by name."""
+        """All clusters, by name."""
         if self.clusters:
             return self.clusters
         return {

@@ -1,4 +1,4 @@
-"""The inventory: a file of the hosts that are expected to ship, one a line, or YAML; read again
+"""The inventory: a file of the hosts that are expected to ship, one per line or as YAML, read again
 when it changes.
 
     web-1                       - web-1
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 class BadInventory(Exception):
-    """The file is invalid: tells where and why."""
+    """The inventory file is invalid; the message says where and why."""
 
 
 class InventoryFile:
-    """One file. One thread."""
+    """One inventory file. For one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,28 +41,28 @@ class InventoryFile:
         self.problem = ""
 
     def changed(self) -> Sequence[Inventory] | None:
-        """Returns the hosts, if the file has changed since the last call and is valid."""
+        """Returns the hosts if the file has changed since the last call and is valid, else None."""
         try:
             status = self._path.stat()
-            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if seen == self._seen:
+            signature = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if signature == self._seen:
                 return None
             hosts = read(self._path)
         except (OSError, BadInventory) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            problem = f"The inventory {self._path} is invalid, and the former one is used: {why}"
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            problem = f"The inventory {self._path} is invalid, and the former one is used: {reason}"
             if problem != self.problem:
-                log.warning("inventory not read path=%s error=%r", self._path, why)
+                log.warning("cannot read the inventory path=%s error=%r", self._path, reason)
             self.problem = problem
             return None
-        self._seen = seen
+        self._seen = signature
         self.problem = ""
         log.info("inventory read path=%s hosts=%d", self._path, len(hosts))
         return hosts
 
 
 def read(path: Path) -> list[Inventory]:
-    """Reads the file's hosts. Raises OSError, BadInventory."""
+    """Reads the hosts in the file. Raises OSError, BadInventory."""
     with path.open("rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
@@ -75,7 +75,7 @@ def read(path: Path) -> list[Inventory]:
 
 
 def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
-    """Parses hosts, in the order of the file; the last line about each wins. Raises
+    """Parses hosts, in the order of the file; the last entry for a host wins. Raises
     BadInventory."""
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
@@ -92,12 +92,12 @@ def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
 
 def _of_yaml(text: str) -> list[Inventory]:
     try:
-        loaded = yaml.load(text, _LOADER)  # noqa: S506 - one of the safe loaders
-        entries = msgspec.convert(loaded or [], known_type(list[str | Inventory]))
+        document = yaml.load(text, _LOADER)  # noqa: S506 - one of the safe loaders
+        entries = msgspec.convert(document or [], known_type(list[str | Inventory]))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise BadInventory(f"{where}{error.problem or 'not YAML'}") from None
+        location = f"line {mark.line + 1}: " if mark else ""
+        raise BadInventory(f"{location}{error.problem or 'not YAML'}") from None
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise BadInventory(f"not a list of hosts: {' '.join(str(error).split())}") from None
     return [Inventory(host=entry) if isinstance(entry, str) else entry for entry in entries]

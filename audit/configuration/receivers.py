@@ -1,4 +1,4 @@
-"""Configuration of a receiver: one place that alerts are sent to.
+"""The configuration of a receiver, which is a service or mailbox that alerts are sent to.
 
 Every key is explained at its field. Errors never quote a URL, a key or a password.
 """
@@ -29,7 +29,7 @@ class ReceiverKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """The severity of alerts, the most urgent first."""
+    """The severities of alerts, the most urgent first."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -84,7 +84,9 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 "PagerDuty needs an integration key: in `key_file`, or as ?routing_key=KEY in `url`"
             )
         if self.template and self.means is not ReceiverKind.WEBHOOK:
-            raise ValueError(f"`template` is for webhooks, and this one is for {self.means}")
+            raise ValueError(
+                f"`template` is only for webhooks, but this receiver is for {self.means}"
+            )
 
     def _check_mail(self) -> None:
         try:
@@ -97,26 +99,26 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not all(address.isprintable() and _ADDRESS.fullmatch(address) for address in addresses):
             raise ValueError("`url` and `sender` must name addresses such as ops@example.org")
         if bool(self.user) != bool(self.password_file):
-            raise ValueError("`user` and `password_file` belong together")
+            raise ValueError("`user` and `password_file` must be given together")
         if self.user and self.mail_tls is MailTls.NONE and not self.is_local:
             raise ValueError("`tls: none` would send the password in the clear")
 
     @property
     def means(self) -> ReceiverKind:
-        """What listens there."""
+        """The kind of the receiver, as configured or as the URL shows."""
         return self.kind or _kind_of(self.url)
 
     @property
     def routing_key(self) -> str:
-        """Returns PagerDuty's key, which may also be in the URL's query."""
+        """PagerDuty's key, from the file or from the URL's query."""
         query = parse_qs(urlsplit(self.url).query) if self.url.startswith("http") else {}
         return self.key or query.get("routing_key", [""])[0]
 
     @property
     def recipients(self) -> tuple[str, ...]:
         scheme, _, rest = self.url.partition(":")
-        listed = unquote(rest.partition("?")[0]) if scheme == "mailto" else ""
-        return tuple(address.strip() for address in listed.split(",") if address.strip())
+        address_list = unquote(rest.partition("?")[0]) if scheme == "mailto" else ""
+        return tuple(address.strip() for address in address_list.split(",") if address.strip())
 
     @property
     def is_local(self) -> bool:

@@ -1,1 +1,2 @@
-"""Cures: the commands beside faults and alerts, and the runbook that explains them. Pure."""
+"""Cures: the commands that accompany faults and alerts, and the runbook that explains them.
+Pure."""

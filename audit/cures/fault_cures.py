@@ -1,4 +1,4 @@
-"""The command that repairs a fault, or else accepts it. Pure.
+"""Finds the command that repairs a fault or, if no command does, accepts it. Pure.
 
 A command can be copied into a shell: it has this installation's configuration files, the topic, and
 the hours, events, bytes or offsets of the fault. Names from outside are quoted; a name with
@@ -37,7 +37,7 @@ _OF_LOADER: Final = re.compile(
 
 
 class HasCommand(Protocol):
-    """A struct with a command."""
+    """A struct that has a command."""
 
     @property
     def command(self) -> str: ...
@@ -46,19 +46,19 @@ class HasCommand(Protocol):
 
 
 class Cure(NamedTuple):
-    """A command, and what it does; empty if there is none. Fields are named as in the API."""
+    """A command and its effect; empty if there is none. The fields are named as in the API."""
 
     command: str = ""
     command_kind: CommandKind | None = None
 
     @classmethod
     def of(cls, source: HasCommand) -> Self:
-        """The cure in a struct of the API."""
+        """Returns the cure in a struct of the API."""
         return cls(source.command, source.command_kind)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields for a struct of the API."""
+        """Returns the fields for a struct of the API."""
         return self._asdict()
 
 
@@ -71,12 +71,12 @@ _LEADS: Final = {
 
 
 def advice(cure: Cure) -> str:
-    """The command, introduced by its purpose."""
+    """Introduces the command by its purpose."""
     return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
 
 
 def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
-    """The cure of a finding; empty if it is not open, or has none."""
+    """Returns the cure of a finding; empty if the finding is not open, or has none."""
     if not finding.is_open:
         return Cure()
     kind = CommandKind.MENDS
@@ -93,23 +93,24 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
 
 
 def cure_in(words: str, commands: CommandsConfig) -> Cure:
-    """The command in a loader's words about a cure; empty if they have none."""
-    command = _OF_LOADER.search(words)
-    if command is None:
+    """Finds the command in a loader's advice; empty if the advice has none."""
+    match = _OF_LOADER.search(words)
+    if match is None:
         return Cure()
-    typed = ["penstock", *command[1].split()]
-    kind = CommandKind.ACCEPTS if "--accept-gap" in typed else CommandKind.MENDS
-    return Cure(in_shell(typed, commands), kind)
+    command = ["penstock", *match[1].split()]
+    kind = CommandKind.ACCEPTS if "--accept-gap" in command else CommandKind.MENDS
+    return Cure(in_shell(command, commands), kind)
 
 
 def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:
-    """A loader's words about a cure, with its command in a shell that finds the pipeline; `short`:
-    beside the command, which is not repeated."""
+    """Completes the commands in a loader's advice for a shell that finds the pipeline. `short`:
+    abbreviates the first command, because it is shown beside the advice."""
 
     def command(match: re.Match[str]) -> str:
-        typed = ["penstock", *match[1].split()]
-        return f"`{' '.join(typed[:2])} …`" if short else f"`{in_shell(typed, commands)}`"
+        return f"`{in_shell(['penstock', *match[1].split()], commands)}`"
 
+    if short:
+        words = _OF_LOADER.sub(lambda match: f"`penstock {match[1].split()[0]} …`", words, count=1)
     return _OF_LOADER.sub(command, words)
 
 
@@ -130,10 +131,10 @@ def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> li
         return []
     table, hours = key.topic, list(_hours(finding))
     if finding.is_landed_file:
-        landed = _LANDED.fullmatch(finding.path)
-        if landed is None:
+        match = _LANDED.fullmatch(finding.path)
+        if match is None:
             return []
-        table, hours = landed[1], [landed[2]]
+        table, hours = match[1], [match[2]]
     if not hours:
         return []
     rebuild = [word for hour in hours for word in ("--rebuild", hour)]
@@ -156,11 +157,10 @@ def _hours(finding: Finding) -> Iterator[str]:
 
 def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
     """The command that accepts a fault by its most exact names; none without any."""
-    if names := list(_names(finding)):
+    if conditions := list(_names(finding)):
         config = ["--config", commands.audit] if commands.audit else []
-        topic_id = ["--topic-id", key.topic_id] if key.topic_id else []
-        place = [*config, "--cluster", key.cluster, *topic_id]
-        return ["penstock", "audit", "accept", key.topic, *place, *names, "--reason", "REASON"]
+        scope = [*config, "--cluster", key.cluster, "--topic-id", key.topic_id or "any"]
+        return ["penstock", "audit", "accept", key.topic, *scope, *conditions, "--reason", "REASON"]
     return []
 
 
@@ -169,16 +169,21 @@ def _names(finding: Finding) -> Iterator[str]:
     if finding.is_landed_file:
         yield from ("--landed-file", finding.landed_file)
     elif finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):
-        last = finding.seq + finding.events - 1
-        yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last}")
+        last_number = finding.seq + finding.events - 1
+        yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last_number}")
     elif finding.source and finding.position >= 0 and end > finding.position:
         yield from ("--source", finding.source, "--bytes", f"{finding.position}-{end}")
     elif finding.source and finding.position >= 0 and finding.kind is FaultKind.UNKNOWN:
-        at = finding.position  # the end is unknown
-        yield from ("--source", finding.source, "--bytes", f"{at}-{at + 1}")
+        position = finding.position  # the end is unknown
+        yield from ("--source", finding.source, "--bytes", f"{position}-{position + 1}")
     elif finding.partition >= 0 and finding.offset >= 0 and finding.offsets > 0:
-        last = finding.offset + finding.offsets - 1
-        yield from ("--partition", str(finding.partition), "--offsets", f"{finding.offset}-{last}")
+        last_number = finding.offset + finding.offsets - 1
+        yield from (
+            "--partition",
+            str(finding.partition),
+            "--offsets",
+            f"{finding.offset}-{last_number}",
+        )
     elif 0 <= finding.from_time < finding.to_time:
         if finding.host:
             yield from ("--host", finding.host)

@@ -40,22 +40,26 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
     def restart(
         self, program: str, *, cluster: str = "", host: str = "", broker: int = UP_BROKER
     ) -> Cure:
-        """Restarts or starts a program. Without `host`, its host is unknown."""
+        """Returns the command that restarts or starts a program. If `host` is empty, its host is
+        unknown."""
         if self.is_of_up(host) and broker == UP_BROKER:
             name = self._name_in_up(program, cluster)
             words = ["penstock", "up", "--restart", name, "--dir", self.commands.up]
             return _cure(in_shell(words, self.commands), CommandKind.MENDS)
-        where = "its host" if program != "broker" else f"the host of broker {broker}"
+        location = "its host" if program != "broker" else f"the host of broker {broker}"
         command = f"systemctl restart {_UNITS.get(program, f'penstock-{program}')}"
-        return _cure(f"{command}  # on {shlex.quote(host) if host else where}", CommandKind.MENDS)
+        return _cure(
+            f"{command}  # on {shlex.quote(host) if host else location}", CommandKind.MENDS
+        )
 
     def set_clock(self, host: str) -> Cure:
-        """Sets a host's clock and restarts its agent, which would follow the jump only slowly."""
-        agent = self.restart("agent", host=host)
-        return _cure(f"timedatectl set-ntp true && {agent.command}", CommandKind.MENDS)
+        """Returns the command that sets a host's clock and restarts its agent, which would follow
+        the jump only slowly."""
+        restart = self.restart("agent", host=host)
+        return _cure(f"timedatectl set-ntp true && {restart.command}", CommandKind.MENDS)
 
     def reach_ledger(self, cluster: str) -> Cure:
-        """A command for a cluster whose brokers do not answer."""
+        """Returns the command for a cluster whose brokers do not answer."""
         if self.is_of_up(""):
             return self.restart("broker", cluster=cluster)
         return _cure(
@@ -63,7 +67,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look_at_brokers(self, cluster: str) -> Cure:
-        """A command for brokers that answer, but may reject lines."""
+        """Returns the command for brokers that answer, but may reject lines."""
         if self.is_of_up(""):
             log = f"{self.commands.up}/logs/{self._name_in_up('broker', cluster)}.log"
             return self.look("tail", log)
@@ -77,18 +81,18 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look(self, *words: str, host: str = "") -> Cure:
-        """A command that inspects a program on this host or another."""
+        """Returns a command that inspects a program on this host or another."""
         if host and not self.is_of_up(host):
             return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
-        is_ours = words[0] == "penstock"
-        command = in_shell(list(words), self.commands) if is_ours else shlex.join(words)
+        is_penstock = words[0] == "penstock"
+        command = in_shell(list(words), self.commands) if is_penstock else shlex.join(words)
         return _cure(command, CommandKind.LOOKS)
 
     def look_at_disk(self, directory: str, host: str) -> Cure:
         return self.look("df", "-h", directory, host=host)
 
     def is_of_up(self, host: str) -> bool:
-        """Whether programs of this host are those of `penstock up`."""
+        """Whether `penstock up` runs the programs of this host."""
         return bool(self.commands.up) and host in {"", self.host}
 
     def _name_in_up(self, program: str, cluster: str) -> str:

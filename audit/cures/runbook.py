@@ -1,4 +1,4 @@
-"""The runbook: what each kind of fault and alert means, and what to do about it.
+"""The runbook: what each kind of fault and alert means, and how to respond.
 
 The audit serves it at `/runbook`, with an anchor for each kind; docs/runbook.md is made from it
 (`make reference`). The only markup in texts is `code` between backticks.
@@ -23,7 +23,7 @@ _CODE: Final = re.compile(r"`([^`]+)`")
 
 
 class RunbookEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry for a kind of finding, of alert, or both. `kind` is the anchor."""
+    """The entry for a kind of finding or alert, or for both. `kind` is the anchor."""
 
     kind: str
     title: str
@@ -337,7 +337,7 @@ ENTRIES: Final = (
 
 
 def page() -> str:
-    """Makes the HTML that the audit serves."""
+    """Makes the HTML page that the audit serves."""
     return "\n".join(
         (
             "<!doctype html>",

@@ -1,1 +1,1 @@
-"""The HTTP server: JSON for programs, a page for people, metrics for Prometheus."""
+"""The HTTP server: JSON for programs, a page for people, and metrics for Prometheus."""

@@ -58,7 +58,7 @@ _QUERY: Final = "%&+=:/?@!$'()*,;~"  # not escaped in the query of a URL
 
 
 class AuditApplication:
-    """The application. Belongs to the server's event loop."""
+    """The ASGI application. Belongs to the server's event loop."""
 
     def __init__(
         self,
@@ -159,14 +159,14 @@ class AuditApplication:
 
     async def _resource(self, resource: Resource, scope: Scope) -> PageAnswer:
         query = queries.asked(resource.query, scope["query_string"])
-        packed = _takes_gzip(scope)
+        takes_gzip = _takes_gzip(scope)
 
         def make() -> PageAnswer:
-            began = time.monotonic()
+            start = time.monotonic()
             body = msgspec.json.encode(resource.answer(self._service, query))
-            seconds = self._service.requests.setdefault(resource.path, Histogram())
-            seconds.observe(time.monotonic() - began)
-            if packed and len(body) >= _WORTH_PACKING:
+            histogram = self._service.requests.setdefault(resource.path, Histogram())
+            histogram.observe(time.monotonic() - start)
+            if takes_gzip and len(body) >= _WORTH_PACKING:
                 headers = {
                     **FRESH,
                     "content-encoding": "gzip",
@@ -196,18 +196,18 @@ class AuditApplication:
         return PageAnswer(file.body, file.content_type, headers=headers)
 
     def _readiness(self, *, known: bool) -> PageAnswer:
-        standing = self._service.standing
-        if why_not := standing.why_not_ready():
+        state = self._service.standing
+        if why_not := state.why_not_ready():
             words = f"not ready: {why_not}" if known else "not ready"
             return plain_text(words, HTTPStatus.SERVICE_UNAVAILABLE)
         if not known:
             return plain_text("ready")
-        notices = [*standing.notices(), *standing.too_old(now_millis())]
+        notices = [*state.notices(), *state.too_old(now_millis())]
         return plain_text("\n".join(["ready", *notices]))
 
     def _line(self) -> bytes:
-        standing = self._service.standing
-        line = msgspec.json.encode({"version": standing.version, "as_of": standing.as_of})
+        state = self._service.standing
+        line = msgspec.json.encode({"version": state.version, "as_of": state.as_of})
         return b"data: " + line + b"\n\n"
 
 

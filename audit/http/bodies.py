@@ -1,4 +1,4 @@
-"""Reads bodies of requests: of one type, limited in size and time."""
+"""Reads request bodies of one type, limited in size and time."""
 
 import asyncio
 from http import HTTPStatus
@@ -17,7 +17,8 @@ class BadBody(Unanswerable):
 
 
 async def body_of(scope: Scope, receive: Receive, kind: str, most: int) -> bytes:
-    """Reads a body of type `kind`. Raises BadBody, TimeoutError, ConnectionError."""
+    """Reads and parses a request body of type `kind`. Raises BadBody, TimeoutError,
+    ConnectionError."""
     if header(scope, b"content-type").partition(";")[0].strip().lower() != kind:
         raise BadBody(f"`Content-Type` must be {kind}")
     body = bytearray()

@@ -1,4 +1,4 @@
-"""Messages of topics over HTTP: `GET /api/v1/messages`, for the page's view of messages.
+"""Handles `GET /api/v1/messages`, for the page's view of messages.
 
 Log lines may contain personal data, so `messages` of the configuration decides who sees them, in
 addition to access control, and the log records who saw which offsets. Each user at an address has
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class ShownMessages:
-    """Shows messages. Belongs to the server's event loop; `executor` reads."""
+    """The handler of messages. Belongs to the server's event loop; `executor` runs the reads."""
 
     def __init__(self, config: AuditConfig, reader: MessageReader, executor: Executor) -> None:
         self._config = config
@@ -85,7 +85,9 @@ class ShownMessages:
         here and read the responses; with logins, it has no credentials."""
         name, colon, port = header(scope, b"host").lower().rpartition(":")
         name = name if colon and port.isdecimal() else header(scope, b"host").lower()
-        if name == "localhost" or name in {known.lower() for known in self._config.host_names}:
+        if name == "localhost" or name in {
+            host_name.lower() for host_name in self._config.host_names
+        }:
             return True
         try:
             ip_address(name.strip("[]"))
@@ -96,27 +98,27 @@ class ShownMessages:
     async def _read(self, scope: Scope, query: MessagesQuery) -> Messages:
         if self._waiting >= _MOST_WAITING:
             raise NotNow("too many messages are being read: try again in a moment")
-        reader = scope["user"], address_of(scope)
+        user_address = scope["user"], address_of(scope)
         self._waiting += 1
         try:
-            while (before := self._under_way.get(reader)) is not None:
-                await self._ended(before)
-            reading = asyncio.get_running_loop().run_in_executor(
+            while (earlier_read := self._under_way.get(user_address)) is not None:
+                await self._ended(earlier_read)
+            reading_task = asyncio.get_running_loop().run_in_executor(
                 self._executor, self._reader.read, query
             )
-            self._under_way[reader] = reading
-            reading.add_done_callback(lambda ended: self._end(reader, ended))
-            await self._ended(reading)
-            return reading.result()
+            self._under_way[user_address] = reading_task
+            reading_task.add_done_callback(lambda ended: self._end(user_address, ended))
+            await self._ended(reading_task)
+            return reading_task.result()
         finally:
             self._waiting -= 1
 
     async def _ended(self, reading: asyncio.Future[Messages]) -> None:
         """Waits for a reading. Raises NotNow. A late reading keeps its place until it ends."""
-        within = self._config.messages.within
-        await asyncio.wait({reading}, timeout=within + _MORE_S)
+        limit = self._config.messages.within
+        await asyncio.wait({reading}, timeout=limit + _MORE_S)
         if not reading.done():
-            raise NotNow(f"the brokers did not answer within {within:g} s: try again")
+            raise NotNow(f"the brokers did not answer within {limit:g} s: try again")
 
     def _end(self, reader: tuple[str, str], reading: asyncio.Future[Messages]) -> None:
         del self._under_way[reader]

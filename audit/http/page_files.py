@@ -34,7 +34,7 @@ class PageFile(msgspec.Struct, frozen=True):
 
 
 def page_files(folder: Path = FOLDER) -> Mapping[str, PageFile]:
-    """The files that are served, by path below the folder."""
+    """Returns the files to serve, by their paths in the folder."""
     return {
         path.relative_to(folder).as_posix(): _file(path)
         for path in sorted(folder.rglob("*"))

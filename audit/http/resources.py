@@ -1,5 +1,5 @@
 """The table of `/api/v1`: paths, queries and handlers, and the OpenAPI description, which is made
-from the types of the responses themselves."""
+from the types of the answers themselves."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,7 @@ from audit.service.service import Service
 
 
 class Resource(NamedTuple):
-    """A path. `answer` runs on a thread, and may wait for the disk."""
+    """A path of `/api/v1`. `answer` runs on a thread, and may wait for the disk."""
 
     path: str
     query: type[Query]
@@ -27,7 +27,7 @@ class Resource(NamedTuple):
 
 
 class ReadElsewhere(NamedTuple):
-    """A path whose response depends on the user, from audit/http/messages.py."""
+    """A path whose answer depends on the user, and comes from audit/http/messages.py."""
 
     path: str
     query: type[Query]
@@ -173,7 +173,7 @@ _REFUSALS: Final = {
 
 
 def description(version: str) -> dict[str, Any]:
-    """Describes the API by OpenAPI 3.1."""
+    """Describes the API in OpenAPI 3.1."""
     resources: tuple[Resource | ReadElsewhere, ...] = (*RESOURCES, MESSAGES)
     answer_types = [resource.answer_type for resource in resources]
     kinds: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
@@ -181,7 +181,7 @@ def description(version: str) -> dict[str, Any]:
         [*answer_types, *(kind.body_type for kind in kinds), Written, Noted, answers.Problem],
         ref_template=_REFERENCE,
     )
-    *bodies, written, noted, problem = schemas[len(resources) :]
+    *body_schemas, written_schema, noted_schema, problem_schema = schemas[len(resources) :]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -190,16 +190,19 @@ def description(version: str) -> dict[str, Any]:
             "summary": "Accounts for every line.",
         },
         "paths": {
-            resource.path: {"get": _operation(resource, schema, problem)}
+            resource.path: {"get": _operation(resource, schema, problem_schema)}
             for resource, schema in zip(resources, schemas[: len(resources)], strict=True)
         }
         | {
             kind.path: {
                 "post": _statement(
-                    kind, schema, noted if isinstance(kind, NoteKind) else written, problem
+                    kind,
+                    schema,
+                    noted_schema if isinstance(kind, NoteKind) else written_schema,
+                    problem_schema,
                 )
             }
-            for kind, schema in zip(kinds, bodies, strict=True)
+            for kind, schema in zip(kinds, body_schemas, strict=True)
         },
         "components": {"schemas": components},
     }
@@ -257,7 +260,7 @@ def _parameters(query: type[Query]) -> list[dict[str, Any]]:
 
 def _inline(kind: Any) -> dict[str, Any]:
     """A parameter's schema, inline. An optional parameter is left out, and never null."""
-    (schema,), named = msgspec.json.schema_components([kind], ref_template="{name}")
+    (schema,), components = msgspec.json.schema_components([kind], ref_template="{name}")
     choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
-    chosen: dict[str, Any] = choices[0]
-    return named[chosen["$ref"]] if "$ref" in chosen else chosen
+    first_choice: dict[str, Any] = choices[0]
+    return components[first_choice["$ref"]] if "$ref" in first_choice else first_choice

@@ -50,12 +50,12 @@ def plain_text(text: str, status: HTTPStatus = HTTPStatus.OK) -> PageAnswer:
 
 def redirect(place: str, headers: Mapping[str, str] | None = None) -> PageAnswer:
     """Redirects to a page, which the browser then requests by GET."""
-    moved = {**FRESH, **(headers or {}), "location": place}
-    return PageAnswer(b"", PLAIN, HTTPStatus.SEE_OTHER, moved)
+    redirect_headers = {**FRESH, **(headers or {}), "location": place}
+    return PageAnswer(b"", PLAIN, HTTPStatus.SEE_OTHER, redirect_headers)
 
 
 def values(scope: Scope, name: bytes) -> list[str]:
-    """The values of a header, which a request can have several times."""
+    """Returns the values of a header, which a request can have several times."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
@@ -64,7 +64,7 @@ def header(scope: Scope, name: bytes) -> str:
 
 
 def up_from(path: str) -> str:
-    """The relative path to the page, which holds behind any prefix of a proxy."""
+    """Returns the relative path to the page, which stays valid behind any prefix of a proxy."""
     return "../" * (path.count("/") - 1) or "./"
 
 
@@ -72,7 +72,7 @@ async def send_answer(answer: PageAnswer, scope: Scope, send: Send) -> None:
     headers = {**GUARDS, **answer.headers, "content-type": answer.content_type}
     if answer.status is not HTTPStatus.NOT_MODIFIED:
         headers["content-length"] = str(len(answer.body))
-    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
+    encoded_headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": encoded_headers})
     body = b"" if scope["method"] == "HEAD" else answer.body
     await send({"type": "http.response.body", "body": body})

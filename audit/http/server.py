@@ -1,5 +1,5 @@
 """The HTTP server: uvicorn on a thread and an event loop of its own, so that responses do not wait
-for the rest of the program, and `/healthz` works while it starts.
+for the rest of the program, and `/healthz` answers while the program starts.
 
 Clients' resources are limited: connections, the size of a request's head, the time to send it, and
 the time that a response may stay unread. With `tls`, plain HTTP gets no response.
@@ -74,8 +74,8 @@ class PatientConnection(H11Protocol):
         """Whether the client's address already has its share of the connections."""
         address = self.client[0] if self.client else ""
         self.network = network_of(address)
-        others = (getattr(connection, "network", None) for connection in self.connections)
-        if sum(network == self.network for network in others) <= _OF_ONE_ADDRESS:
+        networks = (getattr(connection, "network", None) for connection in self.connections)
+        if sum(network == self.network for network in networks) <= _OF_ONE_ADDRESS:
             return False
         self._refusals.say("too many connections", address, "", "", self.loop.time())
         return True
@@ -109,7 +109,7 @@ log = logging.getLogger(__name__)
 
 
 class AuditHttpServer:
-    """The server, which listens once constructed; `start` begins to serve. Raises CannotListen,
+    """The server. It listens once constructed, and `start` begins to serve. Raises CannotListen,
     AuditFailure."""
 
     def __init__(
@@ -144,7 +144,7 @@ class AuditHttpServer:
         self._started.wait()
 
     def stop(self) -> None:
-        """Finishes the current requests, ends streams, and stops."""
+        """Finishes the current requests, ends streams, and stops the thread."""
         if self._thread.ident is not None and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._end)
@@ -154,10 +154,10 @@ class AuditHttpServer:
 
     def _protocol(self) -> Any:
         """The factory of connections, for uvicorn."""
-        plain = partial(PatientConnection, self._refusals)
+        make_connection = partial(PatientConnection, self._refusals)
         if self._handshakes is None:
-            return plain
-        return partial(EncryptedConnection, self._handshakes, plain)
+            return make_connection
+        return partial(EncryptedConnection, self._handshakes, make_connection)
 
     def _end(self) -> None:
         assert self._server is not None
@@ -193,9 +193,11 @@ class AuditHttpServer:
         figures, files, version = self._parts
         with (
             ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor,
-            ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="statements") as writing,
+            ThreadPoolExecutor(
+                WRITING_THREADS, thread_name_prefix="statements"
+            ) as writing_executor,
             closing(self._message_reader()) as reader,
-            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="messages") as reading,
+            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="messages") as reading_executor,
         ):
             application = self._application = AuditApplication(
                 self._service,
@@ -203,8 +205,8 @@ class AuditHttpServer:
                 files,
                 executor,
                 version,
-                statements=Statements(self._service, writing),
-                messages=ShownMessages(self._service.config, reader, reading),
+                statements=Statements(self._service, writing_executor),
+                messages=ShownMessages(self._service.config, reader, reading_executor),
             )
 
             access_control = AccessControl(
@@ -241,14 +243,14 @@ class AuditHttpServer:
 
 class _Server(uvicorn.Server):
     """A server that ends on an event, and ticks once a second. uvicorn's own loop wakes ten times a
-    second to check for its end, which took a fifth of an idle audit's processor time."""
+    second to check whether it should end, which took a fifth of an idle audit's processor time."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ending = asyncio.Event()
 
     def end(self) -> None:
-        """Ends the server. Call it on its loop."""
+        """Ends the server. Must be called on its event loop."""
         self.should_exit = True
         self._ending.set()
 

@@ -1,5 +1,5 @@
-"""Operators' statements over HTTP: `POST /api/v1/accept` and `/api/v1/retire` write to the ledger
-what `penstock audit accept` and `retire` write, by the same functions. Those about alerts are in
+"""Handles operators' statements: `POST /api/v1/accept` and `/api/v1/retire` write to the ledger
+what `penstock audit accept` and `retire` write, with the same functions. Notes about alerts are in
 audit/http/endpoints/alerts.py.
 
 Access control authorizes the operator. The audit writes with its own login, and records the
@@ -18,12 +18,12 @@ from msgspec import Meta
 
 from audit.alerting.answers import Noted
 from audit.configuration.config import Cluster
-from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
+from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable, Unknown
 from audit.http.endpoints.alerts import NOTE_KINDS, note
 from audit.http.responses import PageAnswer, problem
 from audit.service.service import Service
 from client.connection.brokers import Brokers
-from client.errors import ClientError
+from client.errors import ClientError, UnknownTopic
 from ground.known_types import known_type
 from ground.printable import one_line
 from ledger.operators import write_accepted, write_retired
@@ -51,7 +51,7 @@ class Offsets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Part of a source: events from `seq` on, or, without `events`, bytes."""
+    """A run of a source: events from `seq` on or, without `events`, bytes."""
 
     source: Name
     seq: Number = 0
@@ -61,9 +61,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Accepts faults that will not be repaired and match all given conditions. Without `topic_id`
-    the current topic is meant; with an empty one, any of this name. A `from_time` of 0 alone
-    retires the topic: nothing is expected of it until an agent ships to it again."""
+    """Accepts faults that will not be repaired and match all given conditions. Without `topic_id`,
+    they are about the current topic; with an empty one, about any topic of this name. Faults that
+    arise later are not covered, unless `runs` or `file` name them. A `from_time` of 0 alone retires
+    the topic: nothing is expected of it until an agent ships to it again."""
 
     cluster: Name = ""
     topic: Annotated[str, Meta(min_length=1, max_length=249)]
@@ -83,10 +84,15 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise BadQuery("`offsets` need a `partition`")
         for run in self.runs:
             if not run.source or not (run.events or run.position < run.end_position):
-                raise BadQuery("each of `runs` needs a `source`, and `events` or bytes of it")
+                raise BadQuery(
+                    "each run needs a `source`, and either `events` or a range from `position`"
+                    " to `end_position`"
+                )
         is_timed = (self.from_time, self.to_time) != (None, None)
         if not (self.partition >= 0 or self.runs or self.host or self.file or is_timed):
-            raise BadQuery("name what to accept: partition, runs, host, file, from_time or to_time")
+            raise BadQuery(
+                "give at least one of `partition`, `runs`, `host`, `file`, `from_time`, `to_time`"
+            )
         if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
             raise BadQuery("`from_time` must be before `to_time`")
 
@@ -111,7 +117,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(NamedTuple):
-    """A path for statements. `write` runs on a thread, and may wait for brokers."""
+    """A path to which statements are posted. `write` runs on a thread, and may wait for brokers."""
 
     path: str
     body_type: type[Acceptance] | type[Retirement]
@@ -137,7 +143,7 @@ PATHS: Final = frozenset(kind.path for kind in (*STATEMENTS, *NOTE_KINDS))
 
 
 class Statements:
-    """Writes statements. Belongs to the server's event loop; `executor` writes."""
+    """The handler of statements. Belongs to the server's event loop; `executor` runs the writes."""
 
     def __init__(self, service: Service, executor: Executor) -> None:
         self._service = service
@@ -204,8 +210,13 @@ class Statements:
                 ) as registry,
             ):
                 kind.write(brokers, registry, name, fields)
+        except UnknownTopic as error:
+            raise Unknown(str(error)) from None
         except (ClientError, SchemaError) as error:
             log.error(
-                "not written path=%s operator=%a error=%s", kind.path, fields["operator"], error
+                "statement was not written path=%s operator=%a error=%s",
+                kind.path,
+                fields["operator"],
+                error,
             )
             raise NotWritten(f"the ledger of {name} could not be written: {error}") from None

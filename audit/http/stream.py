@@ -1,4 +1,5 @@
-"""`/api/v1/stream`: a line to each open page after every change, at most once a second.
+"""Handles `/api/v1/stream`, which sends a line to each open page after every change, at most once a
+second.
 
 Belongs to the event loop of the HTTP server. A line says that something changed and not what, so a
 page may miss one. Without changes the last number is repeated now and then, with the time up to
@@ -51,30 +52,30 @@ class Streams:
 
     async def serve(self, receive: Receive, send: Send) -> None:
         """Sends lines until the client disconnects or is too slow."""
-        gone = asyncio.ensure_future(_gone(receive))
+        disconnection = asyncio.ensure_future(_gone(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            async for line in self._lines(gone):
+            async for line in self._lines(disconnection):
                 async with asyncio.timeout(_PATIENCE_S):
                     await send({"type": "http.response.body", "body": line, "more_body": True})
-            if not gone.done():
+            if not disconnection.done():
                 await send({"type": "http.response.body", "body": b""})
         finally:
-            gone.cancel()
+            disconnection.cancel()
 
     async def _lines(self, gone: asyncio.Future[None]) -> AsyncIterator[bytes]:
-        changed = asyncio.ensure_future(self._changed.wait())
-        ends_at = asyncio.get_running_loop().time() + self._longest_s
+        change = asyncio.ensure_future(self._changed.wait())
+        end_time = asyncio.get_running_loop().time() + self._longest_s
         yield self._line()
-        while not self._over(gone) and asyncio.get_running_loop().time() < ends_at:
+        while not self._over(gone) and asyncio.get_running_loop().time() < end_time:
             await _first(gone, self._ended, within=_APART_S)
-            await _first(changed, gone, self._ended, within=_SIGN_OF_LIFE_S)
+            await _first(change, gone, self._ended, within=_SIGN_OF_LIFE_S)
             if self._over(gone):
                 break
-            if changed.done():
-                changed = asyncio.ensure_future(self._changed.wait())
+            if change.done():
+                change = asyncio.ensure_future(self._changed.wait())
             yield self._line()
-        changed.cancel()
+        change.cancel()
 
     def _over(self, gone: asyncio.Future[None]) -> bool:
         return self._ended.done() or gone.done()

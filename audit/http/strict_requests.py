@@ -1,5 +1,5 @@
-"""Refuses requests that h11 accepts but a proxy may parse differently: heads, and in chunked bodies
-the lines of sizes and trailers, which h11 also ends at a bare LF.
+"""Rejects requests that h11 accepts but a proxy may parse differently: h11 also ends lines at a
+bare LF, both in heads and in the sizes and trailers of chunked bodies.
 
 h11 does not expose its position in a body. Its last event tells: after a request, or the end of a
 chunk, the line of a size follows. h11 takes that line from its buffer once it is complete, and the

@@ -33,7 +33,7 @@ class Handshakes:
 
 
 class EncryptedConnection(asyncio.Protocol):
-    """A connection until its handshake is done; `make` makes the protocol that follows."""
+    """A connection until its handshake is complete; `make` makes the protocol that takes over."""
 
     def __init__(
         self, handshakes: Handshakes, make: Callable[..., asyncio.Protocol], **named: Any
@@ -64,7 +64,7 @@ class EncryptedConnection(asyncio.Protocol):
 
     async def _encrypt(self, connection: asyncio.Transport, address: str) -> None:
         try:
-            encrypted = await asyncio.get_running_loop().start_tls(
+            encrypted_transport = await asyncio.get_running_loop().start_tls(
                 connection,
                 self,
                 self._handshakes.tls.context,
@@ -75,12 +75,12 @@ class EncryptedConnection(asyncio.Protocol):
             self._handshakes.refuse(address, why(error, "it broke off"))
             return
         # None if the client left during the handshake.
-        if encrypted is None or encrypted.is_closing() or self._ended_early:
+        if encrypted_transport is None or encrypted_transport.is_closing() or self._ended_early:
             self._handshakes.refuse(address, "it broke off")
             connection.abort()
             return
-        encrypted.set_protocol(self._next)
-        self._next.connection_made(encrypted)
+        encrypted_transport.set_protocol(self._next)
+        self._next.connection_made(encrypted_transport)
         if self._early:
             self._next.data_received(bytes(self._early))
             self._early.clear()

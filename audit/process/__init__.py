@@ -1,1 +1,1 @@
-"""The process: `penstock audit`, its data directory, its metrics, and the external counter."""
+"""The process: `penstock audit`, its data directory, its metrics, and `penstock audit --count`."""

@@ -62,7 +62,7 @@ _LIVE_INTERVALS: Final = 3  # a partition polled so recently is followed as it g
 
 
 class _Stretch(NamedTuple):
-    """New offsets of a partition."""
+    """A range of new offsets of a partition."""
 
     key: PartitionKey
     topic: TopicMetadata
@@ -71,8 +71,8 @@ class _Stretch(NamedTuple):
 
 
 class ClusterCounter:
-    """Counts one cluster, on one thread. `trouble`: why the last poll failed; empty if it did
-    not."""
+    """Counts one cluster, on one thread. `trouble` is the reason why the last poll failed; empty if
+    it succeeded."""
 
     def __init__(
         self,
@@ -92,26 +92,26 @@ class ClusterCounter:
         self._left_out: dict[str, str] = {}  # topics, and why
 
     def poll(self) -> None:
-        """Counts new batches. A failure is logged, and the next poll continues."""
-        left_out: dict[str, str] = {}
+        """Counts new batches. Logs a failure; the next poll continues where this one ended."""
+        left_out_topics: dict[str, str] = {}
         try:
-            with ExitStack() as ends:
+            with ExitStack() as stack:
                 self._counter.settle()
-                brokers = ends.enter_context(Brokers(self._cluster.bootstrap, client_id=CLIENT_ID))
-                for stretch in self._new(brokers, left_out):
+                brokers = stack.enter_context(Brokers(self._cluster.bootstrap, client_id=CLIENT_ID))
+                for stretch in self._new(brokers, left_out_topics):
                     try:
                         self._read(brokers, stretch)
                     except NotAllowed as error:
                         if error.right.name != stretch.key.topic:
                             raise  # the right to write to the ledger is missing
-                        left_out[stretch.key.topic] = str(error)
-                self._say_left_out(left_out)
+                        left_out_topics[stretch.key.topic] = str(error)
+                self._say_left_out(left_out_topics)
                 self._counter.commit()
             trouble = ""
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
         if trouble and trouble != self.trouble:
-            log.warning("counting waits reason=%r", trouble)
+            log.warning("counting failed, trying again reason=%r", trouble)
         elif self.trouble and not trouble:
             log.info("counting continues")
         self.trouble = trouble
@@ -138,10 +138,12 @@ class ClusterCounter:
             if partition.leader != NO_LEADER
         }
         ends = offsets_of(brokers, dict.fromkeys(keys, list_offsets.LATEST), committed=True)
-        changed = [target for target, key in keys.items() if self._next(key) != ends[target]]
-        starts = offsets_of(brokers, dict.fromkeys(changed, list_offsets.EARLIEST))
+        changed_targets = [
+            target for target, key in keys.items() if self._next(key) != ends[target]
+        ]
+        starts = offsets_of(brokers, dict.fromkeys(changed_targets, list_offsets.EARLIEST))
         stretches = []
-        for target in changed:
+        for target in changed_targets:
             key = keys[target]
             topic = topics[target.topic]
             first = max(self._next(key), starts[target])
@@ -169,34 +171,34 @@ class ClusterCounter:
 
     def _hidden(self, brokers: Brokers, shown: Collection[str]) -> dict[str, str]:
         """Returns topics missing in lists because we may not see them, and why."""
-        named = {topic for topic in self._count.topics if not _WILD & set(topic)}
-        expected = named | {key.topic for key in self._counter.known}
-        missing = sorted(
-            topic for topic in expected if topic not in shown and self._is_wanted(topic)
+        named_topics = {topic for topic in self._count.topics if not _WILD & set(topic)}
+        expected_topics = named_topics | {key.topic for key in self._counter.known}
+        missing_topics = sorted(
+            topic for topic in expected_topics if topic not in shown and self._is_wanted(topic)
         )
-        if not missing:
+        if not missing_topics:
             return {}
-        metadata = brokers.persist(lambda: brokers.refresh(missing))
-        hidden: dict[str, str] = {}
-        for name in missing:
+        metadata = brokers.persist(lambda: brokers.refresh(missing_topics))
+        hidden_topics: dict[str, str] = {}
+        for name in missing_topics:
             try:
                 metadata.topic(name, Operation.READ)
             except NotAllowed as error:
-                hidden[name] = str(error)
+                hidden_topics[name] = str(error)
             except ClientError:
                 continue  # it does not exist, or not yet
-        return hidden
+        return hidden_topics
 
     def _next(self, key: PartitionKey) -> int:
-        place = self._counter.place(key)
-        return -1 if place is None else place.next_offset
+        position = self._counter.place(key)
+        return -1 if position is None else position.next_offset
 
     def _read(self, brokers: Brokers, stretch: _Stretch) -> None:
         """Counts a stretch, continuing after each damaged batch."""
         key, topic, first, end = stretch
         epoch = topic.partitions[key.partition].leader_epoch
-        seen = time.time_ns() // 1_000_000 if key in self._live else None
-        self._counter.partition(key, first, leader_epoch=epoch, seen=seen)
+        seen_time = time.time_ns() // 1_000_000 if key in self._live else None
+        self._counter.partition(key, first, leader_epoch=epoch, seen=seen_time)
         while first < end:
             reader = PartitionReader(
                 brokers,
@@ -211,12 +213,12 @@ class ClusterCounter:
                 self._count_all(reader)
                 first = end
             except Corrupt as error:
-                behind = min(error.first + error.count, end)
-                if error.first < 0 or behind <= first:
+                next_offset = min(error.first + error.count, end)
+                if error.first < 0 or next_offset <= first:
                     raise  # the beginning of the next batch is unknown
                 self._counter.nothing_up_to(error.first)
-                self._counter.spoilt(error.first, behind - error.first, str(error))
-                first = behind
+                self._counter.spoilt(error.first, next_offset - error.first, str(error))
+                first = next_offset
             except OffsetsMissing as error:
                 log.warning("counting skips a partition for now reason=%r", str(error))
                 return
@@ -229,8 +231,8 @@ class ClusterCounter:
     def _follow(self, keys: set[PartitionKey]) -> None:
         """Notes which partitions were polled lately, so that their new batches are recent."""
         now = self._clock()
-        recent = now - self._looked_at < self._count.interval * _LIVE_INTERVALS
-        self._live = self._seen & keys if recent else set()
+        is_recent = now - self._looked_at < self._count.interval * _LIVE_INTERVALS
+        self._live = self._seen & keys if is_recent else set()
         self._seen, self._looked_at = keys, now
 
 
@@ -240,24 +242,24 @@ def _whole(batch: FetchedBatch) -> Callable[[], memoryview]:
 
 def run_counter(config: AuditConfig) -> int:
     """Counts until a signal arrives, and returns the process's exit code."""
-    stopping = threading.Event()
+    stop_event = threading.Event()
 
     def stop(number: int, _: FrameType | None) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
         signal.signal(number, signal.SIG_DFL)  # the next one ends the process
-        stopping.set()
+        stop_event.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, stop)
     try:
-        with ExitStack() as ends:
+        with ExitStack() as stack:
             directory = Path(config.data_dir) / "counters"
-            ends.enter_context(held(directory))
+            stack.enter_context(held(directory))
             certificates = CertificateWatch(config.certificate_files)
-            ends.callback(certificates.stop)
+            stack.callback(certificates.stop)
             certificates.start()
-            counters = [_counter(config, name, directory, ends) for name in config.all_clusters]
-            _count(counters, config.count.interval, stopping)
+            counters = [_counter(config, name, directory, stack) for name in config.all_clusters]
+            _count(counters, config.count.interval, stop_event)
     except (AuditFailure, CounterFileDamaged, OSError) as error:
         print(f"penstock audit: {error}", file=sys.stderr)
         return CANNOT_START
@@ -283,7 +285,7 @@ def _keep_polling(counter: ClusterCounter, interval: float, stopping: threading.
         try:
             counter.poll()
         except Exception:
-            log.exception("a poll failed, trying again")
+            log.exception("polling a cluster failed, trying again")
         stopping.wait(interval)
 
 

@@ -1,4 +1,4 @@
-"""The audit's data directory, locked by one process at a time."""
+"""The audit's data directory, which one process at a time can lock."""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ _LOCK: Final = "lock"
 
 
 def held(directory: Path) -> DirectoryLock:
-    """Creates and locks the directory until the lock is closed. Raises AuditFailure."""
+    """Creates the directory and locks it until the lock is closed. Raises AuditFailure."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         return DirectoryLock(directory / _LOCK)

@@ -35,7 +35,7 @@ _TOPIC: Final = ["cluster", "topic", "topic_id"]
 
 
 class AuditMetrics:
-    """Makes the metrics, on any thread."""
+    """Makes the audit's metrics, on any thread."""
 
     def __init__(
         self, service: Service, certificates: Callable[[], Mapping[str, float]] = dict
@@ -74,8 +74,8 @@ class AuditMetrics:
         as_of = {name: cluster.as_of for name, cluster in self._service.standing.clusters.items()}
 
         def waiting(topic: TopicFigures) -> float:
-            read = as_of.get(topic.key.cluster, 0)
-            return max(0, read - topic.waiting_since) / 1000 if topic.waiting_since >= 0 else 0
+            read_to = as_of.get(topic.key.cluster, 0)
+            return max(0, read_to - topic.waiting_since) / 1000 if topic.waiting_since >= 0 else 0
 
         gauges: tuple[_Figure[TopicFigures], ...] = (
             (
@@ -172,11 +172,11 @@ class AuditMetrics:
     def _agents(self) -> Metric:
         family = _gauge("agents", "Expected agents and hosts.", ["cluster", "state"])
         config = self._service.config
-        for cluster, standing in self._service.standing.clusters.items():
+        for cluster, cluster_state in self._service.standing.clusters.items():
             try:
                 answer = self._service.reading.agents(
                     AgentsQuery(cluster=cluster, size=1),
-                    patience(config, standing.as_of or now_millis(), by_pace=True),
+                    patience(config, cluster_state.as_of or now_millis(), by_pace=True),
                 )
             except (NotNow, StoreDamaged):
                 continue
@@ -208,12 +208,12 @@ class AuditMetrics:
             value=int(service.config.insecure),
         )
         yield _gauge("sessions", "Users logged in on the page.", value=service.sessions())
-        refused = CounterMetricFamily(
+        refusals = CounterMetricFamily(
             PREFIX + "refused", "Requests rejected before they were answered.", labels=["why"]
         )
-        for why, count in sorted(dict(service.refused).items()):
-            refused.add_metric([why], count)
-        yield refused
+        for reason, count in sorted(dict(service.refused).items()):
+            refusals.add_metric([reason], count)
+        yield refusals
 
     def _self(self) -> Iterator[Metric]:
         service = self._service

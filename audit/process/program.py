@@ -64,18 +64,18 @@ def run(config: AuditConfig) -> int:
     """Serves until a signal arrives, and returns the process's exit code."""
     gc.set_threshold(*_GC_THRESHOLDS)
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    with _signals() as stopping:
+    with _signals() as stop_event:
         try:
-            with ExitStack() as ends:
-                ends.enter_context(held(Path(config.data_dir)))
-                standing = AuditState({name: ClusterState() for name in config.all_clusters})
-                service = _service(config, standing, ends)
+            with ExitStack() as stack:
+                stack.enter_context(held(Path(config.data_dir)))
+                state = AuditState({name: ClusterState() for name in config.all_clusters})
+                service = _service(config, state, stack)
                 certificates = CertificateWatch(config.certificate_files)
                 figures = AuditMetrics(service, certificates.ends).exposition
                 server = AuditHttpServer(service, figures, page_files(), SOFTWARE_VERSION)
-                ends.callback(server.stop)
+                stack.callback(server.stop)
                 server.start()
-                ends.callback(certificates.stop)
+                stack.callback(certificates.stop)
                 certificates.start()
                 log.info(
                     "audit serves host=%s port=%d data_dir=%s",
@@ -89,8 +89,8 @@ def run(config: AuditConfig) -> int:
                     )
                 if not NATIVE:
                     log.warning(NOT_COMPILED)
-                _poll_clusters(service, ends)
-                _work(service, stopping)
+                _poll_clusters(service, stack)
+                _work(service, stop_event)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
             return CANNOT_START
@@ -145,8 +145,8 @@ def _work(service: Service, stopping: threading.Event) -> None:
         try:
             _audit(service, directory, stopping)
         except StoreDamaged as error:
-            aside = AuditStore.discard(directory)
-            log.error("database damaged, rebuilding it error=%r aside=%s", str(error), aside)
+            new_path = AuditStore.discard(directory)
+            log.error("database damaged, rebuilding it error=%r aside=%s", str(error), new_path)
             service.standing.reset(
                 rebuilt=f"The database was damaged ({error}) and is rebuilt from the ledger"
             )
@@ -158,48 +158,48 @@ def _work(service: Service, stopping: threading.Event) -> None:
 
 def _audit(service: Service, directory: Path, stopping: threading.Event) -> None:
     """Runs with one database until stopped. Raises StoreDamaged, AuditStoreError."""
-    config, standing = service.config, service.standing
-    with ExitStack() as ends:
+    config, state = service.config, service.standing
+    with ExitStack() as stack:
         store = AuditStore.open(
             directory,
             window_millis=service.window_millis,
             retention_millis=int(config.retention * 1000),
             grace_millis=int(config.grace * 1000),
         )
-        ends.callback(store.close)
+        stack.callback(store.close)
         reading = store.reading()
-        ends.callback(reading.close)
+        stack.callback(reading.close)
         service.reads(reading)
-        ends.callback(service.reads, None)
-        judging = Judge(reading, config, standing.is_absent)
+        stack.callback(service.reads, None)
+        judge = Judge(reading, config, state.is_absent)
         alerting = Alerting(
-            *(store, reading, config, standing),
+            *(store, reading, config, state),
             receivers=service.receivers,
             notes=service.notes,
             probe=service.probe,
         )
         inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
-        rounds = Writer(service, store, judging, alerting, inventory)
+        writer = Writer(service, store, judge, alerting, inventory)
         for name in config.all_clusters:
-            standing.note(name, as_of=_newest_entry(reading, name))
+            state.note(name, as_of=_newest_entry(reading, name))
         followers = [
             LedgerFollower(
                 name,
                 cluster,
-                standing,
+                state,
                 store.positions(name),
                 poll_seconds=config.poll,
-                hand_over=rounds.hand_over,
+                hand_over=writer.hand_over,
             )
             for name, cluster in config.all_clusters.items()
         ]
         for follower in followers:
             follower.start()
-            ends.callback(follower.join)
+            stack.callback(follower.join)
         for follower in followers:
-            ends.callback(follower.ask_to_stop)
-        ends.callback(rounds.end)
-        rounds.run(stopping)
+            stack.callback(follower.ask_to_stop)
+        stack.callback(writer.end)
+        writer.run(stopping)
 
 
 def _newest_entry(reading: StoreReading, cluster: str) -> int:
@@ -210,18 +210,18 @@ def _newest_entry(reading: StoreReading, cluster: str) -> int:
 
 @contextmanager
 def _signals() -> Iterator[threading.Event]:
-    stopping = threading.Event()
+    stop_event = threading.Event()
     handlers = {}
 
     def stop(number: int, _: FrameType | None) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
         signal.signal(number, signal.SIG_DFL)  # the next one ends the process
-        stopping.set()
+        stop_event.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        handlers[number] = signal.signal(number, stop)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        handlers[signal_number] = signal.signal(signal_number, stop)
     try:
-        yield stopping
+        yield stop_event
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for signal_number, handler in handlers.items():
+            signal.signal(signal_number, handler)

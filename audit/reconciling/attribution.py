@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def attributed(reason: str, operator: str, time: int) -> str:
-    """The attribution of a statement: `disk broke (ada as ops, 2026-11-20 07:12 UTC)`."""
+    """Formats the attribution of a statement: `disk broke (ada as ops, 2026-11-20 07:12 UTC)`."""
     return f"{reason} ({operator}, {_minute(time)})" if operator else reason
 
 

@@ -1,12 +1,15 @@
-"""Faults under judgement: findings without their texts, with the data for judging them.
+"""Faults under judgement: findings without texts, with the data needed to judge them.
 
 An acceptance applies to a fault if all of its conditions do. A fault that is accepted in part is
-cut at the boundary, if its offsets or entries tell where that is. Offsets can be assigned again
-after a log lost its end; sources and their seqs cannot. An acceptance by offsets therefore covers
-only what had been written there, or lost from the log, by then.
+cut at the boundary, if its offsets or entries tell where that is.
 
-A landed file is accepted by its name alone. An acceptance of an hour, or of an extra file in it,
-does not cover another file that is lost later.
+An acceptance covers only what had arisen when it was made, as far as reports tell, so that a later
+loss is a new finding. What it names it covers at any time: events, bytes and entries of a source,
+or times up to `to_time` if a fault has no other name, as hosts with a wrong clock report future
+ones. Offsets are not such names: they can be assigned again after a log lost its end.
+
+A landed file is accepted by its name alone. An acceptance of an hour or of the whole topic does not
+cover it, as reports do not tell when it was lost.
 
 Adjacent faults are joined: events that follow each other in a file and a partition, and windows
 that follow each other in time, if they are accepted alike. So are lost bytes of a file and its
@@ -31,7 +34,7 @@ _LONGEST_UNSEEN: Final = 86_400_000
 
 class Fault(msgspec.Struct):
     """A finding under judgement. `windows` has the numbers of the affected windows. Unless `exact`,
-    the bytes and events named enclose the faulty ones."""
+    the given bytes and events include more than the faulty ones."""
 
     finding: Finding
     pair: Pair | None = None  # the tiers between which it arose
@@ -40,12 +43,12 @@ class Fault(msgspec.Struct):
     named: int = 0  # entries of a journal, with their first seq in the finding
     reason: str = ""
     harmless: str = ""  # why no operator has to accept it
-    since: int = -1  # when it was written, or the log lost it; -1: unknown
+    since: int = -1  # when it was written, lost or reported; -1: the end of its time, at the latest
     traces: str = ""  # what an unwatched time left behind
     windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
-        """Weakens the fault, as maybe only a statement is missing."""
+        """Weakens the fault, because only a statement may be missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
 
@@ -55,7 +58,7 @@ class Fault(msgspec.Struct):
 
 
 def cut(faults: Iterable[Fault], accepted: Sequence[Acceptance]) -> list[Fault]:
-    """Cuts faults into pieces that are accepted as a whole or not at all."""
+    """Cuts faults into pieces, each of which is accepted as a whole or not at all."""
     pieces: list[Fault] = []
     for fault in faults:
         points = {point for acceptance in accepted for point in _points(acceptance, fault)}
@@ -64,7 +67,7 @@ def cut(faults: Iterable[Fault], accepted: Sequence[Acceptance]) -> list[Fault]:
 
 
 def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
-    """Returns who accepted a fault, and why; empty if it is not accepted."""
+    """Returns the operator who accepted a fault, and the reason; empty if it is not accepted."""
     for acceptance in accepted:
         if _applies(acceptance, fault):
             return attributed(acceptance.reason or "accepted", acceptance.operator, acceptance.time)
@@ -73,17 +76,18 @@ def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
 
 def _applies(acceptance: Acceptance, fault: Fault) -> bool:
     finding = fault.finding
-    if acceptance.from_time != 0 and acceptance.file != finding.landed_file:
+    names = acceptance.seqs or acceptance.bytes
+    if acceptance.file != finding.landed_file:
+        return False
+    if not (names or acceptance.file or _had_arisen(fault, acceptance)):
         return False
     if acceptance.kinds and finding.tier not in acceptance.kinds:
         return False
     if acceptance.partition >= 0 and acceptance.partition != finding.partition:
         return False
-    if acceptance.offsets and not _by_offsets(acceptance, fault):
+    if acceptance.offsets and not _by_offsets(acceptance, finding):
         return False
-    if (acceptance.seqs or acceptance.bytes) and not (
-        _by_seqs(acceptance, fault) or _by_bytes(acceptance, finding)
-    ):
+    if names and not (_by_seqs(acceptance, fault) or _by_bytes(acceptance, finding)):
         return False
     if acceptance.host and acceptance.host != finding.host:
         return False
@@ -94,14 +98,15 @@ def _applies(acceptance: Acceptance, fault: Fault) -> bool:
     )
 
 
-def _by_offsets(acceptance: Acceptance, fault: Fault) -> bool:
-    finding = fault.finding
-    is_named = acceptance.seqs or acceptance.bytes
-    return (
-        finding.offset >= 0
-        and (bool(is_named) or fault.since <= acceptance.time)
-        and covers(acceptance.offsets, ((finding.offset, finding.offset + finding.offsets),))
-    )
+def _had_arisen(fault: Fault, acceptance: Acceptance) -> bool:
+    if fault.since < 0:
+        return acceptance.to_time is not None or _end(fault.finding) <= acceptance.time
+    return fault.since <= acceptance.time
+
+
+def _by_offsets(acceptance: Acceptance, finding: Finding) -> bool:
+    offsets = (finding.offset, finding.offset + finding.offsets)
+    return finding.offset >= 0 and covers(acceptance.offsets, (offsets,))
 
 
 def _end(finding: Finding) -> int:
@@ -118,8 +123,8 @@ def _by_seqs(acceptance: Acceptance, fault: Fault) -> bool:
 def _by_bytes(acceptance: Acceptance, finding: Finding) -> bool:
     if finding.kind is FaultKind.UNKNOWN and finding.position >= 0:  # its end is unknown
         return has(acceptance.bytes.get(finding.source, ()), finding.position)
-    known = 0 <= finding.position < finding.end_position
-    return known and covers(
+    are_bytes_known = 0 <= finding.position < finding.end_position
+    return are_bytes_known and covers(
         acceptance.bytes.get(finding.source, ()), ((finding.position, finding.end_position),)
     )
 
@@ -160,22 +165,20 @@ def _pieces(fault: Fault, points: Sequence[int]) -> list[Fault]:
     finding = fault.finding
     if _is_time(finding):
         times = zip((finding.from_time, *points), (*points, finding.to_time), strict=True)
-        pieces = (replace(finding, from_time=first, to_time=after) for first, after in times)
-        return [
-            Fault(piece, reason=fault.reason, harmless=fault.harmless, traces=fault.traces)
-            for piece in pieces
-        ]
+        pieces = (replace(finding, from_time=first, to_time=end) for first, end in times)
+        return [replace(fault, finding=piece, windows=[]) for piece in pieces]
     size = fault.named or fault.count
     return [
-        _piece(fault, first, after - first)
-        for first, after in zip((0, *points), (*points, size), strict=True)
+        _piece(fault, first, end - first)
+        for first, end in zip((0, *points), (*points, size), strict=True)
     ]
 
 
 def _piece(fault: Fault, skipped: int, count: int) -> Fault:
     finding = fault.finding
     if fault.named:
-        return Fault(replace(finding, seq=finding.seq + skipped), named=count, reason=fault.reason)
+        entries = replace(finding, seq=finding.seq + skipped)
+        return replace(fault, finding=entries, named=count, windows=[])
     piece = replace(
         finding,
         seq=finding.seq + skipped if finding.seq >= 0 else -1,
@@ -183,31 +186,23 @@ def _piece(fault: Fault, skipped: int, count: int) -> Fault:
         offset=finding.offset + skipped,
         offsets=count,
     )
-    return Fault(
-        piece,
-        pair=fault.pair,
-        exact=False,
-        count=count,
-        reason=fault.reason,
-        harmless=fault.harmless,
-        since=fault.since,
-    )
+    return replace(fault, finding=piece, exact=False, count=count, windows=[])
 
 
 def joined(faults: Iterable[Fault]) -> list[Fault]:
-    """Joins adjacent faults that are accepted alike."""
-    of_files: list[Fault] = []
-    of_windows: list[Fault] = []
-    others: list[Fault] = []
+    """Joins adjacent faults that have the same acceptance."""
+    file_faults: list[Fault] = []
+    window_faults: list[Fault] = []
+    other_faults: list[Fault] = []
     for fault in faults:
         finding = fault.finding
         if finding.source and finding.partition >= 0:
-            of_files.append(fault)
+            file_faults.append(fault)
         elif finding.source or finding.path or finding.partition >= 0:
-            others.append(fault)
+            other_faults.append(fault)
         else:
-            of_windows.append(fault)
-    return [*_of_files(of_files), *_of_windows(of_windows), *_with_ends(others)]
+            window_faults.append(fault)
+    return [*_of_files(file_faults), *_of_windows(window_faults), *_with_ends(other_faults)]
 
 
 def _of_files(faults: list[Fault]) -> list[Fault]:
@@ -232,34 +227,34 @@ def _offset_of(fault: Fault) -> tuple[str, ...]:
 
 
 def _follows(before: Fault, fault: Fault) -> bool:
-    last, next_ = before.finding, fault.finding
+    finding, next_finding = before.finding, fault.finding
     return (
         before.exact
         and fault.exact
         and before.reason == fault.reason
-        and (last.accepted, last.harmless) == (next_.accepted, next_.harmless)
-        and (last.source, last.tier, last.destination, last.kind, last.partition)
+        and (finding.accepted, finding.harmless) == (next_finding.accepted, next_finding.harmless)
+        and (finding.source, finding.tier, finding.destination, finding.kind, finding.partition)
         == (
-            next_.source,
-            next_.tier,
-            next_.destination,
-            next_.kind,
-            next_.partition,
+            next_finding.source,
+            next_finding.tier,
+            next_finding.destination,
+            next_finding.kind,
+            next_finding.partition,
         )
-        and (last.offset + last.offsets, last.seq + last.events, last.end_position)
-        == (next_.offset, next_.seq, next_.position)
+        and (finding.offset + finding.offsets, finding.seq + finding.events, finding.end_position)
+        == (next_finding.offset, next_finding.seq, next_finding.position)
     )
 
 
 def _add(before: Fault, fault: Fault) -> None:
-    last, next_ = before.finding, fault.finding
+    finding, next_finding = before.finding, fault.finding
     before.finding = replace(
-        last,
-        events=last.events + next_.events,
-        offsets=last.offsets + next_.offsets,
-        end_position=next_.end_position,
-        from_time=min(last.from_time, next_.from_time),
-        to_time=max(last.to_time, next_.to_time),
+        finding,
+        events=finding.events + next_finding.events,
+        offsets=finding.offsets + next_finding.offsets,
+        end_position=next_finding.end_position,
+        from_time=min(finding.from_time, next_finding.from_time),
+        to_time=max(finding.to_time, next_finding.to_time),
     )
     before.count += fault.count
     before.windows += fault.windows
@@ -267,19 +262,19 @@ def _add(before: Fault, fault: Fault) -> None:
 
 def _of_windows(faults: list[Fault]) -> list[Fault]:
     joined_faults: list[Fault] = []
-    last: dict[tuple[str, ...], Fault] = {}
+    last_faults: dict[tuple[str, ...], Fault] = {}
     for fault in sorted(faults, key=lambda fault: fault.finding.from_time):
         finding = fault.finding
-        why = (fault.reason, finding.accepted, finding.harmless)
-        key = (finding.kind, finding.tier, finding.destination, *why)
-        before = last.get(key)
-        if before is not None and before.finding.to_time == finding.from_time:
-            events = before.finding.events + finding.events
-            before.finding = replace(before.finding, events=events, to_time=finding.to_time)
-            before.windows += fault.windows
+        reasons = (fault.reason, finding.accepted, finding.harmless)
+        key = (finding.kind, finding.tier, finding.destination, *reasons)
+        last_fault = last_faults.get(key)
+        if last_fault is not None and last_fault.finding.to_time == finding.from_time:
+            events = last_fault.finding.events + finding.events
+            last_fault.finding = replace(last_fault.finding, events=events, to_time=finding.to_time)
+            last_fault.windows += fault.windows
         else:
             joined_faults.append(fault)
-            last[key] = fault
+            last_faults[key] = fault
     return joined_faults
 
 
@@ -290,20 +285,20 @@ def _with_ends(faults: Sequence[Fault]) -> list[Fault]:
         for fault in faults
         if (finding := fault.finding).kind is FaultKind.LOST and finding.bytes > 0
     }
-    remaining: list[Fault] = []
+    remaining_faults: list[Fault] = []
     for fault in faults:
-        end = fault.finding
-        loss = losses.get((end.host, end.source, end.position, end.accepted))
-        is_end = end.kind is FaultKind.UNKNOWN and not end.harmless
-        if loss is None or not is_end or end.to_time - end.from_time > _LONGEST_UNSEEN:
-            remaining.append(fault)
+        file_end = fault.finding
+        loss = losses.get((file_end.host, file_end.source, file_end.position, file_end.accepted))
+        is_end = file_end.kind is FaultKind.UNKNOWN and not file_end.harmless
+        if loss is None or not is_end or file_end.to_time - file_end.from_time > _LONGEST_UNSEEN:
+            remaining_faults.append(fault)
             continue
         loss.finding = replace(
             loss.finding,
             unseen_end=True,
-            from_time=min(loss.finding.from_time, end.from_time),
-            to_time=max(loss.finding.to_time, end.to_time),
+            from_time=min(loss.finding.from_time, file_end.from_time),
+            to_time=max(loss.finding.to_time, file_end.to_time),
         )
         loss.reason = "; ".join(filter(None, (loss.reason, fault.reason)))
         loss.windows += fault.windows
-    return remaining
+    return remaining_faults

@@ -1,5 +1,5 @@
-"""Findings: the one model of a fault that the page, `penstock status`, `penstock report` and alerts
-show. Pure.
+"""Findings: the single model of a fault, which the page, `penstock status`, `penstock report` and
+alerts show. Pure.
 
 A finding is one fault, or a stretch that cannot be proven. Its `id` names it, so that other parts
 can refer to it.
@@ -33,7 +33,7 @@ _ID_DIGITS: Final = 16  # hexadecimal
 
 class State(StrEnum):
     """The state of a window, an hour or a topic; the worst is last. Only a topic can be empty:
-    without faults, and without events in the requested time."""
+    without faults, and without events in the requested period."""
 
     EMPTY = "empty"
     COMPLETE = "complete"
@@ -50,7 +50,7 @@ class State(StrEnum):
 
     @property
     def is_fault(self) -> bool:
-        """Whether it needs attention."""
+        """Whether the state needs attention."""
         return self.severity >= State.UNKNOWN.severity
 
 
@@ -58,7 +58,7 @@ _SEVERITIES: Final = {state: number for number, state in enumerate(State, start=
 
 
 class FaultKind(StrEnum):
-    """The kind of a fault."""
+    """The kinds of faults."""
 
     LOST = "lost"  # gone before it was read
     MISSING = "missing"  # at a tier, although an earlier one has it
@@ -90,7 +90,7 @@ class CommandKind(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault, with every known name. Unknown fields are -1 or empty."""
+    """A fault, with everything known that identifies it. Unknown fields are -1 or empty."""
 
     id: str = ""
     kind: FaultKind
@@ -120,7 +120,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is a fault still: neither accepted nor harmless."""
+        """Whether the fault is neither accepted nor harmless."""
         return not self.accepted and not self.harmless
 
     @property
@@ -131,7 +131,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_landed_file(self) -> bool:
-        """Whether it is about a whole landed file, not about events in it."""
+        """Whether the finding is about a whole landed file, not about events in it."""
         return bool(self.path) and not self.source and self.tier == TierKind.HDFS
 
     @property
@@ -141,12 +141,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """The number of events; that of offsets if only they are known."""
+        """The number of events; the number of offsets if only that is known."""
         return self.events if self.events >= 0 else self.offsets
 
 
 class InFile(Protocol):
-    """What names a log file."""
+    """The fields that identify a log file."""
 
     @property
     def host(self) -> str: ...
@@ -159,7 +159,7 @@ class InFile(Protocol):
 
 
 def of_file(kind: FaultKind, tier: Tier, file: InFile, **known: int) -> Finding:
-    """Returns a finding about events or bytes of a log file, at a tier."""
+    """Makes a finding about events or bytes of a log file, at a tier."""
     finding = Finding(
         kind=kind,
         tier=tier.kind.value,
@@ -173,7 +173,7 @@ def of_file(kind: FaultKind, tier: Tier, file: InFile, **known: int) -> Finding:
 
 
 def identified(finding: Finding, key: TopicKey) -> Finding:
-    """The finding as one of this topic, with its id."""
+    """Returns the finding with its id, which depends on the topic."""
     is_placed = finding.seq >= 0 or finding.offset >= 0
     identity = (
         key.cluster,
@@ -193,8 +193,8 @@ def identified(finding: Finding, key: TopicKey) -> Finding:
 
 
 class KindCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of findings of a kind, and of their events. `uncounted` findings have an unknown
-    number of events, and lost `bytes`."""
+    """The number of findings of a kind, and of their events. `uncounted` is the number of findings
+    with an unknown number of events, which lost `bytes`."""
 
     kind: FaultKind
     findings: int = 0
@@ -207,24 +207,24 @@ Kinds = tuple[KindCount, ...]
 
 
 def counted(findings: Iterable[Finding]) -> Kinds:
-    """Counts findings by kind, the worst first."""
+    """Counts findings by kind, the worst kind first."""
     return summed(map(_one, findings))
 
 
 def summed(counts: Iterable[KindCount]) -> Kinds:
-    """Adds up counts by kind, the worst first."""
+    """Adds up counts by kind, the worst kind first."""
     by_kind: dict[FaultKind, KindCount] = {}
     for count in counts:
-        before = by_kind.get(count.kind)
-        by_kind[count.kind] = count if before is None else _both(before, count)
+        count_before = by_kind.get(count.kind)
+        by_kind[count.kind] = count if count_before is None else _both(count_before, count)
     return tuple(by_kind[kind] for kind in WORST_FIRST if kind in by_kind)
 
 
 def _one(finding: Finding) -> KindCount:
     events = finding.count
     if finding.kind is FaultKind.UNKNOWN or events < 0:
-        lost = max(finding.bytes, 0)
-        return KindCount(kind=finding.kind, findings=1, uncounted=1, bytes=lost)
+        lost_bytes = max(finding.bytes, 0)
+        return KindCount(kind=finding.kind, findings=1, uncounted=1, bytes=lost_bytes)
     return KindCount(kind=finding.kind, findings=1, events=events)
 
 
@@ -243,10 +243,11 @@ def worst(states: Iterable[State]) -> State:
 
 
 def or_empty(state: State, events: int) -> State:
-    """The state of a topic with this many events: without any, a complete one is empty."""
+    """Returns the state of a topic with this many events: a complete topic without events is
+    empty."""
     return State.EMPTY if state is State.COMPLETE and events == 0 else state
 
 
 def worst_first(states: Iterable[State]) -> list[State]:
-    """The distinct states, the worst first."""
+    """Returns the distinct states, the worst first."""
     return sorted(set(states), key=lambda state: -state.severity)

@@ -1,5 +1,5 @@
-"""The gate of an hour: whether agents and brokers have finished it and nothing of it is missing at
-them. Loaders ask before they call an hour complete. Files are not judged, as the loader itself
+"""The gate of an hour: whether agents and brokers have finished the hour and lack nothing of it.
+Loaders check it before they call an hour complete. Files are not judged, because the loader itself
 knows what it has read.
 
 The answer stays the same while it waits for the same, so it has no counts that change.
@@ -20,7 +20,8 @@ _GATING: Final = (TierKind.AGENT, TierKind.ORIGIN, TierKind.MIRROR, TierKind.BRO
 
 
 class Gate(NamedTuple):
-    """The answer. `by`: what proves that the hour is complete; `missing`: what it waits for."""
+    """The verdict of the gate. `by`: the proof that the hour is complete; `missing`: what the hour
+    waits for."""
 
     complete: bool
     by: str = ""
@@ -29,7 +30,7 @@ class Gate(NamedTuple):
 
 
 def hour_gate(picture: TopicPicture) -> Gate:
-    """Judges the hour of the picture."""
+    """Judges the hour that the picture covers."""
     if picture.now < picture.to_time:
         return Gate(complete=False, missing="the end of the hour")
     if picture.unjoined:
@@ -65,13 +66,13 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
         return Gate(
             complete=False, missing=f"agents on {_few(hosts)}", names=tuple(hosts[:MOST_NAMES])
         )
-    waited = {wait.on for wait in verdict.waits}
-    if TierKind.ORIGIN in waited and verdict.origin:
-        who = f"the brokers of {verdict.origin.cluster}"
-        return Gate(complete=False, missing=f"{who}, which have not counted all of it")
-    if waited & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
+    awaited_tiers = {wait.on for wait in verdict.waits}
+    if TierKind.ORIGIN in awaited_tiers and verdict.origin:
+        subject = f"the brokers of {verdict.origin.cluster}"
+        return Gate(complete=False, missing=f"{subject}, which have not counted all of it")
+    if awaited_tiers & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
         return Gate(complete=False, missing="the copy, which does not have all of it")
-    if TierKind.BROKER in waited:
+    if TierKind.BROKER in awaited_tiers:
         return Gate(complete=False, missing="the brokers, which have not counted all of it")
     if verdict.waits:
         return Gate(complete=False, missing="the ledger, whose entries may still arrive")
@@ -86,10 +87,10 @@ def _faulty(verdict: TopicVerdict) -> Gate | None:
     if not findings:
         return None
     hosts = sorted({finding.host for finding in findings if finding.host})
-    more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+    suffix = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
     return Gate(
         complete=False,
-        missing=f"a fault to be corrected or accepted: {findings[0].words}{more}",
+        missing=f"a fault to be corrected or accepted: {findings[0].words}{suffix}",
         names=tuple(hosts[:MOST_NAMES]),
     )
 

@@ -1,5 +1,5 @@
 """Finds missing events by offset: compares the claims of adjacent tiers, and names the events
-(host, file, seqs, bytes) that the later tier lacks.
+(host, file, sequence numbers, bytes) that the later tier lacks.
 
 An offset above everything that the later tier has claimed in a partition is pending: the tier may
 still claim it. One below is lacking. Spans tell which windows are affected. No tier will claim
@@ -53,7 +53,8 @@ _LOGS: Final = {TierKind.ORIGIN, TierKind.BROKER}
 
 class Passing(msgspec.Struct, frozen=True):
     """The comparison of one pair of tiers by offsets. `unspoken` counts offsets of the later tier
-    that the earlier one has not claimed; `before` those below its first claim in the partition."""
+    that the earlier one has not claimed; `before` counts those below the earlier tier's first claim
+    in the partition."""
 
     pair: Pair
     claimed: Mapping[int, Intervals]  # by the later tier
@@ -76,16 +77,20 @@ class Passing(msgspec.Struct, frozen=True):
     def lacks(self, fault: Fault) -> bool:
         """Whether the later tier lacks any of a fault's offsets."""
         finding = fault.finding
-        lacking = self.lacking.get(finding.partition, ())
-        return bool(intersection(lacking, ((finding.offset, finding.offset + finding.offsets),)))
+        missing_offsets = self.lacking.get(finding.partition, ())
+        return bool(
+            intersection(missing_offsets, ((finding.offset, finding.offset + finding.offsets),))
+        )
 
     def partition_of(self, number: int) -> int:
-        """The partition's number in the topic, also for a cut-off part, which has its own."""
+        """Returns the partition's number in the topic, also for a part that was cut off and has a
+        number of its own."""
         cut = self.cut_off.get(number)
         return cut.partition if cut else number
 
     def why_gone(self, number: int, offsets: Interval) -> str:
-        """Returns why the later tier lacks offsets; empty if they are in the log of an original."""
+        """Returns the reason why the later tier lacks offsets; empty if they are in the log of an
+        original."""
         cut = self.cut_off.get(number)
         if cut:
             return f"{words.LOG_LOST}: {cut.reason}"
@@ -96,63 +101,66 @@ class Passing(msgspec.Struct, frozen=True):
         return f"they were not copied from {self.origin}"
 
     def lacking_since(self, number: int, offsets: Interval, offset_times: "OffsetTimes") -> int:
-        """Returns the earliest time from which these can be lacking: when the log lost them, or,
-        if the later tier has passed them, when they were written; -1 if unknown."""
+        """Returns the earliest time from which these offsets can be lacking: when the log lost them
+        or, if the later tier has passed them, when they were written; -1 if unknown."""
         cut = self.cut_off.get(number)
-        if cut and offsets[0] >= upto(self.claimed.get(number, ())):
+        if cut and cut.cut_time >= 0 and offsets[0] >= upto(self.claimed.get(number, ())):
             return cut.cut_time
         return offset_times.claimed_at(number, offsets)
 
 
 def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
-    """Compares the offsets of all partitions at two tiers."""
+    """Compares the offsets of all partitions at two adjacent tiers."""
     later_tiers = picture.tiers[picture.tiers.index(pair.later) :]
-    cut_off = {
+    cut_off_partitions = {
         partition.number: partition for partition in picture.partitions if partition.is_cut_off
     }
-    claimed = {
+    claimed_offsets = {
         partition.number: union(
             *(_claimed(partition, tier) for tier in _speaking(partition, pair, later_tiers))
         )
         for partition in picture.partitions
     }
-    lacking: dict[int, Intervals] = {}
-    waiting: dict[int, Intervals] = {}
-    unspoken = early_events = 0
-    ahead = uncounted = False
+    missing_offsets: dict[int, Intervals] = {}
+    waiting_offsets: dict[int, Intervals] = {}
+    unspoken_events = early_events = 0
+    is_ahead = is_uncounted = False
     for partition in picture.partitions:
-        earlier, later = _to_pass(partition, pair, later_tiers), claimed[partition.number]
-        if earlier == later:
+        earlier_offsets, later_offsets = (
+            _to_pass(partition, pair, later_tiers),
+            claimed_offsets[partition.number],
+        )
+        if earlier_offsets == later_offsets:
             continue
-        end = _FOR_EVER if partition.is_cut_off else upto(later)
-        absent = minus(earlier, later)
-        if below := intersection(absent, ((0, end),)):
-            lacking[partition.number] = below
-        if above := minus(absent, ((0, end),)):
-            waiting[partition.number] = above
-        extra = minus(later, earlier)
-        first = earlier[0][0] if earlier else 0
-        uncounted = uncounted or (partition.is_cut_off and bool(extra))
-        early = size(intersection(extra, ((0, first),)))
-        early_events += early
-        unspoken += size(extra) - early
-        ahead = ahead or (not partition.is_cut_off and end > upto(earlier))
-    pending, since = set[int](), -1
-    if waiting:
-        spans = [span for span in picture.open if span.partition not in cut_off]
-        pending, since = _open(spans, pair.earlier, claimed, axis)
+        end = _FOR_EVER if partition.is_cut_off else upto(later_offsets)
+        absent_offsets = minus(earlier_offsets, later_offsets)
+        if passed_offsets := intersection(absent_offsets, ((0, end),)):
+            missing_offsets[partition.number] = passed_offsets
+        if pending_offsets := minus(absent_offsets, ((0, end),)):
+            waiting_offsets[partition.number] = pending_offsets
+        extra_offsets = minus(later_offsets, earlier_offsets)
+        first_claim = earlier_offsets[0][0] if earlier_offsets else 0
+        is_uncounted = is_uncounted or (partition.is_cut_off and bool(extra_offsets))
+        early_offsets = size(intersection(extra_offsets, ((0, first_claim),)))
+        early_events += early_offsets
+        unspoken_events += size(extra_offsets) - early_offsets
+        is_ahead = is_ahead or (not partition.is_cut_off and end > upto(earlier_offsets))
+    pending_windows, since = set[int](), -1
+    if waiting_offsets:
+        spans = [span for span in picture.open if span.partition not in cut_off_partitions]
+        pending_windows, since = _open(spans, pair.earlier, claimed_offsets, axis)
     return Passing(
         pair=pair,
-        claimed=claimed,
-        lacking=lacking,
-        waiting=waiting,
-        unspoken=unspoken,
+        claimed=claimed_offsets,
+        lacking=missing_offsets,
+        waiting=waiting_offsets,
+        unspoken=unspoken_events,
         before=early_events,
-        ahead=ahead,
-        pending=frozenset(pending),
+        ahead=is_ahead,
+        pending=frozenset(pending_windows),
         since=since,
-        cut_off=cut_off,
-        uncounted=uncounted,
+        cut_off=cut_off_partitions,
+        uncounted=is_uncounted,
         copied=_copied(picture) if picture.origin and pair.later.kind in _COPIED else None,
         origin=f"{picture.origin.cluster}/{picture.origin.topic}" if picture.origin else "",
     )
@@ -183,17 +191,17 @@ def _to_pass(partition: PartitionPicture, pair: Pair, later_tiers: Sequence[Tier
 
 
 class OffsetTimes:
-    """Times of offsets: from spans, to the window; where all tiers passed long ago, to the hour, if
-    that is known."""
+    """The times of offsets: to the window, from spans; where all tiers passed long ago, to the
+    hour, if that is known."""
 
     def __init__(self, spans: Iterable[OffsetSpan], placed: Iterable[Placed]) -> None:
-        by_place: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
+        spans_by_place: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
         for span in spans:
-            by_place.setdefault((span.tier, span.partition), []).append(span)
+            spans_by_place.setdefault((span.tier, span.partition), []).append(span)
         for place in placed:
-            by_place.setdefault((None, place.partition), []).append(place)
+            spans_by_place.setdefault((None, place.partition), []).append(place)
         self._spans = {
-            key: sorted(places, key=lambda span: span.first) for key, places in by_place.items()
+            key: sorted(spans, key=lambda span: span.first) for key, spans in spans_by_place.items()
         }
         self._first = {key: [span.first for span in spans] for key, spans in self._spans.items()}
         self._upto = {
@@ -202,26 +210,28 @@ class OffsetTimes:
         }
 
     def is_too_old(self, partition: int, offsets: Interval) -> bool:
-        """Whether the hours of this partition's offsets are known, but not of these: no tier has
-        claimed them for as long as anything is kept."""
+        """Whether these offsets are too old: the hours of other offsets of the partition are known,
+        and no tier has claimed these for as long as anything is kept."""
         return (None, partition) in self._spans and self._at((None, partition), offsets)[0] < 0
 
     def times_of(self, tier: Tier, partition: int, offsets: Interval) -> tuple[int, int]:
-        """Returns the earliest and latest times that the events may have; -1 if unknown."""
+        """Returns the earliest and latest possible times of the events; -1 if unknown."""
         times = self._at((tier, partition), offsets)
         return self._at((None, partition), offsets) if times[0] < 0 else times
 
     def claimed_at(self, partition: int, offsets: Interval) -> int:
-        """Returns the time by which all of these had been claimed; -1 if unknown."""
-        places = [
+        """Returns the time by which all of these offsets had been claimed; -1 if unknown."""
+        placements = [
             span for span in self._over((None, partition), offsets) if isinstance(span, Placed)
         ]
-        unclaimed: Intervals = (offsets,)
+        unclaimed_offsets: Intervals = (offsets,)
         time = -1
-        for place in sorted(places, key=lambda place: place.said):
-            others = minus(unclaimed, ((place.first, place.next_offset),))
-            if others != unclaimed:
-                unclaimed, time = others, place.said
+        for placement in sorted(placements, key=lambda placement: placement.said):
+            remaining_offsets = minus(
+                unclaimed_offsets, ((placement.first, placement.next_offset),)
+            )
+            if remaining_offsets != unclaimed_offsets:
+                unclaimed_offsets, time = remaining_offsets, placement.said
         return time
 
     def _at(self, key: tuple[Tier | None, int], offsets: Interval) -> tuple[int, int]:
@@ -234,9 +244,9 @@ class OffsetTimes:
     def _over(
         self, key: tuple[Tier | None, int], offsets: Interval
     ) -> Iterator[OffsetSpan | Placed]:
-        spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
+        spans, running_ends = self._spans.get(key, ()), self._upto.get(key, ())
         for number in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):
-            if upto[number] <= offsets[0]:
+            if running_ends[number] <= offsets[0]:
                 return
             if spans[number].next_offset > offsets[0]:
                 yield spans[number]
@@ -262,8 +272,8 @@ def _open(
 
 
 class NamedMissing(NamedTuple):
-    """Missing events by name. `certain`: also if the sums match; `doubtful`: they may have become
-    dead letters."""
+    """Missing events by name. `certain` events are missing even if the sums match; `doubtful`
+    events may have become dead letters."""
 
     certain: list[Fault]
     doubtful: list[Fault]
@@ -282,9 +292,11 @@ def missing(
         damaged_offsets.setdefault(batch.partition, []).append(
             (batch.first, batch.first + batch.count)
         )
-    explained = {partition: merged(batches) for partition, batches in damaged_offsets.items()}
+    damage_by_partition = {
+        partition: merged(batches) for partition, batches in damaged_offsets.items()
+    }
     results = [NamedMissing([], []) for _ in passages]
-    for passing, named in zip(passages, results, strict=True):
+    for passing, result in zip(passages, results, strict=True):
         in_files = passing.pair.later.kind is TierKind.HDFS
         later_passings = [] if in_files else [other for other in passages if other is not passing]
         named_offsets: dict[int, list[Interval]] = {}
@@ -295,31 +307,35 @@ def missing(
                     source,
                     stretch,
                     offset_times,
-                    explained=explained,
+                    explained=damage_by_partition,
                     named_offsets=named_offsets,
-                    named=named,
+                    named=result,
                 )
-        for number, lacking in passing.lacking.items():
-            unexplained = minus(
-                lacking, union(merged(named_offsets.get(number, ())), explained.get(number, ()))
+        for number, missing_offsets in passing.lacking.items():
+            unexplained_offsets = minus(
+                missing_offsets,
+                union(merged(named_offsets.get(number, ())), damage_by_partition.get(number, ())),
             )
-            unexplained = tuple(
+            unexplained_offsets = tuple(
                 interval
-                for interval in unexplained
+                for interval in unexplained_offsets
                 if not offset_times.is_too_old(number, interval)
             )
-            passed_by = intersection(
-                unexplained, union(*(later.claimed.get(number, ()) for later in later_passings))
+            overtaken_offsets = intersection(
+                unexplained_offsets,
+                union(*(later_passing.claimed.get(number, ()) for later_passing in later_passings)),
             )
-            for offsets in minus(unexplained, passed_by):
-                named.certain.append(_of_offsets(passing, number, offsets, offset_times))
-            for offsets in passed_by:
+            for offsets in minus(unexplained_offsets, overtaken_offsets):
+                result.certain.append(_of_offsets(passing, number, offsets, offset_times))
+            for offsets in overtaken_offsets:
                 fault = _of_offsets(passing, number, offsets, offset_times)
                 fault.doubt(FaultKind.UNPROVEN, "a later tier has read them there")
-                named.certain.append(fault)
+                result.certain.append(fault)
         if not in_files:
-            for number, lacking in passing.lacking.items():
-                explained[number] = union(explained.get(number, ()), lacking)
+            for number, missing_offsets in passing.lacking.items():
+                damage_by_partition[number] = union(
+                    damage_by_partition.get(number, ()), missing_offsets
+                )
     return results
 
 
@@ -333,38 +349,40 @@ def _name_stretch(
     named_offsets: dict[int, list[Interval]],
     named: NamedMissing,
 ) -> None:
-    number = stretch.partition
-    lacking = passing.lacking.get(number, ())
+    partition = stretch.partition
+    missing_offsets = passing.lacking.get(partition, ())
     seqs = ((stretch.seq, stretch.seq + stretch.events),)
     in_files = passing.pair.later.kind is TierKind.HDFS
-    landed = (
+    landed_seqs = (
         source.landed.get(passing.pair.later, ()) if in_files else union(*source.landed.values())
     )
     shift = stretch.first - stretch.seq
-    offsets = tuple((first + shift, after + shift) for first, after in minus(seqs, landed))
-    if number in explained:
-        offsets = minus(offsets, explained[number])
+    offsets = tuple((first + shift, end + shift) for first, end in minus(seqs, landed_seqs))
+    if partition in explained:
+        offsets = minus(offsets, explained[partition])
     if in_files:
-        offsets = intersection(offsets, ((0, passing.up_to(number)),))
-        inside = minus(offsets, lacking)
+        offsets = intersection(offsets, ((0, passing.up_to(partition)),))
+        passed_offsets = minus(offsets, missing_offsets)
         named.doubtful.extend(
-            _fault(passing, source, stretch, offset_times, interval) for interval in inside
+            _fault(passing, source, stretch, offset_times, interval) for interval in passed_offsets
         )
-    if not lacking:
+    if not missing_offsets:
         return
-    whole = ((stretch.first, stretch.first + stretch.events),)
-    absent = minus(intersection(whole, lacking), explained.get(number, ()))
-    landed_here = tuple((first + shift, after + shift) for first, after in landed)
-    beyond = ((_end_of(source, landed) + shift, _FOR_EVER),)
-    for offsets_, harmless in (
-        (intersection(absent, landed_here), words.shipped_again()),
-        (intersection(minus(absent, landed_here), beyond), words.read_again()),
-        (minus(minus(absent, landed_here), beyond), ""),
+    whole_stretch = ((stretch.first, stretch.first + stretch.events),)
+    absent_offsets = minus(
+        intersection(whole_stretch, missing_offsets), explained.get(partition, ())
+    )
+    landed_offsets = tuple((first + shift, end + shift) for first, end in landed_seqs)
+    later_offsets = ((_end_of(source, landed_seqs) + shift, _FOR_EVER),)
+    for intervals, harmless_reason in (
+        (intersection(absent_offsets, landed_offsets), words.shipped_again()),
+        (intersection(minus(absent_offsets, landed_offsets), later_offsets), words.read_again()),
+        (minus(minus(absent_offsets, landed_offsets), later_offsets), ""),
     ):
-        for interval in offsets_:
-            named_offsets.setdefault(number, []).append(interval)
+        for interval in intervals:
+            named_offsets.setdefault(partition, []).append(interval)
             fault = _fault(passing, source, stretch, offset_times, interval)
-            fault.harmless = harmless
+            fault.harmless = harmless_reason
             named.certain.append(fault)
 
 

@@ -1,5 +1,5 @@
-"""The picture of a topic between two times: the values that the store hands to audit/reconciling to
-judge. Pure.
+"""The picture of a topic in a period: the values that the store hands to audit/reconciling for
+judgement. Pure.
 
 Times are milliseconds since 1970 UTC. Intervals are half-open pairs, ascending, and do not touch.
 What several entries report is already summed or united.
@@ -15,7 +15,7 @@ from ground.intervals import Intervals
 
 
 class TierKind(StrEnum):
-    """Kinds of tiers, named as in the ledger, in the order in which events pass them. In the
+    """The kinds of tiers, named as in the ledger, in the order in which events pass them. In the
     picture of a copy, the brokers of its origin are a tier with their cluster as destination."""
 
     AGENT = "agent"
@@ -26,14 +26,14 @@ class TierKind(StrEnum):
 
 
 class Tier(NamedTuple):
-    """A place that events pass. Each root of files is a tier."""
+    """A stage that events pass. Each root of files is a tier."""
 
     kind: TierKind
     destination: str = ""
 
 
 class TopicKey(NamedTuple):
-    """A topic's identity. A topic that was deleted and created again is another topic."""
+    """The identity of a topic. A topic that was deleted and created again is another topic."""
 
     cluster: str
     topic: str
@@ -41,7 +41,8 @@ class TopicKey(NamedTuple):
 
 
 class WindowSums(NamedTuple):
-    """Sums of one window at one tier; those of hdfs exclude what a rebuilt hour has replaced."""
+    """The sums of one window at one tier. The sums of files exclude what a rebuilt hour has
+    replaced."""
 
     events: int = 0
     bytes: int = 0
@@ -53,7 +54,7 @@ class WindowSums(NamedTuple):
 
 class Window(msgspec.Struct, frozen=True):
     """One window of event time. `filtered`, `dead` and `lost` count lines that agents did not ship,
-    by the time of the report; -1 in `lost_events` if the number is unknown. The sums of `uncounted`
+    by the time of the report; `lost_events` is -1 if the number is unknown. The sums of `uncounted`
     tiers are too small by an unknown amount, so only offsets are compared."""
 
     start: int
@@ -67,8 +68,8 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class PartitionPicture(msgspec.Struct, frozen=True):
-    """The offsets that each tier has claimed. A lost end of a log is a partition with a number of
-    its own: it is cut off, and nothing is appended to it. `partition` is the one it belonged to."""
+    """The offsets that each tier has claimed. A lost end of a log is a partition of its own: it is
+    cut off, and nothing is appended to it. `partition` is the number of the one it belonged to."""
 
     number: int
     claimed: Mapping[Tier, Intervals]
@@ -79,7 +80,7 @@ class PartitionPicture(msgspec.Struct, frozen=True):
 
 
 class OffsetSpan(NamedTuple):
-    """Offsets of a partition that one tier has claimed and a later one has not, as far as known:
+    """Offsets of a partition that are known to be claimed by one tier but not by a later one:
     between `first` and `next_offset`, with events of windows from `from_time` to `to_time`."""
 
     tier: Tier
@@ -92,7 +93,7 @@ class OffsetSpan(NamedTuple):
 
 
 class BatchPart(NamedTuple):
-    """Part of a batch as its agent reported it: consecutive events of one file, by offset."""
+    """A part of a batch as its agent reported it: consecutive events of one file, by offset."""
 
     source: str
     partition: int
@@ -120,8 +121,8 @@ class LostBytes(NamedTuple):
 
 
 class Twice(NamedTuple):
-    """Seqs that an agent shipped, or a loader committed, more than once, and the windows of the
-    repetition."""
+    """Sequence numbers that an agent shipped, or a loader committed, more than once, and the
+    windows of the repetition."""
 
     seq: int
     end_seq: int
@@ -130,7 +131,7 @@ class Twice(NamedTuple):
 
 
 class LandedFile(NamedTuple):
-    """When a loader first reported a file, and the windows of its landed events."""
+    """A landed file: when a loader first reported it, and the windows of its events."""
 
     said: int
     from_time: int
@@ -153,7 +154,7 @@ class Copied(NamedTuple):
 
 
 class UnwatchedTime(NamedTuple):
-    """A time in which no agent watched a folder, or the end of a file (with a source), although
+    """A period in which no agent watched a folder, or the end of a file (with a source), although
     something happened there. `position`: the byte up to which the file is known."""
 
     host: str
@@ -168,7 +169,7 @@ class UnwatchedTime(NamedTuple):
 
 
 class Inexact(NamedTuple):
-    """Windows whose numbers of events and of offsets, as a tier reported them, differ."""
+    """Windows in which a tier reported different numbers of events and of offsets."""
 
     tier: Tier
     from_time: int
@@ -177,7 +178,7 @@ class Inexact(NamedTuple):
 
 class Source(msgspec.Struct, frozen=True):
     """One incarnation of a file that is faulty, or not yet known to be complete. `shipped` and
-    `landed` are seqs."""
+    `landed` are sequence numbers."""
 
     source: str
     agent: str
@@ -197,8 +198,8 @@ class Source(msgspec.Struct, frozen=True):
 
 class ExpectedAgent(msgspec.Struct, frozen=True):
     """An agent that is expected to ship to the topic. Everything up to `until` is acknowledged; 0
-    before its first promise. For a host of the inventory that has never reported, `agent` is empty
-    and `heard` 0."""
+    before its first acknowledgement. For a host of the inventory that has never reported, `agent`
+    is empty and `heard` is 0."""
 
     agent: str
     host: str
@@ -208,8 +209,8 @@ class ExpectedAgent(msgspec.Struct, frozen=True):
 
 
 class Hole(msgspec.Struct, frozen=True, order=True):
-    """Missing entries of a journal that has later ones. `from_time` and `to_time` are
-    those of the entries around it."""
+    """Missing entries in a journal that has later entries. `from_time` and `to_time` are the times
+    of the entries before and after."""
 
     journal: str
     tier: TierKind
@@ -221,8 +222,8 @@ class Hole(msgspec.Struct, frozen=True, order=True):
 
 
 class Disputed(msgspec.Struct, frozen=True):
-    """Numbers of a journal under which two different entries exist. From `since` on, nothing is
-    proven that depends on the journal."""
+    """Numbers of a journal for which two different entries exist. From `since` on, nothing that
+    depends on the journal is proven."""
 
     journal: str
     tier: TierKind
@@ -257,7 +258,7 @@ class Placed(NamedTuple):
 
 class AlteredBatch(msgspec.Struct, frozen=True, order=True):
     """A batch that is readable, but differs from what was written. Its times are the hours of the
-    events at these offsets; if no tier reported any, the time at which the damage was found."""
+    events at these offsets or, if no tier reported any, the time at which the damage was found."""
 
     partition: int
     first: int
@@ -266,11 +267,12 @@ class AlteredBatch(msgspec.Struct, frozen=True, order=True):
     from_time: int = -1
     to_time: int = -1
     at: TierKind = TierKind.BROKER  # whose log it is in
+    found: int = -1  # when that was first reported
 
 
 class UncountedLoss(NamedTuple):
-    """A log's loss before any tier had claimed it: `offsets` from `first` on; -1 if the number is
-    unknown. The events were written and lost between these times."""
+    """A loss that a log suffered before any tier had claimed it: `offsets` from `first` on, or -1
+    if the number is unknown. The events were written and lost between these times."""
 
     partition: int
     first: int
@@ -281,9 +283,10 @@ class UncountedLoss(NamedTuple):
 
 
 class Collided(NamedTuple):
-    """Events that a loader made dead letters, since others, from offset `kept` on, have the same
-    source and seqs but other content. `number` is that of their partition in the picture; -1 in
-    `kept`: the others are no longer in the log. `agent` is the one that claims the source."""
+    """Events that a loader made dead letters, because other events, from offset `kept` on, have the
+    same source and sequence numbers but other content. `number` is the number of their partition in
+    the picture; `kept` is -1 if the others are no longer in the log. `said` is when the loader
+    first reported it; `agent` is the agent that claims the source."""
 
     tier: Tier
     number: int
@@ -296,13 +299,14 @@ class Collided(NamedTuple):
     kept: int
     from_time: int
     to_time: int
+    said: int
     agent: str
     host: str
     path: str
 
 
 class Acceptance(NamedTuple):
-    """Faults that an operator accepts. All given conditions must apply (ledger-entries.md)."""
+    """An operator's acceptance of faults. All given conditions must apply (ledger-entries.md)."""
 
     partition: int  # -1: any
     offsets: Intervals  # empty: any
@@ -315,12 +319,12 @@ class Acceptance(NamedTuple):
     operator: str
     time: int  # when it was accepted
     kinds: frozenset[str] = frozenset()  # of tiers; empty: any
-    file: str = ""  # a landed file; empty: none, except with the whole topic
+    file: str = ""  # a landed file; empty: none
 
 
 class TopicPicture(msgspec.Struct, frozen=True):
-    """One topic between two times. `windows` are those with any known event, ascending.
-    `partitions`, `open` and `sources` are not limited to these times."""
+    """One topic in a period. `windows` are those with any known event, ascending. `partitions`,
+    `open` and `sources` are not limited to the period."""
 
     key: TopicKey
     from_time: int

@@ -1,4 +1,4 @@
-"""Faults that programs report, and gaps in the reports themselves.
+"""Finds faults that programs report, and gaps in the reports themselves.
 
 Reports of damaged batches are united first, since several readers of a dying disk report each batch
 each time they read it. The number of findings is capped; one more finding stands for the rest.
@@ -72,8 +72,8 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def unknown(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields unwatched times in which something happened. Those too short for anything likely to
-    have happened are harmless."""
+    """Yields unwatched times in which something happened. Those that are too short to matter are
+    harmless."""
     for gap in picture.unwatched:
         finding = of_file(
             *(FaultKind.UNKNOWN, _AGENT, gap),
@@ -82,13 +82,13 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
             to_time=gap.to_time,
         )
         millis = gap.to_time - gap.from_time
-        harmless = words.emptied_at_most(millis) if gap.traces == "brief" else ""
-        yield Fault(finding, reason=gap.reason, harmless=harmless, traces=gap.traces)
+        harmless_reason = words.emptied_at_most(millis) if gap.traces == "brief" else ""
+        yield Fault(finding, reason=gap.reason, harmless=harmless_reason, traces=gap.traces)
 
 
 def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields what logs lost before any tier had claimed it. If the amount is unknown, the first
-    offset stands for all."""
+    """Yields losses of logs before any tier had claimed the offsets. If the amount is unknown, the
+    first offset stands for all."""
     for loss in picture.withdrawn:
         if is_fresh(loss, picture):
             continue
@@ -106,30 +106,30 @@ def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def collided(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events claimed by an agent that a loader made dead letters, since other events have
-    their source and seqs."""
-    claimed = {
+    """Yields events claimed by an agent that a loader made dead letters, because other events have
+    the same source and sequence numbers."""
+    claimed_offsets = {
         partition.number: partition.claimed.get(_AGENT, ()) for partition in picture.partitions
     }
     for collision in picture.collided:
         offsets = ((collision.first, collision.first + collision.events),)
-        for first, after in intersection(offsets, claimed.get(collision.number, ())):
-            skipped = first - collision.first
+        for first, end in intersection(offsets, claimed_offsets.get(collision.number, ())):
+            skipped_events = first - collision.first
             finding = of_file(
                 *(FaultKind.MISSING, collision.tier, collision),
-                seq=collision.seq + skipped,
-                events=after - first,
+                seq=collision.seq + skipped_events,
+                events=end - first,
                 partition=collision.partition,
                 offset=first,
-                offsets=after - first,
+                offsets=end - first,
                 from_time=collision.from_time,
                 to_time=collision.to_time,
             )
-            kept = collision.kept + skipped if collision.kept >= 0 else -1
+            kept_offset = collision.kept + skipped_events if collision.kept >= 0 else -1
             reason = words.collision(
-                picture.key.topic, collision.kept_partition, kept, after - first
+                picture.key.topic, collision.kept_partition, kept_offset, end - first
             )
-            yield Fault(finding, count=after - first, reason=reason)
+            yield Fault(finding, count=end - first, reason=reason, since=collision.said)
 
 
 def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
@@ -143,22 +143,26 @@ def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
         for original in dict.fromkeys(run.original for run in source.copied):
             runs = [run for run in source.copied if run.original == original]
             for first, end in merged((run.position, run.end_position) for run in runs):
-                overlapping = [run for run in runs if first <= run.position < end]
+                overlapping_runs = [run for run in runs if first <= run.position < end]
                 finding = of_file(
                     *(FaultKind.DUPLICATED, _AGENT, source),
-                    seq=min(run.seq for run in overlapping),
+                    seq=min(run.seq for run in overlapping_runs),
                     events=min(
-                        size(merged((run.seq, run.end_seq) for run in overlapping)),
-                        overlapping[0].original_events,
+                        size(merged((run.seq, run.end_seq) for run in overlapping_runs)),
+                        overlapping_runs[0].original_events,
                     ),
                     position=first,
                     end_position=end,
-                    from_time=min(run.from_time for run in overlapping),
-                    to_time=max(run.to_time for run in overlapping),
+                    from_time=min(run.from_time for run in overlapping_runs),
+                    to_time=max(run.to_time for run in overlapping_runs),
                 )
-                fault = Fault(finding, reason=words.copy_of(overlapping[0], source.agent))
-                touched = (axis.touched(run.from_time, run.to_time) for run in overlapping)
-                fault.windows = sorted({number for numbers in touched for number in numbers})
+                reason = words.copy_of(overlapping_runs[0], source.agent)
+                since = max(run.since for run in overlapping_runs)
+                fault = Fault(finding, reason=reason, since=since)
+                windows_by_run = (
+                    axis.touched(run.from_time, run.to_time) for run in overlapping_runs
+                )
+                fault.windows = sorted({number for numbers in windows_by_run for number in numbers})
                 yield fault
 
 
@@ -170,13 +174,13 @@ def landed_twice(picture: TopicPicture, tier: Tier) -> Iterator[Fault]:
 
 
 def twice(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events that their agent shipped more than once by its own account; those with more
-    than one row are `landed_twice`."""
+    """Yields events that their agent reports to have shipped more than once. `landed_twice` yields
+    those with more than one row."""
     for source in picture.sources:
         rows = merged(
-            (double.seq, double.end_seq)
-            for doubles in source.landed_twice.values()
-            for double in doubles
+            (repetition.seq, repetition.end_seq)
+            for repetitions in source.landed_twice.values()
+            for repetition in repetitions
         )
         for seqs in source.twice:
             if intersection(((seqs.seq, seqs.end_seq),), rows):
@@ -222,7 +226,7 @@ def _kind_of_file(fault: str, committed: int, rows: int) -> FaultKind:
 
 
 def holes(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields entries of journals that have been missing longer than an entry can be in transit."""
+    """Yields journal entries that have been missing for longer than an entry can be in transit."""
     for hole in picture.holes:
         if is_young(hole, picture):
             continue
@@ -240,8 +244,8 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def disputed(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields numbers of journals with two contradictory entries. The audit may have used the first,
-    so nothing is proven from then on."""
+    """Yields numbers of journals with two contradictory entries. The audit may have used the first
+    of the two, so nothing is proven from then on."""
     for dispute in picture.disputed:
         if dispute.since >= picture.to_time:
             continue
@@ -255,7 +259,8 @@ def disputed(picture: TopicPicture) -> Iterator[Fault]:
             from_time=dispute.since,
             to_time=picture.to_time,
         )
-        yield Fault(finding, named=dispute.count, reason=words.disputed(dispute))
+        reason = words.disputed(dispute)
+        yield Fault(finding, named=dispute.count, reason=reason, since=dispute.since)
 
 
 def is_young(hole: Hole, picture: TopicPicture) -> bool:
@@ -264,24 +269,24 @@ def is_young(hole: Hole, picture: TopicPicture) -> bool:
 
 
 def unproven(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events without their agent's report: they landed between events that it reported, or
-    belong to a file that it reported as finished. Events before the first known report may have
+    """Yields events that their agent did not report: they landed between events that it reported,
+    or belong to a file that it reported as finished. Events before the first known report may have
     been reported before the ledger begins."""
-    holes_of: dict[str, list[Hole]] = {}
+    holes_by_agent: dict[str, list[Hole]] = {}
     for hole in picture.holes:
-        holes_of.setdefault(hole.journal, []).append(hole)
+        holes_by_agent.setdefault(hole.journal, []).append(hole)
     for source in picture.sources:
-        absent = _unspoken(source)
-        around = holes_of.get(source.agent, []) if absent else []
-        if any(is_young(hole, picture) for hole in around):
+        unspoken_seqs = _unspoken(source)
+        nearby_holes = holes_by_agent.get(source.agent, []) if unspoken_seqs else []
+        if any(is_young(hole, picture) for hole in nearby_holes):
             continue
-        for first, after in absent:
+        for first, end in unspoken_seqs:
             finding = of_file(
                 *(FaultKind.UNPROVEN, _AGENT, source),
                 seq=first,
-                events=after - first,
-                from_time=min((hole.from_time for hole in around), default=-1),
-                to_time=max((hole.to_time for hole in around), default=-1),
+                events=end - first,
+                from_time=min((hole.from_time for hole in nearby_holes), default=-1),
+                to_time=max((hole.to_time for hole in nearby_holes), default=-1),
             )
             yield Fault(finding, reason=_why(source, first))
 
@@ -289,12 +294,12 @@ def unproven(picture: TopicPicture) -> Iterator[Fault]:
 def _unspoken(source: Source) -> Intervals:
     if not source.shipped:
         return ()
-    between = gaps(source.shipped)
+    inner_gaps = gaps(source.shipped)
     end = upto(source.shipped)
     if source.finished_events < 0:
-        return intersection(between, union(*source.landed.values()))
-    after = ((end, source.finished_events),) if end < source.finished_events else ()
-    return union(between, after)
+        return intersection(inner_gaps, union(*source.landed.values()))
+    end_gap = ((end, source.finished_events),) if end < source.finished_events else ()
+    return union(inner_gaps, end_gap)
 
 
 def _why(source: Source, seq: int) -> str:
@@ -313,64 +318,65 @@ class _Untold(NamedTuple):
 def untold(picture: TopicPicture) -> Iterator[Fault]:
     """Yields rows that no agent will report any more."""
     done_until = {agent.agent: agent.until for agent in picture.agents}
-    for untold in _untold(picture):
-        source, (first, after), landing = untold.source, untold.seqs, untold.landing
+    for untold_rows in _untold(picture):
+        source, (first, end), landing = untold_rows.source, untold_rows.seqs, untold_rows.landing
         if not _is_settled(picture, landing):
             continue
-        done = min(done_until.get(source.agent, 0), landing.to_time - 1)
+        acknowledged_until = min(done_until.get(source.agent, 0), landing.to_time - 1)
         finding = of_file(
-            *(FaultKind.UNKNOWN, untold.tier, source),
+            *(FaultKind.UNKNOWN, untold_rows.tier, source),
             seq=first,
-            events=after - first,
-            from_time=max(landing.from_time, done),
+            events=end - first,
+            from_time=max(landing.from_time, acknowledged_until),
             to_time=landing.to_time,
         )
         if not source.host and len(picture.renewed) == 1:
             finding = replace(finding, host=min(picture.renewed))
-        yield Fault(finding)
+        yield Fault(finding, since=max(landing.said, landing.to_time))
 
 
 def young(picture: TopicPicture) -> list[LandedFile]:
     """Returns landed files with rows that an agent may still report."""
     return [
-        untold.landing
-        for untold in _untold(picture)
-        if not _is_settled(picture, untold.landing)
-        and untold.landing.from_time < picture.to_time
-        and picture.from_time < untold.landing.to_time
+        untold_rows.landing
+        for untold_rows in _untold(picture)
+        if not _is_settled(picture, untold_rows.landing)
+        and untold_rows.landing.from_time < picture.to_time
+        and picture.from_time < untold_rows.landing.to_time
     ]
 
 
 def _untold(picture: TopicPicture) -> Iterator[_Untold]:
-    living = {
+    living_agents = {
         agent.agent for agent in picture.agents if agent.agent and agent.required_until is None
     }
     for source in picture.sources:
         is_renewed = source.host in picture.renewed if source.agent else picture.renewed
-        if not is_renewed or source.agent in living:
+        if not is_renewed or source.agent in living_agents:
             continue
-        shipped = ((0, upto(source.shipped)),) if source.shipped else ()
+        shipped_seqs = ((0, upto(source.shipped)),) if source.shipped else ()
         for tier in picture.tiers:
-            for seqs in minus(source.landed.get(tier, ()), shipped):
+            for seqs in minus(source.landed.get(tier, ()), shipped_seqs):
                 yield _Untold(source, tier, seqs, source.landings[tier])
 
 
 def _is_settled(picture: TopicPicture, landing: LandedFile) -> bool:
-    due = landing.said + picture.grace_millis
+    due_time = landing.said + picture.grace_millis
     return not any(
-        agent.required_until is None and agent.until < due for agent in picture.agents
+        agent.required_until is None and agent.until < due_time for agent in picture.agents
     ) and not any(hole.tier is TierKind.AGENT and is_young(hole, picture) for hole in picture.holes)
 
 
 class _Stretches(NamedTuple):
-    """Stretches of one partition by first offset, with the highest end of each and all before."""
+    """Stretches of one partition by first offset, each with the highest end of all stretches up to
+    it."""
 
     stretches: Sequence[tuple[Source, BatchPart]]
     first: Sequence[int]
     upto: Sequence[int]
 
     def at(self, offsets: Interval) -> Iterator[tuple[Source, BatchPart]]:
-        """Yields stretches that overlap these offsets, the last first."""
+        """Yields the stretches that overlap these offsets, the last first."""
         for number in range(bisect_left(self.first, offsets[1]) - 1, -1, -1):
             if self.upto[number] <= offsets[0]:
                 return
@@ -380,14 +386,15 @@ class _Stretches(NamedTuple):
 
 
 def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
-    """Unites overlapping batches, by partition and offset; of several reasons, the first stays."""
+    """Unites overlapping batches, by partition and offset; of several reasons, the first is
+    kept."""
     batches: list[AlteredBatch] = []
     for batch in sorted(damaged):
-        last = batches[-1] if batches else None
-        if last is None or not _goes_on(last, batch):
+        last_batch = batches[-1] if batches else None
+        if last_batch is None or not _goes_on(last_batch, batch):
             batches.append(batch)
-        elif _end_of(batch) > _end_of(last):
-            batches[-1] = _both(last, batch)
+        elif _end_of(batch) > _end_of(last_batch):
+            batches[-1] = _both(last_batch, batch)
     return batches
 
 
@@ -398,14 +405,17 @@ def damaged(picture: TopicPicture, offset_times: OffsetTimes) -> Iterator[Fault]
         for kind in TierKind
         for batch in united(part for part in picture.damaged if part.at is kind)
     ]
-    stretches_of = _by_partition(picture.sources, {batch.partition for batch in batches})
+    stretches_by_partition = _by_partition(picture.sources, {batch.partition for batch in batches})
     spans = defaultdict(list)
     for span in picture.open:
         spans[span.partition].append(span)
     count = 0
     for number, batch in enumerate(batches):
-        for fault in _faults_of(batch, stretches_of.get(batch.partition), spans[batch.partition]):
-            fault.since = offset_times.claimed_at(batch.partition, _offsets(fault))
+        for fault in _faults_of(
+            batch, stretches_by_partition.get(batch.partition), spans[batch.partition]
+        ):
+            claimed = offset_times.claimed_at(batch.partition, _offsets(fault))
+            fault.since = max(claimed, batch.found)
             count += 1
             if count > MOST_DAMAGES:
                 yield _more_damage(batches[number:])
@@ -417,13 +427,13 @@ def _faults_of(
     damage: AlteredBatch, stretches: _Stretches | None, spans: Sequence[OffsetSpan]
 ) -> Iterator[Fault]:
     offsets = (damage.first, _end_of(damage))
-    named: list[Interval] = []
+    named_offsets: list[Interval] = []
     times = [
         (span.from_time, span.to_time)
         for span in spans
         if span.first < offsets[1] and offsets[0] < span.next_offset
     ] or [(damage.from_time, damage.to_time)]
-    whole = Finding(
+    batch_finding = Finding(
         kind=FaultKind.CHANGED,
         tier=damage.at.value,
         partition=damage.partition,
@@ -433,9 +443,9 @@ def _faults_of(
     for source, stretch in stretches.at(offsets) if stretches is not None else ():
         first = max(stretch.first, offsets[0])
         count = min(stretch.first + stretch.events, offsets[1]) - first
-        named.append((first, first + count))
+        named_offsets.append((first, first + count))
         finding = replace(
-            whole,
+            batch_finding,
             host=source.host,
             agent=source.agent,
             path=source.path,
@@ -449,10 +459,10 @@ def _faults_of(
             from_time=stretch.from_time,
             to_time=stretch.to_time,
         )
-        exact = count == stretch.events and not stretch.partly
-        yield Fault(finding, exact=exact, count=count, reason=damage.reason)
-    for first, end in minus((offsets,), merged(named)):
-        finding = replace(whole, offset=first, offsets=end - first)
+        is_exact = count == stretch.events and not stretch.partly
+        yield Fault(finding, exact=is_exact, count=count, reason=damage.reason)
+    for first, end in minus((offsets,), merged(named_offsets)):
+        finding = replace(batch_finding, offset=first, offsets=end - first)
         yield Fault(finding, count=end - first, reason=damage.reason)
 
 
@@ -466,25 +476,25 @@ def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[in
         for stretch in source.stretches:
             if stretch.partition in partitions:
                 by_partition[stretch.partition].append((source, stretch))
-    stretches_of = {}
+    stretches_by_partition = {}
     for partition, stretches in by_partition.items():
         stretches.sort(key=lambda row: row[1].first)
         ends = (stretch.first + stretch.events for _, stretch in stretches)
-        stretches_of[partition] = _Stretches(
+        stretches_by_partition[partition] = _Stretches(
             stretches, [stretch.first for _, stretch in stretches], [*accumulate(ends, max)]
         )
-    return stretches_of
+    return stretches_by_partition
 
 
 def _more_damage(batches: Sequence[AlteredBatch]) -> Fault:
     """Returns one fault that stands for these batches."""
-    dated = [batch for batch in batches if batch.from_time >= 0]
+    dated_batches = [batch for batch in batches if batch.from_time >= 0]
     finding = Finding(
         kind=FaultKind.CHANGED,
         tier=TierKind.BROKER.value,
         events=sum(batch.count for batch in batches),
-        from_time=min((batch.from_time for batch in dated), default=-1),
-        to_time=max((batch.to_time for batch in dated), default=-1),
+        from_time=min((batch.from_time for batch in dated_batches), default=-1),
+        to_time=max((batch.to_time for batch in dated_batches), default=-1),
     )
     return Fault(finding, reason=words.more_damage(len(batches), finding.events))
 
@@ -496,15 +506,16 @@ def _goes_on(batch: AlteredBatch, next_batch: AlteredBatch) -> bool:
 
 
 def _both(batch: AlteredBatch, next_batch: AlteredBatch) -> AlteredBatch:
-    dated = [part for part in (batch, next_batch) if part.from_time >= 0]
+    dated_batches = [part for part in (batch, next_batch) if part.from_time >= 0]
     return AlteredBatch(
         batch.partition,
         batch.first,
         _end_of(next_batch) - batch.first,
         batch.reason,
-        min((part.from_time for part in dated), default=-1),
-        max((part.to_time for part in dated), default=-1),
+        min((part.from_time for part in dated_batches), default=-1),
+        max((part.to_time for part in dated_batches), default=-1),
         batch.at,
+        min(batch.found, next_batch.found),
     )
 
 

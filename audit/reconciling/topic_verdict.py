@@ -1,4 +1,4 @@
-"""Verdicts about topics and windows, as values that the API shows unchanged.
+"""The verdicts about topics and windows, as values that the API shows unchanged.
 
 A window is in one state, the worst that applies: changed, duplicated, missing, unknown, pending,
 complete. It is unknown if no agent watched and something may have been lost. What an operator has
@@ -19,9 +19,9 @@ _MISSING: Final = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UN
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums of open findings. `missing` includes unproven and unnamed events. `uncounted` is
-    the number of findings with an unknown number of events; `unknown` that of unwatched times and
-    ends of files. `accepted` counts those that persons accepted."""
+    """Sums of open findings. `missing` includes unproven and unnamed events. `uncounted` is the
+    number of findings with an unknown number of events; `unknown` is the number of unwatched times
+    and ends of files. `accepted` counts the events that operators accepted."""
 
     missing: int = 0
     lost: int = 0
@@ -54,8 +54,9 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict about one window. Sums are by tier, in the order of the picture's tiers. From one
-    tier to the next, the earlier one's events, less missing and pending, plus excess, unclaimed and
-    elsewhere, are what the later one accounts for; with several steps, these are totals."""
+    tier to the next, the earlier tier's events, less missing and pending, plus excess, unclaimed
+    and elsewhere, are those that the later tier accounts for; with several steps, these are
+    totals."""
 
     start: int
     length: int
@@ -78,7 +79,7 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic between two times."""
+    """The verdict about a topic in a period."""
 
     key: TopicKey
     from_time: int
@@ -96,8 +97,8 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settled(verdict: TopicVerdict) -> TopicVerdict:
-    """Returns the verdict about a deleted topic, which is not pending, as no more reports can
-    arrive. Its faults stay."""
+    """Returns the verdict about a deleted topic, which is not pending, because no more reports can
+    arrive. Its faults remain."""
     windows = [
         replace(window, state=settled_state(window.state), waits=[]) if window.waits else window
         for window in verdict.windows
@@ -112,13 +113,13 @@ def settled(verdict: TopicVerdict) -> TopicVerdict:
 
 
 def distinct(waits: Iterable[Wait]) -> list[Wait]:
-    """Returns one wait for each sentence: of equal ones, the first with a known time."""
-    kept: dict[tuple[str, str], Wait] = {}
+    """Returns one wait per sentence: among equal sentences, the first wait with a known time."""
+    first_waits: dict[tuple[str, str], Wait] = {}
     for wait in waits:
         key = wait.on, wait.words
-        if kept.setdefault(key, wait).since < 0:
-            kept[key] = wait
-    return list(kept.values())
+        if first_waits.setdefault(key, wait).since < 0:
+            first_waits[key] = wait
+    return list(first_waits.values())
 
 
 def settled_state(state: State) -> State:
@@ -126,34 +127,33 @@ def settled_state(state: State) -> State:
 
 
 def totals(findings: Iterable[Finding]) -> Totals:
-    """Adds up open faults, for all numbers that are shown: what a topic lacks, what its hosts
-    lack, and what its findings say are the same events, each fault counted once. For faults with an
-    unknown number of events, the faults are counted instead."""
-    known = list(findings)
-    faults = [finding for finding in known if finding.is_open]
-    kinds = counted(faults)
+    """Adds up open faults, counting each once, so that the totals of a topic, its hosts and its
+    findings agree. Faults with an unknown number of events are counted themselves."""
+    all_findings = list(findings)
+    open_findings = [finding for finding in all_findings if finding.is_open]
+    kinds = counted(open_findings)
     events = {kind.kind: kind.events for kind in kinds}
     return Totals(
         missing=sum(events.get(kind, 0) for kind in _MISSING),
         lost=events.get(FaultKind.LOST, 0),
-        lost_bytes=sum(max(fault.bytes, 0) for fault in faults),
+        lost_bytes=sum(max(fault.bytes, 0) for fault in open_findings),
         duplicated=events.get(FaultKind.DUPLICATED, 0),
         changed=events.get(FaultKind.CHANGED, 0),
         uncounted=sum(kind.uncounted for kind in kinds if kind.kind is not FaultKind.UNKNOWN),
         unknown=sum(kind.findings for kind in kinds if kind.kind is FaultKind.UNKNOWN),
         state=worst(kind.kind.state for kind in kinds),
         kinds=kinds,
-        accepted=counted(finding for finding in known if finding.accepted),
+        accepted=counted(finding for finding in all_findings if finding.accepted),
     )
 
 
 def by_host(findings: Iterable[Finding]) -> list[HostTotals]:
-    """Returns the totals of hosts with open faults, by name. They add up to the topic's."""
-    by_name: dict[str, list[Finding]] = defaultdict(list)
+    """Returns the totals of hosts with open faults, by name. They add up to the topic's totals."""
+    findings_by_host: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.is_open:
-            by_name[finding.host].append(finding)
+            findings_by_host[finding.host].append(finding)
     return [
         HostTotals(host=host, totals=totals(host_findings))
-        for host, host_findings in sorted(by_name.items())
+        for host, host_findings in sorted(findings_by_host.items())
     ]

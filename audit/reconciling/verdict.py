@@ -1,5 +1,5 @@
-"""`reconcile` derives the verdict about a topic: from offsets (missing.py), then from the sums of
-windows (window_sums.py), then from faults that hold whatever the sums are (stated_faults.py).
+"""Derives the verdict about a topic: from offsets (missing.py), then from the sums of windows
+(window_sums.py), then from faults that hold regardless of the sums (stated_faults.py).
 
 Rule 1. What a later tier has not reported yet is pending, not faulty: offsets above the highest
 that it has claimed, windows that an agent has not passed, entries of journals that may still
@@ -46,37 +46,39 @@ _KINDS: Final = list(FaultKind)
 
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
-    """Judges a topic between two times, and each of its windows."""
+    """Judges a topic in a period, and each window of the period."""
     axis = Axis(with_unwatched(with_copied(aligned(picture.windows), picture), picture))
     # By offsets: damage, and what each tier lacks of the one before it.
     offset_times = OffsetTimes(picture.open, picture.placed)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
-    named = missing(passages, picture.sources, picture.damaged, offset_times)
-    damaged = cut(stated_faults.damaged(picture, offset_times), picture.accepted)
+    missing_by_pair = missing(passages, picture.sources, picture.damaged, offset_times)
+    damage_faults = cut(stated_faults.damaged(picture, offset_times), picture.accepted)
     # By sums: what is unnamed, too many, or pending.
     tally = Tally(picture, axis)
     steps = [
-        tally.of(passing, names, damaged, _beyond(passing, passages, named))
-        for passing, names in zip(passages, named, strict=True)
+        tally.of(
+            passing, missing_events, damage_faults, _beyond(passing, passages, missing_by_pair)
+        )
+        for passing, missing_events in zip(passages, missing_by_pair, strict=True)
     ]
-    doubled = [fault for step in steps for fault in step.doubled]
-    attach([*damaged, *doubled], axis)
+    doubled_faults = [fault for step in steps for fault in step.doubled]
+    attach([*damage_faults, *doubled_faults], axis)
     # By reports, whatever the sums are.
-    faults = [*damaged, *(fault for step in steps for fault in step.faults), *doubled]
+    faults = [*damage_faults, *(fault for step in steps for fault in step.faults), *doubled_faults]
     faults += _lost(picture, axis)
     faults += _files(picture, axis)
     faults += _stated(picture, axis, steps)
-    judged = joined(_accepted(picture, faults))
+    judged_faults = joined(_accepted(picture, faults))
     # The result.
-    young = stated_faults.young(picture)
-    waits = distinct(_waits(picture, axis, steps, young))
-    awaited = _awaited(axis, tally, steps, young)
+    young_files = stated_faults.young(picture)
+    waits = distinct(_waits(picture, axis, steps, young_files))
+    awaited_tiers = _awaited(axis, tally, steps, young_files)
     if picture.unjoined:
         for number in range(len(axis.windows)):
-            awaited.setdefault(number, set()).add(TierKind.ORIGIN.value)
-    windows = _windows(picture, axis, awaited, steps, judged)
+            awaited_tiers.setdefault(number, set()).add(TierKind.ORIGIN.value)
+    windows = _windows(picture, axis, awaited_tiers, steps, judged_faults)
     states = {window.state for window in windows}
-    states |= {fault.finding.kind.state for fault in judged if fault.finding.is_open}
+    states |= {fault.finding.kind.state for fault in judged_faults if fault.finding.is_open}
     complete_until = _complete_until(picture, windows, waits)
     if waits or not complete_until:
         states.add(State.PENDING)
@@ -87,10 +89,10 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         tiers=list(picture.tiers),
         state=worst(states),
         windows=windows,
-        findings=_findings(picture, judged),
+        findings=_findings(picture, judged_faults),
         waits=waits,
-        totals=totals(fault.finding for fault in judged),
-        hosts=by_host(fault.finding for fault in judged),
+        totals=totals(fault.finding for fault in judged_faults),
+        hosts=by_host(fault.finding for fault in judged_faults),
         origin=picture.origin,
         uncounted=frozenset(tier for window in axis.windows for tier in window.uncounted),
         complete_until=complete_until,
@@ -102,9 +104,9 @@ def _beyond(
 ) -> list[NamedMissing]:
     """Returns what the tiers after this pair lack."""
     return [
-        names
-        for other, names in zip(passages, named, strict=True)
-        if other.pair.earlier == passing.pair.later
+        missing_events
+        for other_passing, missing_events in zip(passages, named, strict=True)
+        if other_passing.pair.earlier == passing.pair.later
     ]
 
 
@@ -114,16 +116,18 @@ def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:
     windows = axis.windows
     faults = list(stated_faults.lost(picture))
     attach(faults, axis)
-    counted = [
+    lossy_windows = [
         number for number, window in enumerate(windows) if window.lost_events or window.lost_bytes
     ]
-    named = {number for fault in faults for number in fault.windows}
-    away = [fault for fault in faults if not set(fault.windows).intersection(counted)]
-    for number in counted:
-        if number not in named and away:
-            for fault in away:
+    named_windows = {number for fault in faults for number in fault.windows}
+    distant_faults = [
+        fault for fault in faults if not set(fault.windows).intersection(lossy_windows)
+    ]
+    for number in lossy_windows:
+        if number not in named_windows and distant_faults:
+            for fault in distant_faults:
                 fault.windows.append(number)
-        elif number not in named:
+        elif number not in named_windows:
             faults.append(_lost_in(number, windows[number]))
     return faults
 
@@ -189,9 +193,9 @@ def _concerns(kind: str, picture: TopicPicture, steps: Sequence[Tallied]) -> boo
         elif passing.pair.earlier.kind == kind and (passing.unspoken or passing.ahead):
             return True
     return any(
-        gaps(claimed)
+        gaps(offsets)
         for partition in picture.partitions
-        for tier, claimed in partition.claimed.items()
+        for tier, offsets in partition.claimed.items()
         if tier.kind == kind
     )
 
@@ -203,74 +207,78 @@ def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[
     loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
     if not faults or not loaders:
         return faults
-    awaited = {
+    awaited_windows = {
         number
-        for tallied in steps
-        for number, waits in tallied.waits.items()
+        for tally in steps
+        for number, waits in tally.waits.items()
         if TierKind.HDFS.value in waits
     }
-    times = [axis.touched(fault.finding.from_time, fault.finding.to_time) for fault in faults]
-    settled = [
-        (fault, touched)
-        for fault, touched in zip(faults, times, strict=True)
-        if awaited.isdisjoint(touched)
+    windows_by_fault = [
+        axis.touched(fault.finding.from_time, fault.finding.to_time) for fault in faults
     ]
-    doubled: set[int] = set()
+    settled_faults = [
+        (fault, windows)
+        for fault, windows in zip(faults, windows_by_fault, strict=True)
+        if awaited_windows.isdisjoint(windows)
+    ]
+    doubled_windows: set[int] = set()
     for tier in loaders:
-        dropped = [sums_at(window, tier).duplicates for window in axis.windows]
-        lost = _lost_copies(steps)
-        for fault, touched in settled:
-            remaining = fault.count - _taken(lost, fault.finding)
-            for number in touched:
-                covered = min(remaining, dropped[number])
-                dropped[number] -= covered
-                remaining -= covered
-            if remaining:
-                doubled.add(id(fault))
-    for fault, _ in settled:
-        if id(fault) not in doubled:
+        dropped_events = [sums_at(window, tier).duplicates for window in axis.windows]
+        lost_seqs = _lost_copies(steps)
+        for fault, windows in settled_faults:
+            uncovered_events = fault.count - _taken(lost_seqs, fault.finding)
+            for number in windows:
+                covered_events = min(uncovered_events, dropped_events[number])
+                dropped_events[number] -= covered_events
+                uncovered_events -= covered_events
+            if uncovered_events:
+                doubled_windows.add(id(fault))
+    for fault, _ in settled_faults:
+        if id(fault) not in doubled_windows:
             fault.harmless = words.landed_once()
-    return [fault for fault, _ in settled]
+    return [fault for fault, _ in settled_faults]
 
 
 def _lost_copies(steps: Sequence[Tallied]) -> dict[str, list[Interval]]:
     """Returns, by source, seqs that a log lost and that landed nevertheless."""
-    seqs_of: dict[str, list[Interval]] = {}
+    seqs_by_source: dict[str, list[Interval]] = {}
     for fault in (fault for step in steps for fault in step.faults if fault.harmless):
         finding = fault.finding
-        seqs_of.setdefault(finding.source, []).append((finding.seq, finding.seq + finding.events))
-    return seqs_of
+        seqs_by_source.setdefault(finding.source, []).append(
+            (finding.seq, finding.seq + finding.events)
+        )
+    return seqs_by_source
 
 
 def _taken(lost: dict[str, list[Interval]], finding: Finding) -> int:
     """Takes the finding's events out of `lost`, and returns how many there were."""
     seqs: Intervals = ((finding.seq, finding.seq + finding.events),)
     count = 0
-    remaining: list[Interval] = []
+    remaining_seqs: list[Interval] = []
     for lost_seqs in lost.get(finding.source, ()):
-        shared = intersection(seqs, (lost_seqs,))
-        count += size(shared)
+        shared_seqs = intersection(seqs, (lost_seqs,))
+        count += size(shared_seqs)
         seqs = minus(seqs, (lost_seqs,))
-        remaining += minus((lost_seqs,), shared)
+        remaining_seqs += minus((lost_seqs,), shared_seqs)
     if count:
-        lost[finding.source] = remaining
+        lost[finding.source] = remaining_seqs
     return count
 
 
 def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
     """Returns the faults within the picture's time, with their acceptances. What is harmless needs
     none."""
-    shown: list[Fault] = []
+    shown_faults: list[Fault] = []
     for fault in faults:
         finding = fault.finding
         if finding.from_time < 0 or (
             finding.from_time < picture.to_time
             and picture.from_time < max(finding.to_time, finding.from_time + 1)
         ):
-            accepted = "" if fault.harmless else why_accepted(fault, picture.accepted)
-            fault.finding = replace(finding, accepted=accepted, harmless=fault.harmless)
-            shown.append(fault)
-    return shown
+            acceptance = "" if fault.harmless else why_accepted(fault, picture.accepted)
+            fault.finding = replace(finding, accepted=acceptance, harmless=fault.harmless)
+            shown_faults.append(fault)
+    return shown_faults
 
 
 def _waits(
@@ -289,16 +297,18 @@ def _waits(
             )
     for step in steps:
         passing = step.passing
-        earlier, later = passing.pair
+        earlier_tier, later_tier = passing.pair
         kinds = {kind for waits in step.waits.values() for kind in waits}
-        if later.kind.value in kinds:
-            offsets = sum(size(waiting) for waiting in passing.waiting.values())
-            text = words.offsets_ahead(later, offsets, len(passing.waiting), passing.since)
+        if later_tier.kind.value in kinds:
+            offsets = sum(size(intervals) for intervals in passing.waiting.values())
+            text = words.offsets_ahead(later_tier, offsets, len(passing.waiting), passing.since)
             if passing.copied is not None:
                 text = words.copies_ahead(offsets, passing.origin, passing.since)
-            yield Wait(on=later.kind.value, words=text, since=passing.since)
-        if earlier.kind.value in kinds:
-            yield Wait(on=earlier.kind.value, words=words.behind_files(earlier, later))
+            yield Wait(on=later_tier.kind.value, words=text, since=passing.since)
+        if earlier_tier.kind.value in kinds:
+            yield Wait(
+                on=earlier_tier.kind.value, words=words.behind_files(earlier_tier, later_tier)
+            )
         if LEDGER in kinds:
             yield Wait(on=LEDGER, words=words.fresh())
     for hole in picture.holes:
@@ -307,9 +317,9 @@ def _waits(
             yield Wait(
                 on=LEDGER, words=words.missing_entry(hole, host), host=host, since=hole.from_time
             )
-    fresh = [loss for loss in picture.withdrawn if stated_faults.is_fresh(loss, picture)]
-    if fresh:
-        since = min(loss.from_time for loss in fresh)
+    fresh_losses = [loss for loss in picture.withdrawn if stated_faults.is_fresh(loss, picture)]
+    if fresh_losses:
+        since = min(loss.from_time for loss in fresh_losses)
         yield Wait(on=LEDGER, words=words.fresh(), since=since)
     if young:
         since = min(landing.said for landing in young)
@@ -334,10 +344,10 @@ def _complete_until(
         ]
     else:
         times.append(picture.now - _length(windows) - picture.grace_millis)
-    until = min(times)
-    if until >= picture.to_time:
+    end = min(times)
+    if end >= picture.to_time:
         return -1
-    return until if until > picture.from_time else 0
+    return end if end > picture.from_time else 0
 
 
 def _length(windows: Sequence[Window | WindowVerdict]) -> int:
@@ -348,32 +358,32 @@ def _behind(picture: TopicPicture, windows: Sequence[Window]) -> list[ExpectedAg
     """Returns the agents without which this time is not complete, the one furthest behind first. A
     retired agent is required up to its retirement only. If the time is not over yet, an agent that
     is behind by no more than is usual (a window, and what may be in transit) is not listed."""
-    due = picture.to_time
-    if due > picture.now:
-        due = picture.now - 2 * _length(windows) - picture.grace_millis
-    late = [
+    due_time = picture.to_time
+    if due_time > picture.now:
+        due_time = picture.now - 2 * _length(windows) - picture.grace_millis
+    late_agents = [
         agent
         for agent in picture.agents
-        if agent.until < due
+        if agent.until < due_time
         and (agent.required_until is None or agent.until < agent.required_until)
     ]
-    return sorted(late, key=lambda agent: (agent.until, agent.host, agent.agent))
+    return sorted(late_agents, key=lambda agent: (agent.until, agent.host, agent.agent))
 
 
 def _awaited(
     axis: Axis, tally: Tally, steps: Sequence[Tallied], young: Sequence[LandedFile]
 ) -> dict[int, set[str]]:
     """Returns, by window, what may still report something of it."""
-    awaited_in: dict[int, set[str]] = {}
+    awaited_tiers: dict[int, set[str]] = {}
     for number in tally.agents_awaited:
-        awaited_in.setdefault(number, set()).add(TierKind.AGENT.value)
+        awaited_tiers.setdefault(number, set()).add(TierKind.AGENT.value)
     for landing in young:
         for number in axis.touched(landing.from_time, landing.to_time):
-            awaited_in.setdefault(number, set()).add(LEDGER)
+            awaited_tiers.setdefault(number, set()).add(LEDGER)
     for step in steps:
-        for number, awaited in step.waits.items():
-            awaited_in.setdefault(number, set()).update(awaited)
-    return awaited_in
+        for number, tiers in step.waits.items():
+            awaited_tiers.setdefault(number, set()).update(tiers)
+    return awaited_tiers
 
 
 def _windows(
@@ -385,52 +395,54 @@ def _windows(
 ) -> list[WindowVerdict]:
     """Judges each window. Most are complete, and cost little."""
     tiers = picture.tiers
-    faults_of: dict[int, list[Finding]] = {}
+    findings_by_window: dict[int, list[Finding]] = {}
     for fault in faults:
         for number in set(fault.windows):
-            faults_of.setdefault(number, []).append(fault.finding)
-    files = [number for number, tier in enumerate(tiers) if tier.kind is TierKind.HDFS]
+            findings_by_window.setdefault(number, []).append(fault.finding)
+    file_tiers = [number for number, tier in enumerate(tiers) if tier.kind is TierKind.HDFS]
     verdicts: list[WindowVerdict] = []
     for number, window in enumerate(axis.windows):
         sums = [sums_at(window, tier) for tier in tiers]
-        late = duplicates = dead = 0
-        for file in files:
-            landed = sums[file]
-            late += landed.late
-            duplicates += landed.duplicates
-            dead += landed.dead
-        findings = faults_of.get(number, ())
-        awaited = awaited_in.get(number, ())
-        missing = pending = excess = unclaimed = unclaimed_yet = elsewhere = 0
-        for tallied in steps:
-            if (step := tallied.steps.get(number)) is not None:
-                missing += step.missing
-                pending += step.pending
-                excess += step.excess
-                unclaimed += step.unclaimed
-                unclaimed_yet += step.unclaimed_yet
-                elsewhere += step.elsewhere
+        late_events = duplicate_events = dead_events = 0
+        for file in file_tiers:
+            landed_sums = sums[file]
+            late_events += landed_sums.late
+            duplicate_events += landed_sums.duplicates
+            dead_events += landed_sums.dead
+        findings = findings_by_window.get(number, ())
+        window_awaits = awaited_in.get(number, ())
+        missing_events = pending_events = excess_events = unclaimed_events = unclaimed_so_far = (
+            moved_events
+        ) = 0
+        for tally in steps:
+            if (step := tally.steps.get(number)) is not None:
+                missing_events += step.missing
+                pending_events += step.pending
+                excess_events += step.excess
+                unclaimed_events += step.unclaimed
+                unclaimed_so_far += step.unclaimed_yet
+                moved_events += step.elsewhere
         verdicts.append(
             WindowVerdict(
                 start=window.start,
                 length=window.length,
-                state=_state(findings, awaited),
+                state=_state(findings, window_awaits),
                 sums=sums,
-                missing=missing,
-                pending=pending,
-                excess=excess,
-                unclaimed=unclaimed,
-                unclaimed_yet=unclaimed_yet,
-                elsewhere=elsewhere,
+                missing=missing_events,
+                pending=pending_events,
+                excess=excess_events,
+                unclaimed=unclaimed_events,
+                unclaimed_yet=unclaimed_so_far,
+                elsewhere=moved_events,
                 changed=any(finding.kind is FaultKind.CHANGED for finding in findings)
                 if findings
                 else False,
-                late=late,
-                duplicates=duplicates,
-                dead=window.dead + dead,
+                late=late_events,
+                duplicates=duplicate_events,
+                dead=window.dead + dead_events,
                 filtered=window.filtered,
                 lost=window.lost_events,
-                waits=sorted(awaited) if awaited else [],
+                waits=sorted(window_awaits) if window_awaits else [],
                 accepted=not any(finding.is_open for finding in findings) if findings else False,
             )
         )
@@ -449,29 +461,29 @@ def _state(findings: Collection[Finding], awaited: Collection[str]) -> State:
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
     """Returns the findings, open ones first, and the worst of these. Beyond the limit, one
     finding of each kind stands for the rest."""
-    worst_first = sorted(faults, key=lambda fault: _rank(fault.finding))
+    ranked_faults = sorted(faults, key=lambda fault: _rank(fault.finding))
     findings = [
         replace(fault.finding, words=words.of(picture.key.topic, fault), reason=words.why(fault))
-        for fault in worst_first[:MOST_FINDINGS]
+        for fault in ranked_faults[:MOST_FINDINGS]
     ]
-    grouped: dict[tuple[bool, bool, FaultKind], list[Finding]] = {}
-    for fault in worst_first[MOST_FINDINGS:]:
+    groups: dict[tuple[bool, bool, FaultKind], list[Finding]] = {}
+    for fault in ranked_faults[MOST_FINDINGS:]:
         finding = fault.finding
-        group = finding.is_open, bool(finding.accepted), finding.kind
-        grouped.setdefault(group, []).append(finding)
-    findings += [_all_of(group) for group in grouped.values()]
+        key = finding.is_open, bool(finding.accepted), finding.kind
+        groups.setdefault(key, []).append(finding)
+    findings += [_all_of(group) for group in groups.values()]
     return [identified(finding, picture.key) for finding in findings]
 
 
 def _all_of(findings: Sequence[Finding]) -> Finding:
     """Returns one finding that stands for these, all of one kind."""
-    dated = [finding for finding in findings if finding.from_time >= 0]
+    dated_findings = [finding for finding in findings if finding.from_time >= 0]
     return Finding(
         kind=findings[0].kind,
         words=words.more_faults(len(findings)),
         events=sum(finding.count for finding in findings if finding.count >= 0) or -1,
-        from_time=min((finding.from_time for finding in dated), default=-1),
-        to_time=max((finding.to_time for finding in dated), default=-1),
+        from_time=min((finding.from_time for finding in dated_findings), default=-1),
+        to_time=max((finding.to_time for finding in dated_findings), default=-1),
         accepted=findings[0].accepted,
         harmless=findings[0].harmless,
     )

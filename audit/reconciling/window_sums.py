@@ -1,5 +1,5 @@
 """Compares the sums of two adjacent tiers window by window: how many events are missing, pending,
-too many or unclaimed, and which faults follow.
+in excess or unclaimed, and which faults follow.
 
 Offsets have been compared before. If both tiers account for each of their offsets exactly, then a
 difference that no lacking offset explains is neither missing nor duplicated: the events are in
@@ -31,8 +31,8 @@ _FOR_EVER = 1 << 62
 
 
 class _Unsettled(msgspec.Struct, frozen=True):
-    """Windows of lacking offsets that may still be explained; `anywhere` if the time of some of
-    these events is unknown."""
+    """Windows whose missing offsets may still be explained. `anywhere`: the time of some of these
+    events is unknown."""
 
     windows: frozenset[int]
     anywhere: bool
@@ -62,74 +62,80 @@ class Tally:
             self._hole_times.setdefault(key, []).append(hole.to_time)
         self._inexact: dict[Tier, set[int]] = {}
         for span in picture.inexact:
-            touched = axis.touched(span.from_time, span.to_time)
-            self._inexact.setdefault(span.tier, set()).update(touched)
+            windows = axis.touched(span.from_time, span.to_time)
+            self._inexact.setdefault(span.tier, set()).update(windows)
         self.agents_awaited: set[int] = set()
         if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
-            done = _until(picture.agents)
-            least = min((up_to for up_to, _ in done), default=_FOR_EVER)
+            progress = _until(picture.agents)
+            least_until = min((until for until, _ in progress), default=_FOR_EVER)
             self.agents_awaited = {
                 number
                 for number, window in enumerate(axis.windows)
-                if window.start + window.length > least and _waits_for_agents(window, done)
+                if window.start + window.length > least_until
+                and _waits_for_agents(window, progress)
             }
 
     def of(
         self,
         passing: Passing,
         named: NamedMissing,
-        damaged: Sequence[Fault],
+        batches: Sequence[Fault],
         next_tiers: Sequence[NamedMissing] = (),
     ) -> Tallied:
-        """Compares one pair. `damaged`: the faults of all damaged batches. `next_tiers`: the named
-        events that later tiers lack; those that this one lacks already are moved here."""
-        damaged = [batch for batch in damaged if passing.lacks(batch)]
-        doubled = cut(landed_twice(self._picture, passing.pair.later), self._picture.accepted)
-        tallied = Tallied(passing, doubled)
+        """Compares one pair of tiers. `damaged`: the faults of all damaged batches. `next_tiers`:
+        the named events that later tiers lack; those that this tier already lacks are moved
+        here."""
+        batches = [batch for batch in batches if passing.lacks(batch)]
+        doubled_faults = cut(
+            landed_twice(self._picture, passing.pair.later), self._picture.accepted
+        )
+        tally = Tallied(passing, doubled_faults)
         lack: dict[int, int] = {}
-        excess: dict[int, int] = {}
-        changed: list[int] = []
-        uncounted: list[int] = []
+        excess_events: dict[int, int] = {}
+        changed_windows: list[int] = []
+        uncounted_windows: list[int] = []
         for number, window in enumerate(self._windows):
             if window.uncounted and not is_counted(window, passing.pair):
-                uncounted.append(number)
+                uncounted_windows.append(number)
                 continue
             surplus, is_changed = compared(window, passing.pair)
             if surplus > 0:
                 lack[number] = surplus
             elif surplus < 0:
-                excess[number] = -surplus
+                excess_events[number] = -surplus
             elif is_changed:
-                changed.append(number)
-        whole = dict(lack)
-        tallied.faults = self._named(passing, named, damaged, lack)
-        tallied.faults += self._lost_before(passing, next_tiers, lack)
-        unsettled = self._unsettled(passing, named)
-        self._lacking(passing, unsettled, whole, lack, tallied)
-        unnamed = dict(excess)
-        lay(doubled, unnamed, self._axis, ())
-        for number, events in excess.items():
-            self._too_many(passing, number, events, unnamed[number], tallied)
-        for number in (*uncounted, *excess, *changed):
-            if awaited := self._unseen(passing, unsettled, number):
-                tallied.waits.setdefault(number, set()).update(awaited)
-        self._changed(passing, changed, tallied)
-        return tallied
+                changed_windows.append(number)
+        whole_lack = dict(lack)
+        tally.faults = self._named(passing, named, batches, lack)
+        tally.faults += self._lost_before(passing, next_tiers, lack)
+        unsettled_windows = self._unsettled(passing, named)
+        self._lacking(passing, unsettled_windows, whole_lack, lack, tally)
+        unnamed_events = dict(excess_events)
+        lay(doubled_faults, unnamed_events, self._axis, ())
+        for number, events in excess_events.items():
+            self._too_many(passing, number, events, unnamed_events[number], tally)
+        for number in (*uncounted_windows, *excess_events, *changed_windows):
+            if awaited_tiers := self._unseen(passing, unsettled_windows, number):
+                tally.waits.setdefault(number, set()).update(awaited_tiers)
+        self._changed(passing, changed_windows, tally)
+        return tally
 
     def _named(
         self, passing: Passing, named: NamedMissing, damaged: Sequence[Fault], lack: dict[int, int]
     ) -> list[Fault]:
-        awaited = {number for number in lack if self._awaits(passing, number)}
-        lay(damaged, lack, self._axis, awaited)
-        certain = self._settled(named.certain, passing)
-        sure: list[Fault] = []
-        dead: list[Fault] = []
+        awaited_windows = {number for number in lack if self._awaits(passing, number)}
+        lay(damaged, lack, self._axis, awaited_windows)
+        certain_faults = self._settled(named.certain, passing)
+        sure_faults: list[Fault] = []
+        dead_letters: list[Fault] = []
         for fault in self._settled(named.doubtful, passing):
-            (dead if self._may_be_dead(fault, passing.pair) else sure).append(fault)
-        faults = [*certain, *sure]
-        lay(faults, lack, self._axis, awaited)
-        unlaid = {id(fault) for fault in lay(dead, lack, self._axis, awaited)}
-        faults += [fault for fault in dead if id(fault) not in unlaid]
+            (dead_letters if self._may_be_dead(fault, passing.pair) else sure_faults).append(fault)
+        faults = [*certain_faults, *sure_faults]
+        lay(faults, lack, self._axis, awaited_windows)
+        unexplained_ids = {
+            id(fault) for fault in lay(dead_letters, lack, self._axis, awaited_windows)
+        }
+        faults += [fault for fault in dead_letters if id(fault) not in unexplained_ids]
         attach(faults, self._axis)
         return faults
 
@@ -140,25 +146,25 @@ class Tally:
         them that was succeeded before it reported them, and other events are at their offsets now.
         If the sums lack as many here, they are missing here."""
         kind, destination = passing.pair.later
-        open_ = {
+        open_windows = {
             number: events
             for number, events in lack.items()
             if events and not self._is_exact(passing, number) and not self._awaits(passing, number)
         }
-        if not open_ or not next_tiers or self._holes(kind, young=False):
+        if not open_windows or not next_tiers or self._holes(kind, young=False):
             return []
         candidates = [
             fault
             for fault in self._open_to_nothing(next_tiers[0].doubtful, passing)
             if fault.pair is not None and not self._may_be_dead(fault, fault.pair)
         ]
-        lay(candidates, open_, self._axis, ())
-        lack.update(open_)
+        lay(candidates, open_windows, self._axis, ())
+        lack.update(open_windows)
         faults = [fault for fault in candidates if fault.windows]
         names = {_name(fault.finding) for fault in faults}
-        for lack_there in next_tiers:
-            lack_there.doubtful[:] = [
-                fault for fault in lack_there.doubtful if _name(fault.finding) not in names
+        for later_missing in next_tiers:
+            later_missing.doubtful[:] = [
+                fault for fault in later_missing.doubtful if _name(fault.finding) not in names
             ]
         for fault in faults:
             fault.pair = passing.pair
@@ -168,27 +174,27 @@ class Tally:
         return faults
 
     def _unsettled(self, passing: Passing, named: NamedMissing) -> _Unsettled:
-        settled = {id(fault) for fault in self._open_to_nothing(named.certain, passing)}
-        unsettled = [fault for fault in named.certain if id(fault) not in settled]
+        settled_ids = {id(fault) for fault in self._open_to_nothing(named.certain, passing)}
+        unsettled_faults = [fault for fault in named.certain if id(fault) not in settled_ids]
         return _Unsettled(
             frozenset(
                 number
-                for fault in unsettled
+                for fault in unsettled_faults
                 if fault.has_time
                 for number in self._axis.touched(fault.finding.from_time, fault.finding.to_time)
             ),
-            anywhere=not all(fault.has_time for fault in unsettled),
+            anywhere=not all(fault.has_time for fault in unsettled_faults),
         )
 
     def _settled(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
         """Returns the faults that no later statement can explain."""
         kind = passing.pair.later.kind
         last_hole = max(self._holes(kind, young=False), default=-1)
-        settled = self._open_to_nothing(faults, passing)
-        for fault in settled:
+        settled_faults = self._open_to_nothing(faults, passing)
+        for fault in settled_faults:
             if fault.finding.from_time <= last_hole:
                 fault.doubt(FaultKind.UNPROVEN, self._hole_reason(kind))
-        return cut(settled, self._picture.accepted)
+        return cut(settled_faults, self._picture.accepted)
 
     def _open_to_nothing(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
         last_young_hole = max(self._holes(passing.pair.later.kind, young=True), default=-1)
@@ -201,8 +207,8 @@ class Tally:
 
     def _may_be_dead(self, fault: Fault, pair: Pair) -> bool:
         """Whether these events may have become dead letters at the later tier."""
-        touched = self._axis.touched(fault.finding.from_time, fault.finding.to_time)
-        return any(sums_at(self._windows[number], pair.later).dead for number in touched)
+        windows = self._axis.touched(fault.finding.from_time, fault.finding.to_time)
+        return any(sums_at(self._windows[number], pair.later).dead for number in windows)
 
     def _lacking(
         self,
@@ -216,38 +222,41 @@ class Tally:
         last_hole = max(self._holes(pair.later.kind, young=False), default=-1)
         for number, events in lacks.items():
             window = self._windows[number]
-            awaited = self._awaits(passing, number) if unnamed[number] else set()
-            pending = unnamed[number] if awaited else 0
+            awaited_tiers = self._awaits(passing, number) if unnamed[number] else set()
+            pending_events = unnamed[number] if awaited_tiers else 0
             may_be_here = unsettled.anywhere or number in unsettled.windows
-            exact = self._is_exact(passing, number) and not may_be_here
-            moved = unnamed[number] if exact and not awaited else 0
+            is_exact = self._is_exact(passing, number) and not may_be_here
+            moved_events = unnamed[number] if is_exact and not awaited_tiers else 0
             tallied.steps[number] = Step(
-                pair, missing=events - pending - moved, pending=pending, elsewhere=-moved
+                pair,
+                missing=events - pending_events - moved_events,
+                pending=pending_events,
+                elsewhere=-moved_events,
             )
-            if awaited:
-                tallied.waits[number] = awaited
-            elif unnamed[number] and not moved:
-                unproven = window.start <= last_hole
-                kind = FaultKind.UNPROVEN if unproven else FaultKind.UNNAMED
-                reason = self._hole_reason(pair.later.kind) if unproven else ""
+            if awaited_tiers:
+                tallied.waits[number] = awaited_tiers
+            elif unnamed[number] and not moved_events:
+                is_unproven = window.start <= last_hole
+                kind = FaultKind.UNPROVEN if is_unproven else FaultKind.UNNAMED
+                reason = self._hole_reason(pair.later.kind) if is_unproven else ""
                 tallied.faults.append(self._of_window(number, pair, kind, unnamed[number], reason))
 
     def _awaits(self, passing: Passing, number: int) -> set[str]:
         """Returns what may still report something of a window that lacks events."""
         window = self._windows[number]
         kind = passing.pair.later.kind
-        awaited = {kind.value} if number in passing.pending else set()
+        awaited_tiers = {kind.value} if number in passing.pending else set()
         last_young_hole = max(self._holes(kind, young=True), default=-1)
         if self._is_fresh(window.start + window.length) or window.start <= last_young_hole:
-            awaited.add(LEDGER)
-        return awaited
+            awaited_tiers.add(LEDGER)
+        return awaited_tiers
 
     def _unseen(self, passing: Passing, unsettled: _Unsettled, number: int) -> set[str]:
         """Returns the same of a window whose sums show no lack: other events can hide it."""
-        awaited = {passing.pair.later.kind.value} if number in passing.pending else set()
+        awaited_tiers = {passing.pair.later.kind.value} if number in passing.pending else set()
         if number in unsettled.windows:
-            awaited.add(LEDGER)
-        return awaited
+            awaited_tiers.add(LEDGER)
+        return awaited_tiers
 
     def _is_exact(self, passing: Passing, number: int) -> bool:
         """Whether offsets prove what became of all events that may be in this window."""
@@ -259,27 +268,27 @@ class Tally:
         """Judges a surplus of events. `unnamed`: how many of them have no names."""
         pair = passing.pair
         window = self._windows[number]
-        unclaimed = min(events, self._unspoken(passing, number))
+        unclaimed_events = min(events, self._unspoken(passing, number))
         if pair.later.kind in {TierKind.ORIGIN, TierKind.BROKER} or self._is_fresh(
             window.start + window.length
         ):
-            unclaimed = events
+            unclaimed_events = events
         if pair.earlier.kind is TierKind.AGENT and number in self.agents_awaited:
-            unclaimed = events
-        excess = events - unclaimed
-        nameless = min(excess, unnamed)
-        moved = nameless if self._is_exact(passing, number) else 0
-        excess -= moved
+            unclaimed_events = events
+        excess_events = events - unclaimed_events
+        unnamed_excess = min(excess_events, unnamed)
+        moved_events = unnamed_excess if self._is_exact(passing, number) else 0
+        excess_events -= moved_events
         tallied.steps[number] = Step(
             pair,
-            excess=excess,
-            unclaimed=unclaimed,
-            unclaimed_yet=unclaimed if self._may_be_claimed(passing, number) else 0,
-            elsewhere=moved,
+            excess=excess_events,
+            unclaimed=unclaimed_events,
+            unclaimed_yet=unclaimed_events if self._may_be_claimed(passing, number) else 0,
+            elsewhere=moved_events,
         )
-        if nameless > moved:
+        if unnamed_excess > moved_events:
             tallied.faults.append(
-                self._of_window(number, pair, FaultKind.DUPLICATED, nameless - moved)
+                self._of_window(number, pair, FaultKind.DUPLICATED, unnamed_excess - moved_events)
             )
         elif passing.ahead and pair.earlier.kind in {TierKind.ORIGIN, TierKind.BROKER}:
             tallied.waits[number] = {pair.earlier.kind.value}
@@ -302,7 +311,7 @@ class Tally:
         if not passing.before:
             return passing.unspoken
         kind = passing.pair.earlier.kind
-        first = next(
+        first_start = next(
             (
                 window.start
                 for window in self._windows
@@ -310,8 +319,8 @@ class Tally:
             ),
             None,
         )
-        early = first is None or self._windows[number].start < first + _BEGINNING
-        if early or self._holes(kind, young=True) or self._holes(kind, young=False):
+        is_early = first_start is None or self._windows[number].start < first_start + _BEGINNING
+        if is_early or self._holes(kind, young=True) or self._holes(kind, young=False):
             return passing.unspoken + passing.before
         return passing.unspoken
 
@@ -326,14 +335,14 @@ class Tally:
             for source in self._picture.sources
             for seqs in source.twice
         ]
-        explained = {number for time in times for number in self._axis.touched(*time)}
+        explained_windows = {number for time in times for number in self._axis.touched(*time)}
         for number in changed:
             window = self._windows[number]
             if number in tallied.waits:
                 continue
             if self._is_fresh(window.start + window.length):
                 tallied.waits[number] = {LEDGER}
-            elif number not in explained and not self._statements_missing(passing, number):
+            elif number not in explained_windows and not self._statements_missing(passing, number):
                 events = sums_at(window, passing.pair.later).events
                 tallied.faults.append(
                     self._of_window(number, passing.pair, FaultKind.CHANGED, events)
@@ -341,10 +350,10 @@ class Tally:
 
     def _statements_missing(self, passing: Passing, number: int) -> bool:
         """Whether statements are missing, so that counts may be equal by chance."""
-        from_agents = passing.pair.earlier.kind is TierKind.AGENT
+        is_from_agents = passing.pair.earlier.kind is TierKind.AGENT
         return (
-            (from_agents and number in self.agents_awaited)
-            or (not from_agents and (passing.ahead or passing.uncounted))
+            (is_from_agents and number in self.agents_awaited)
+            or (not is_from_agents and (passing.ahead or passing.uncounted))
             or any(
                 self._windows[number].start <= hole
                 for tier in passing.pair
@@ -388,22 +397,25 @@ def _name(finding: Finding) -> tuple[str, int, int]:
 def _until(agents: Sequence[ExpectedAgent]) -> list[tuple[int, int]]:
     """Returns pairs of times, up to when an agent is done and up to when it is required: of agents
     that are required for ever, only the one furthest behind."""
-    due: list[tuple[int, int]] = []
-    behind: int | None = None
+    due_agents: list[tuple[int, int]] = []
+    latest_until: int | None = None
     for agent in agents:
         if agent.required_until is None:
-            if behind is None or agent.until < behind:
-                behind = agent.until
+            if latest_until is None or agent.until < latest_until:
+                latest_until = agent.until
         elif agent.until < agent.required_until:
-            due.append((agent.until, agent.required_until))
-    if behind is not None:
-        due.append((behind, _FOR_EVER))
-    return due
+            due_agents.append((agent.until, agent.required_until))
+    if latest_until is not None:
+        due_agents.append((latest_until, _FOR_EVER))
+    return due_agents
 
 
 def _waits_for_agents(window: Window, done: Sequence[tuple[int, int]]) -> bool:
     end = window.start + window.length
-    return any(up_to < min(end, needed) and window.start < needed for up_to, needed in done)
+    return any(
+        until < min(end, needed_until) and window.start < needed_until
+        for until, needed_until in done
+    )
 
 
 def lay(
@@ -411,13 +423,13 @@ def lay(
 ) -> list[Fault]:
     """Subtracts from the lack of each window what these faults explain, and returns the faults that
     explain nothing. A fault without a time may be in any window. Windows that still expect reports
-    come last, since their lack may have a better reason."""
-    remaining = {id(fault): fault.count for fault in faults}
-    for numbers in (
+    come last, because their lack may have a better reason."""
+    remaining_events = {id(fault): fault.count for fault in faults}
+    for windows in (
         [number for number in sorted(lack) if number not in awaited],
         [number for number in sorted(lack) if number in awaited],
     ):
-        _lay(faults, numbers, lack, remaining, axis)
+        _lay(faults, windows, lack, remaining_events, axis)
     return [fault for fault in faults if not fault.windows]
 
 
@@ -428,19 +440,19 @@ def _lay(
     remaining: dict[int, int],
     axis: Axis,
 ) -> None:
-    touched = {id(fault): axis.touched(*_times(fault)) for fault in faults if fault.has_time}
-    coming = [fault for fault in faults if fault.has_time and remaining[id(fault)]]
-    coming.sort(key=lambda fault: touched[id(fault)].start)
-    active: list[tuple[int, int, Fault]] = []
-    next_ = 0
+    ranges = {id(fault): axis.touched(*_times(fault)) for fault in faults if fault.has_time}
+    candidates = [fault for fault in faults if fault.has_time and remaining[id(fault)]]
+    candidates.sort(key=lambda fault: ranges[id(fault)].start)
+    heap: list[tuple[int, int, Fault]] = []
+    index = 0
     for window in windows:
-        while next_ < len(coming) and touched[id(coming[next_])].start <= window:
-            heappush(active, (touched[id(coming[next_])].stop, next_, coming[next_]))
-            next_ += 1
-        while active and lack[window]:
-            stop, _, fault = active[0]
+        while index < len(candidates) and ranges[id(candidates[index])].start <= window:
+            heappush(heap, (ranges[id(candidates[index])].stop, index, candidates[index]))
+            index += 1
+        while heap and lack[window]:
+            stop, _, fault = heap[0]
             if stop <= window or not remaining[id(fault)]:
-                heappop(active)
+                heappop(heap)
                 continue
             _take(fault, window, lack, remaining)
     for fault in faults:
@@ -452,17 +464,17 @@ def _lay(
 
 
 def attach(faults: Iterable[Fault], axis: Axis) -> None:
-    """Attaches faults without windows to all windows that they may be in."""
+    """Attaches faults without windows to all windows in which they may be."""
     for fault in faults:
         if not fault.windows and fault.has_time:
             fault.windows.extend(axis.touched(*_times(fault)))
 
 
 def _take(fault: Fault, window: int, lack: dict[int, int], remaining: dict[int, int]) -> None:
-    taken = min(remaining[id(fault)], lack[window])
-    if taken:
-        lack[window] -= taken
-        remaining[id(fault)] -= taken
+    taken_events = min(remaining[id(fault)], lack[window])
+    if taken_events:
+        lack[window] -= taken_events
+        remaining[id(fault)] -= taken_events
         fault.windows.append(window)
 
 

@@ -20,7 +20,7 @@ from ground.intervals import covers, merged, minus
 
 
 class Pair(NamedTuple):
-    """Two tiers that are compared."""
+    """Two tiers to compare."""
 
     earlier: Tier
     later: Tier
@@ -43,22 +43,22 @@ _WINDOW: Final = 60_000  # the length, if there is no window to take it from
 
 
 def pairs(tiers: Sequence[Tier]) -> list[Pair]:
-    """Returns adjacent tiers. A mirror is one of them only if no broker counts its copy."""
+    """Returns adjacent tiers. A mirror is included only if no broker counts its copy."""
     tier_pairs: list[Pair] = []
-    earlier: Tier | None = None
+    earlier_tier: Tier | None = None
     is_counted = any(tier.kind is TierKind.BROKER for tier in tiers)
     for tier in tiers:
         if tier.kind is TierKind.MIRROR and is_counted:
             continue
-        if earlier is not None and tier.kind is not TierKind.AGENT:
-            tier_pairs.append(Pair(earlier, tier))
+        if earlier_tier is not None and tier.kind is not TierKind.AGENT:
+            tier_pairs.append(Pair(earlier_tier, tier))
         if tier.kind is not TierKind.HDFS:
-            earlier = tier
+            earlier_tier = tier
     return tier_pairs
 
 
 def accounted(tier: Tier, sums: WindowSums) -> int:
-    """Returns how many events a tier has, or can account for."""
+    """Returns how many events a tier has or can account for."""
     if tier.kind is TierKind.HDFS:
         return sums.events + sums.duplicates + sums.dead
     return sums.events
@@ -74,16 +74,16 @@ def is_counted(window: Window, pair: Pair) -> bool:
 
 
 def compared(window: Window, pair: Pair) -> tuple[int, bool]:
-    """Returns by how many events the earlier tier exceeds the later; and whether equal numbers
-    differ in content."""
-    earlier = window.sums.get(pair.earlier, _NOTHING)
-    later = window.sums.get(pair.later, _NOTHING)
-    surplus = earlier.events - accounted(pair.later, later)
-    return surplus, surplus == 0 and earlier.crc_sum != later.crc_sum
+    """Returns by how many events the earlier tier exceeds the later one, and whether equal numbers
+    have different content."""
+    earlier_sums = window.sums.get(pair.earlier, _NOTHING)
+    later_sums = window.sums.get(pair.later, _NOTHING)
+    surplus = earlier_sums.events - accounted(pair.later, later_sums)
+    return surplus, surplus == 0 and earlier_sums.crc_sum != later_sums.crc_sum
 
 
 class Axis:
-    """Windows by number, in ascending order; none overlaps another."""
+    """Windows by number, in ascending order and without overlaps."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = windows
@@ -91,16 +91,17 @@ class Axis:
         self._ends = [window.start + window.length for window in windows]
 
     def touched(self, from_time: int, to_time: int) -> range:
-        """Returns the numbers of the windows that overlap this time."""
+        """Returns the numbers of the windows that overlap this period."""
         first = bisect_right(self._ends, from_time)
         return range(first, bisect_left(self._starts, max(to_time, from_time + 1), lo=first))
 
 
 def aligned(windows: Sequence[Window]) -> Sequence[Window]:
-    """Returns windows that do not overlap: if tiers have windows of unequal lengths, the shorter
-    ones are merged into the longer."""
+    """Returns windows that do not overlap: if tiers have windows of different lengths, the shorter
+    windows are merged into the longer ones."""
     if all(
-        window.start + window.length <= following.start for window, following in pairwise(windows)
+        window.start + window.length <= next_window.start
+        for window, next_window in pairwise(windows)
     ):
         return windows
     merged_windows: list[Window] = []
@@ -114,9 +115,9 @@ def aligned(windows: Sequence[Window]) -> Sequence[Window]:
 
 def _together(window: Window, next_window: Window) -> Window:
     sums = dict(window.sums)
-    for tier, added in next_window.sums.items():
-        sums[tier] = WindowSums(*map(sum, zip(sums.get(tier, _NOTHING), added, strict=True)))
-    unknown = window.lost_events < 0 or next_window.lost_events < 0
+    for tier, next_sums in next_window.sums.items():
+        sums[tier] = WindowSums(*map(sum, zip(sums.get(tier, _NOTHING), next_sums, strict=True)))
+    is_unknown = window.lost_events < 0 or next_window.lost_events < 0
     return Window(
         start=window.start,
         length=max(window.start + window.length, next_window.start + next_window.length)
@@ -124,23 +125,23 @@ def _together(window: Window, next_window: Window) -> Window:
         sums=sums,
         filtered=window.filtered + next_window.filtered,
         dead=window.dead + next_window.dead,
-        lost_events=-1 if unknown else window.lost_events + next_window.lost_events,
+        lost_events=-1 if is_unknown else window.lost_events + next_window.lost_events,
         lost_bytes=window.lost_bytes + next_window.lost_bytes,
         uncounted=window.uncounted | next_window.uncounted,
     )
 
 
 def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Replaces sums of a mirror that are too small by the brokers', if its offsets cover all that
-    brokers have of the copy: only the mirror writes there."""
+    """Replaces a mirror's sums that are too small by the brokers' sums, if the mirror's offsets
+    cover everything that brokers have of the copy: then no other program writes there."""
     mirror, broker = Tier(TierKind.MIRROR), Tier(TierKind.BROKER)
     if not {mirror, broker}.issubset(picture.tiers):
         return windows
-    spoken = all(
+    is_complete = all(
         covers(partition.claimed.get(mirror, ()), partition.claimed.get(broker, ()))
         for partition in picture.partitions
     )
-    if not spoken:
+    if not is_complete:
         return windows
     return [
         replace(
@@ -155,19 +156,21 @@ def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Wi
 
 
 def with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Adds empty windows where agents did not watch."""
-    blind = merged(
+    """Adds empty windows for the times in which agents did not watch."""
+    unwatched_times = merged(
         (max(gap.from_time, picture.from_time), min(gap.to_time, picture.to_time))
         for gap in picture.unwatched
     )
-    if not blind:
+    if not unwatched_times:
         return windows
     length = min((window.length for window in windows), default=_WINDOW)
-    blind = merged((first - first % length, end + -end % length) for first, end in blind)
-    present = merged((window.start, window.start + window.length) for window in windows)
-    empty = [
+    unwatched_times = merged(
+        (first - first % length, end + -end % length) for first, end in unwatched_times
+    )
+    window_times = merged((window.start, window.start + window.length) for window in windows)
+    empty_windows = [
         Window(start, min(length, end - start), {})
-        for first, end in minus(blind, present)
+        for first, end in minus(unwatched_times, window_times)
         for start in range(first, end, length)
     ]
-    return sorted([*windows, *empty], key=lambda window: window.start)
+    return sorted([*windows, *empty_windows], key=lambda window: window.start)

@@ -68,7 +68,7 @@ def count(value: int, singular: str, plural: str = "") -> str:
 
 
 def moment(time: int) -> str:
-    """Formats a time, to the second; one outside the calendar as milliseconds."""
+    """Formats a time, to the second; a time outside the calendar in milliseconds."""
     try:
         return datetime.fromtimestamp(time / 1000, UTC).strftime(_DAY_AND_TIME)
     except (ValueError, OverflowError, OSError):
@@ -76,17 +76,17 @@ def moment(time: int) -> str:
 
 
 def between(from_time: int, to_time: int) -> str:
-    """`2026-11-20 10:00:00 to 10:05:00`"""
-    first, last = moment(from_time), moment(to_time)
-    if first == last:
+    """Formats a period: `2026-11-20 10:00:00 to 10:05:00`."""
+    first, end = moment(from_time), moment(to_time)
+    if first == end:
         return first
     day = first[:10]
-    return f"{first} to {last.removeprefix(day).strip()}"
+    return f"{first} to {end.removeprefix(day).strip()}"
 
 
 def of_kinds(kinds: Kinds) -> str:
-    """The kinds with their numbers, the worst first; empty without findings."""
-    return "; ".join(_kind(counted) for counted in kinds if counted.findings)
+    """Lists the kinds with their numbers, the worst first; empty without findings."""
+    return "; ".join(_kind(kind_count) for kind_count in kinds if kind_count.findings)
 
 
 def _kind(counted: KindCount) -> str:
@@ -105,8 +105,10 @@ def _at_least(counted: KindCount) -> str:
 
 
 def accepted_kinds(kinds: Kinds) -> str:
-    """`952 lost lines and 1 unproven stretch (accepted)`"""
-    parts = [_accepted(counted) for counted in kinds if counted.findings] or ["older faults"]
+    """Lists accepted faults: `952 lost lines and 1 unproven stretch (accepted)`."""
+    parts = [_accepted(kind_count) for kind_count in kinds if kind_count.findings] or [
+        "older faults"
+    ]
     return f"{' and '.join(filter(None, (', '.join(parts[:-1]), parts[-1])))} (accepted)"
 
 
@@ -116,14 +118,14 @@ def _accepted(counted: KindCount) -> str:
         return count(counted.findings, f"{adjective} stretch", f"{adjective} stretches")
     if counted.kind is FaultKind.LOST:
         unit = "line" if counted.events or not counted.bytes else "byte"
-    if not (known := counted.events or counted.bytes):
+    if not (amount := counted.events or counted.bytes):
         return f"some {adjective} {unit}s"
     at_least = "at least " if counted.events and counted.uncounted else ""
-    return at_least + count(known, f"{adjective} {unit}")
+    return at_least + count(amount, f"{adjective} {unit}")
 
 
 def place(tier: str, destination: str) -> str:
-    """Returns the place of a fault, in words."""
+    """Describes the place of a fault."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
     if tier == TierKind.ORIGIN:
@@ -134,13 +136,13 @@ def place(tier: str, destination: str) -> str:
 
 
 def more_damage(batches: int, offsets: int) -> str:
-    """The text for damage beyond the limit."""
+    """Makes the sentence about damage beyond the limit."""
     stretches = count(batches, "more stretch", "more stretches")
     return f"{stretches} of batches ({count(offsets, 'offset')}) are not as they were written"
 
 
 def more_faults(faults: int) -> str:
-    """The text for findings beyond the limit."""
+    """Makes the sentence about findings beyond the limit."""
     return f"And {count(faults, 'more fault')}: only the worst are listed"
 
 
@@ -161,8 +163,8 @@ def _bytes(finding: Finding) -> str:
 def _offsets(topic: str, finding: Finding) -> str:
     if finding.offsets == 1:
         return f"{topic}-{finding.partition}, offset {number(finding.offset)}"
-    last = finding.offset + finding.offsets - 1
-    return f"{topic}-{finding.partition}, offsets {number(finding.offset)} to {number(last)}"
+    last_offset = finding.offset + finding.offsets - 1
+    return f"{topic}-{finding.partition}, offsets {number(finding.offset)} to {number(last_offset)}"
 
 
 def _file(finding: Finding) -> str:
@@ -199,29 +201,29 @@ def _unknown(topic: str, fault: Fault) -> str:
             f" is gone, and how much that was is unknown: {fault.reason}"
         )
     if finding.seq >= 0:
-        are = "is" if finding.events == 1 else "are"
+        verb = "is" if finding.events == 1 else "are"
         return (
-            f"{_file(finding)}, {_events(finding)} {are} {place(finding.tier, finding.destination)}"
-            ", and no agent has reported shipping them: another agent of that host may have"
-            " shipped them again"
+            f"{_file(finding)}, {_events(finding)} {verb}"
+            f" {place(finding.tier, finding.destination)}, and no agent has reported shipping them:"
+            " another agent of that host may have shipped them again"
         )
-    when = f"from {moment(finding.from_time)} to {moment(finding.to_time)}"
-    why = f": {fault.reason}" if fault.reason else ""
+    period = f"from {moment(finding.from_time)} to {moment(finding.to_time)}"
+    reason = f": {fault.reason}" if fault.reason else ""
     if not finding.source:
-        names = {
+        clauses = {
             "changed": "and names changed there",
             "brief": "and a file was begun there",
         }.get(fault.traces, "and what happened there is unknown")
-        return f"{_file(finding)} was not watched {when}, {names}{why}"
+        return f"{_file(finding)} was not watched {period}, {clauses}{reason}"
     if fault.traces == "truncated":
         return (
-            f"{_file(finding)} was truncated while no agent watched it, {when}; what was in it"
-            f" beyond byte {number(finding.position)} is unknown{why}"
+            f"{_file(finding)} was truncated while no agent watched it, {period}; what was in it"
+            f" beyond byte {number(finding.position)} is unknown{reason}"
         )
-    what = "vanished" if fault.traces == "vanished" else "was not read to its end"
+    event = "vanished" if fault.traces == "vanished" else "was not read to its end"
     return (
-        f"{_file(finding)} {what} while no agent watched it, {when}; unknown beyond byte"
-        f" {number(finding.position)}{why}"
+        f"{_file(finding)} {event} while no agent watched it, {period}; unknown beyond byte"
+        f" {number(finding.position)}{reason}"
     )
 
 
@@ -234,7 +236,7 @@ _UNWATCHED: Final = {
 
 
 def why(fault: Fault) -> str:
-    """Returns the reason of a fault alone."""
+    """Returns only the reason of a fault."""
     finding = fault.finding
     if finding.kind is not FaultKind.UNKNOWN or finding.partition >= 0:
         return fault.reason
@@ -250,7 +252,7 @@ def uncounted(loss: UncountedLoss) -> str:
 
 
 def disputed(numbers: Disputed) -> str:
-    """Explains why entries of a journal are not believed."""
+    """Explains why entries of a journal are not trusted."""
     return (
         f"there are two that contradict each other, and neither is believed; nothing is proven"
         f" from {moment(numbers.since)} on"
@@ -258,17 +260,17 @@ def disputed(numbers: Disputed) -> str:
 
 
 def collision(topic: str, partition: int, kept: int, events: int) -> str:
-    """Explains why events that could be decoded are dead letters."""
+    """Explains why events that can be decoded are dead letters."""
     if kept < 0:
         return "others with their source and numbers had landed before, and cannot be compared"
-    last = (
+    last_offset = (
         f"offset {number(kept)}"
         if events == 1
         else f"offsets {number(kept)} to {number(kept + events - 1)}"
     )
     return (
-        f"others with their source and numbers are there instead, from {topic}-{partition}, {last},"
-        " with other content"
+        f"others with their source and numbers are there instead, from {topic}-{partition},"
+        f" {last_offset}, with other content"
     )
 
 
@@ -276,14 +278,14 @@ def copy_of(run: Copied, agent: str) -> str:
     """Explains why this agent shipped a file again."""
     since = f" since {moment(run.since)}" if run.since >= 0 else ""
     if run.agent and run.agent == agent:
-        when = f",{since}" if since else ""
+        date = f",{since}" if since else ""
         return (
             f"had been shipped before by the same agent as source {run.original}: its journal was"
-            f" damaged, and has forgotten that{when}"
+            f" damaged, and has forgotten that{date}"
         )
-    who = f"agent {run.agent}" if run.agent else "another agent"
+    owner = f"agent {run.agent}" if run.agent else "another agent"
     return (
-        f"had been shipped before by {who} as source {run.original}: the agent has another data"
+        f"had been shipped before by {owner} as source {run.original}: the agent has another data"
         f" directory{since}"
     )
 
@@ -292,7 +294,7 @@ _MOMENT: Final = 5_000
 
 
 def emptied_at_most(millis: int) -> str:
-    """Explains why it is harmless that a new file may have been emptied within this time."""
+    """Explains why it is harmless that a new file may have been emptied in this period."""
     if millis <= _MOMENT:
         return "for a moment only, and new files are hardly ever emptied that soon"
     return (
@@ -301,7 +303,7 @@ def emptied_at_most(millis: int) -> str:
 
 
 def landed_once() -> str:
-    """Explains why events that were sent twice are harmless."""
+    """Explains why events that were shipped twice are harmless."""
     return "sent twice, landed once"
 
 
@@ -319,12 +321,14 @@ def _lost(fault: Fault) -> str:
     finding = fault.finding
     size = f"bytes {number(finding.position)} to {number(finding.end_position)}"
     lines = f" ({count(finding.events, 'line')})" if finding.events >= 0 else ""
-    why = f": {fault.reason}" if fault.reason else ""
-    lost = f"{_file(finding)}, {size}{lines} were gone before they were read{why}"
+    reason = f": {fault.reason}" if fault.reason else ""
+    sentence = f"{_file(finding)}, {size}{lines} were gone before they were read{reason}"
     if not finding.unseen_end:
-        return lost
-    seen = moment(finding.from_time)
-    return f"{lost}; what followed is unknown, since the file was last seen whole at {seen}"
+        return sentence
+    seen_time = moment(finding.from_time)
+    return (
+        f"{sentence}; what followed is unknown, since the file was last seen whole at {seen_time}"
+    )
 
 
 def _of_file(topic: str, fault: Fault) -> str:
@@ -334,24 +338,24 @@ def _of_file(topic: str, fault: Fault) -> str:
             f"{_file(finding)}, {_bytes(finding)} ({count(finding.events, 'event')}) {fault.reason}"
         )
     if finding.kind is FaultKind.DUPLICATED and finding.tier == TierKind.HDFS:
-        where = place(finding.tier, finding.destination)
-        return f"{_file(finding)}, {_events(finding)} are {where} twice"
+        location = place(finding.tier, finding.destination)
+        return f"{_file(finding)}, {_events(finding)} are {location} twice"
     if finding.kind is FaultKind.DUPLICATED:
-        were = "was" if finding.events == 1 else "were"
-        return f"{_file(finding)}, {_events(finding)} {were} shipped more than once"
+        past_verb = "was" if finding.events == 1 else "were"
+        return f"{_file(finding)}, {_events(finding)} {past_verb} shipped more than once"
     if finding.partition < 0:
         return f"{_file(finding)}: the agent's statement about {_events(finding)} is missing" + (
             f", {fault.reason}" if fault.reason else ""
         )
-    bytes_named = finding.position >= 0 and finding.end_position >= 0
-    if not bytes_named:
-        what = f"{_file(finding)}, {_events(finding)}"
+    has_bytes = finding.position >= 0 and finding.end_position >= 0
+    if not has_bytes:
+        subject = f"{_file(finding)}, {_events(finding)}"
     elif fault.exact:
-        what = f"{_file(finding)}, {_bytes(finding)} ({_events(finding)})"
+        subject = f"{_file(finding)}, {_bytes(finding)} ({_events(finding)})"
     else:
-        what = f"{_file(finding)}, {_events(finding)} (within {_bytes(finding)})"
-    are = "is" if finding.events == 1 and not bytes_named else "are"
-    return f"{what} {are} {_verdict(finding, fault)} ({_offsets(topic, finding)})"
+        subject = f"{_file(finding)}, {_events(finding)} (within {_bytes(finding)})"
+    verb = "is" if finding.events == 1 and not has_bytes else "are"
+    return f"{subject} {verb} {_verdict(finding, fault)} ({_offsets(topic, finding)})"
 
 
 def _verdict(finding: Finding, fault: Fault) -> str:
@@ -366,39 +370,41 @@ def _verdict(finding: Finding, fault: Fault) -> str:
 
 def _of_partition(topic: str, fault: Fault) -> str:
     finding = fault.finding
-    are = "is" if finding.offsets == 1 else "are"
-    return f"{_offsets(topic, finding)} {are} {_verdict(finding, fault)}"
+    verb = "is" if finding.offsets == 1 else "are"
+    return f"{_offsets(topic, finding)} {verb} {_verdict(finding, fault)}"
 
 
 def _of_windows(fault: Fault) -> str:
     finding = fault.finding
-    where = place(finding.tier, finding.destination)
+    location = place(finding.tier, finding.destination)
     if finding.kind is FaultKind.CHANGED and fault.reason:
         return fault.reason
     if finding.kind is FaultKind.CHANGED:
-        return f"{_when(finding)}: as many events are {where} as before, but their CRCs differ"
+        return f"{_when(finding)}: as many events are {location} as before, but their CRCs differ"
     if finding.kind is FaultKind.DUPLICATED:
-        return f"{_when(finding)}: {count(finding.events, 'event')} too many {where}"
+        return f"{_when(finding)}: {count(finding.events, 'event')} too many {location}"
     if finding.kind is FaultKind.UNPROVEN:
         events = count(finding.events, "event")
-        return f"{_when(finding)}: {events} not proven to be {where}: {fault.reason}"
-    return f"{_when(finding)}: {count(finding.events, 'event')} not {where}; which ones is unknown"
+        return f"{_when(finding)}: {events} not proven to be {location}: {fault.reason}"
+    return (
+        f"{_when(finding)}: {count(finding.events, 'event')} not {location}; which ones is unknown"
+    )
 
 
 def _hole(fault: Fault) -> str:
     finding = fault.finding
-    whose = _WHOSE.get(finding.tier, finding.tier)
+    owner = _WHOSE.get(finding.tier, finding.tier)
     host = f" on {finding.host}" if finding.host else ""
-    last = finding.seq + fault.named - 1
-    which = (
+    last_seq = finding.seq + fault.named - 1
+    events = (
         f"entry {number(finding.seq)}"
         if fault.named == 1
-        else (f"entries {number(finding.seq)} to {number(last)}")
+        else (f"entries {number(finding.seq)} to {number(last_seq)}")
     )
     if fault.reason:
-        return f"{which} in the journal {finding.source} of the {whose}{host}: {fault.reason}"
+        return f"{events} in the journal {finding.source} of the {owner}{host}: {fault.reason}"
     return (
-        f"{which} in the journal {finding.source} of the {whose}{host} never arrived, written"
+        f"{events} in the journal {finding.source} of the {owner}{host} never arrived, written"
         f" {_when(finding)}: the content is unknown"
     )
 
@@ -410,41 +416,41 @@ def _landed_file(fault: Fault) -> str:
 
 def file_fault(fault: str, committed: int, rows: int) -> str:
     """Explains the fault of a landed file."""
-    had = count(committed, "row") if committed >= 0 else "an unknown number of rows"
-    has = count(rows, "row") if rows >= 0 else "rows that cannot be read"
+    committed_count = count(committed, "row") if committed >= 0 else "an unknown number of rows"
+    row_count = count(rows, "row") if rows >= 0 else "rows that cannot be read"
     if fault == "missing":
-        return f"is gone: {had} were committed there"
+        return f"is gone: {committed_count} were committed there"
     if fault == "extra":
-        return f"{NO_LOAD_WROTE}, and has {has}"
-    return f"is not as it was committed: it had {had} and has {has}"
+        return f"{NO_LOAD_WROTE}, and has {row_count}"
+    return f"is not as it was committed: it had {committed_count} and has {row_count}"
 
 
 def hole_reason(hole: Hole) -> str:
-    whose = _WHOSE[hole.tier.value]
+    owner = _WHOSE[hole.tier.value]
     entries = "an entry" if hole.count == 1 else "entries"
-    return f"{entries} of the {whose}'s journal {hole.journal} never arrived"
+    return f"{entries} of the {owner}'s journal {hole.journal} never arrived"
 
 
 def behind(agent: ExpectedAgent) -> str:
     """Explains the wait for an agent."""
     if not agent.heard:
         return f"{agent.host}: no agent has ever reported from there"
-    heard = f"last heard at {moment(agent.heard)}"
+    last_report = f"last heard at {moment(agent.heard)}"
     if not agent.until:
-        return f"{agent.host}: the agent has not reported yet up to when it is done ({heard})"
-    return f"{agent.host}: the agent is done up to {moment(agent.until)} ({heard})"
+        return f"{agent.host}: the agent has not reported yet up to when it is done ({last_report})"
+    return f"{agent.host}: the agent is done up to {moment(agent.until)} ({last_report})"
 
 
 def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
     """Explains the remaining work of a later tier."""
-    who = {
+    subject = {
         TierKind.BROKER: "the brokers have yet to count",
         TierKind.ORIGIN: f"the brokers of {tier.destination} have yet to count",
         TierKind.HDFS: f"{tier.destination or 'the loader'} has yet to load",
     }.get(tier.kind, "the mirror has yet to copy")
-    of = count(partitions, "partition")
-    from_when = f", from {moment(since)} on" if since >= 0 else ""
-    return f"{who} {count(offsets, 'offset')} of {of}{from_when}"
+    partition_count = count(partitions, "partition")
+    since_words = f", from {moment(since)} on" if since >= 0 else ""
+    return f"{subject} {count(offsets, 'offset')} of {partition_count}{since_words}"
 
 
 def copies_ahead(offsets: int, origin: str, since: int) -> str:
@@ -454,15 +460,15 @@ def copies_ahead(offsets: int, origin: str, since: int) -> str:
 
 
 def behind_files(earlier: Tier, tier: Tier) -> str:
-    of = f" of {earlier.destination}" if earlier.kind is TierKind.ORIGIN else ""
-    return f"the brokers{of} have yet to count what is {place(tier.kind, tier.destination)}"
+    cluster = f" of {earlier.destination}" if earlier.kind is TierKind.ORIGIN else ""
+    return f"the brokers{cluster} have yet to count what is {place(tier.kind, tier.destination)}"
 
 
 def missing_entry(hole: Hole, host: str) -> str:
-    on = f" on {host}" if host else ""
+    host_words = f" on {host}" if host else ""
     return (
         f"{count(hole.count, 'entry', 'entries')} of the {hole.tier.value}'s journal"
-        f" {hole.journal}{on} may still arrive"
+        f" {hole.journal}{host_words} may still arrive"
     )
 
 

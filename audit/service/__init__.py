@@ -1,1 +1,1 @@
-"""The parts of a running audit: reading ledgers, writing the store, judging, measuring."""
+"""The parts of a running audit that read ledgers, write the store, judge, and measure."""

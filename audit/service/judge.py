@@ -1,4 +1,4 @@
-"""Schedules the judging of topics' hours, and keeps the last verdicts.
+"""Schedules the judging of topics' hours, and keeps the latest verdicts.
 
 Hours touched by a chunk are judged as soon as the ledgers are read to their ends. Incomplete hours
 are judged again now and then, as agents' progress changes them without touching them: young ones
@@ -48,29 +48,31 @@ def picture_of(
     as_of: Mapping[str, int],
     is_deleted: bool = False,
 ) -> TopicPicture:
-    """Reads a picture. `now`: the last time at which the ledger of the topic's cluster was read to
-    its end; `as_of`: the same of all clusters. A copy is known as far as both it and its origin
-    are."""
-    expected = int(config.expected * 1000)
-    picture = reading.picture(key, *between, now, expected_millis=expected, is_deleted=is_deleted)
+    """Reads the picture of a topic. `now`: the last time at which the ledger of the topic's cluster
+    was read to its end; `as_of`: that time for every cluster. A copy is known up to the earlier of
+    its own time and its origin's."""
+    expected_millis = int(config.expected * 1000)
+    picture = reading.picture(
+        key, *between, now, expected_millis=expected_millis, is_deleted=is_deleted
+    )
     if picture.origin is None or picture.unjoined:
         return picture
     cluster = picture.origin.cluster
     if cluster in as_of:
         return replace(picture, now=min(now, as_of[cluster]))
-    place = f"{cluster}/{picture.origin.topic}"
+    origin_name = f"{cluster}/{picture.origin.topic}"
     if cluster in config.all_clusters:
-        why = f"it is a copy of {place}, and the ledger of {cluster} has not been read yet"
+        reason = f"it is a copy of {origin_name}, and the ledger of {cluster} has not been read yet"
     else:
-        why = (
-            f"it is a copy of {place}, and this audit does not read the ledger of {cluster}: add"
-            f" {cluster} to `clusters`"
+        reason = (
+            f"it is a copy of {origin_name}, and this audit does not read the ledger of {cluster}:"
+            f" add {cluster} to `clusters`"
         )
-    return replace(picture, unjoined=why)
+    return replace(picture, unjoined=reason)
 
 
 class Judge:
-    """Judges hours that are due, and keeps the last verdicts."""
+    """Judges hours that are due, and keeps the latest verdicts."""
 
     def __init__(
         self,
@@ -92,17 +94,17 @@ class Judge:
         self._begun = False
 
     def is_behind(self, clusters: Container[str]) -> bool:
-        """Whether these clusters have hours that were touched and not judged since."""
-        return not self._begun or any(due.cluster in clusters for due in self._due)
+        """Whether these clusters have hours that changed and have not been judged since."""
+        return not self._begun or any(key.cluster in clusters for key in self._due)
 
     @property
     def open_hours(self) -> Iterable[HourVerdict]:
-        """The last verdicts about all incomplete hours."""
+        """The latest verdicts about all incomplete hours."""
         return self._open.values()
 
     @property
     def verdicts(self) -> Iterable[HourVerdict]:
-        """The last verdicts about the last day, and about all hours judged since the start."""
+        """The latest verdicts about the last day, and about all hours judged since the start."""
         return self._verdicts.values()
 
     @property
@@ -116,18 +118,22 @@ class Judge:
                 self._due[key].add(hour)
 
     def forget_before(self, time: int) -> None:
-        """Forgets hours before this time."""
+        """Forgets the hours before this time."""
         self._open = {
-            place: verdict for place, verdict in self._open.items() if place[1] + HOUR > time
+            (key, hour): verdict
+            for (key, hour), verdict in self._open.items()
+            if hour + HOUR > time
         }
         self._verdicts = {
-            place: verdict for place, verdict in self._verdicts.items() if place[1] + HOUR > time
+            (key, hour): verdict
+            for (key, hour), verdict in self._verdicts.items()
+            if hour + HOUR > time
         }
-        remaining = {
-            key: {place for place in hours if place + HOUR > time}
+        remaining_hours = {
+            key: {hour for hour in hours if hour + HOUR > time}
             for key, hours in self._failing.items()
         }
-        self._failing = {key: hours for key, hours in remaining.items() if hours}
+        self._failing = {key: hours for key, hours in remaining_hours.items() if hours}
 
     def sweep(self) -> None:
         """Makes all open hours due."""
@@ -135,37 +141,39 @@ class Judge:
 
     def judge(self, as_of: Mapping[str, int], keep: Callable[[list[HourVerdict]], None]) -> bool:
         """Judges due hours for a limited time, and returns whether any verdict changed. `as_of`:
-        the time up to which ledgers have been read; topics of other clusters wait."""
-        started = time.monotonic()
-        if started < self._at:
+        the time up to which each ledger has been read; topics of other clusters wait."""
+        start = time.monotonic()
+        if start < self._at:
             return False
-        self._note_due(started, max(as_of.values(), default=0))
-        changed = False
+        self._note_due(start, max(as_of.values(), default=0))
+        has_changes = False
         for key, hours in self._next(as_of):
             if verdicts := self._tried(key, hours, as_of):
                 keep(verdicts)
-                changed = True
-            if time.monotonic() - started > _MOST_SECONDS:
+                has_changes = True
+            if time.monotonic() - start > _MOST_SECONDS:
                 break
-        self._at = time.monotonic() + (time.monotonic() - started)
-        return changed
+        self._at = time.monotonic() + (time.monotonic() - start)
+        return has_changes
 
     def _note_due(self, at: float, now: int) -> None:
         if at >= self._sweep_at:
             for key, hours in self._failing.items():
                 self._due[key] |= hours
-            oldest = now - int(self._config.retention * 1000)
+            oldest_hour = now - int(self._config.retention * 1000)
             for key in self._reading.topics():
                 self.touch((key, hour) for hour in self._reading.open_hours(key))
-                self.touch((key, hour) for hour in self._reading.hole_hours(key) if hour > oldest)
+                self.touch(
+                    (key, hour) for hour in self._reading.hole_hours(key) if hour > oldest_hour
+                )
             if not self._begun:
-                counted = self._reading.hour_counts(hour_of(now) - DAY)
-                self.touch((key, hour) for key, hours in counted.items() for hour in hours)
+                hours_by_topic = self._reading.hour_counts(hour_of(now) - DAY)
+                self.touch((key, hour) for key, hours in hours_by_topic.items() for hour in hours)
             self._sweep_at = at + _SWEEP_S
             self._begun = True
         elif at >= self._again_at:
-            young = hour_of(now) - _YOUNG
-            self.touch(place for place in self._open if place[1] >= young)
+            young_since = hour_of(now) - _YOUNG
+            self.touch((key, hour) for key, hour in self._open if hour >= young_since)
         else:
             return
         self._note_deleted(now)
@@ -174,40 +182,42 @@ class Judge:
     def _note_deleted(self, now: int) -> None:
         """Makes all hours of topics due that were deleted since the last time: complete ones, too,
         may lack lines now."""
-        deleted = {key for key in self._reading.topics() if self._is_deleted(key)}
-        if new := deleted - self._deleted:
-            counted = self._reading.hour_counts(now - int(self._config.retention * 1000))
-            self.touch((key, hour) for key in new for hour in counted.get(key, ()))
-        self._deleted = deleted
+        deleted_topics = {key for key in self._reading.topics() if self._is_deleted(key)}
+        if new_topics := deleted_topics - self._deleted:
+            hours_by_topic = self._reading.hour_counts(now - int(self._config.retention * 1000))
+            self.touch((key, hour) for key in new_topics for hour in hours_by_topic.get(key, ()))
+        self._deleted = deleted_topics
 
     def _next(self, clusters: Container[str]) -> Iterator[tuple[TopicKey, list[int]]]:
         """Yields topics in the order in which they were touched, each with hours close together."""
-        while key := next((due for due in self._due if due.cluster in clusters), None):
-            waiting = sorted(self._due.pop(key))
-            first = waiting[0]
-            hours = [hour for hour in waiting if hour < first + _AT_ONCE * HOUR]
-            if later := waiting[len(hours) :]:
-                self._due[key] = set(later)
+        while key := next(
+            (topic_key for topic_key in self._due if topic_key.cluster in clusters), None
+        ):
+            waiting_hours = sorted(self._due.pop(key))
+            first_hour = waiting_hours[0]
+            hours = [hour for hour in waiting_hours if hour < first_hour + _AT_ONCE * HOUR]
+            if later_hours := waiting_hours[len(hours) :]:
+                self._due[key] = set(later_hours)
             yield key, hours
 
     def _tried(
         self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]
     ) -> list[HourVerdict]:
         """Judges a topic's hours; nothing if that fails, unless the database fails."""
-        failing = self._failing.get(key, set())
+        failing_hours = self._failing.get(key, set())
         try:
             verdicts = self._judged(key, hours, as_of)
         except AuditStoreError:
             raise
         except Exception:
-            if not failing:
-                log.exception("topic cannot be judged cluster=%s topic=%.200r", *key[:2])
-            self._failing[key] = failing.union(hours)
+            if not failing_hours:
+                log.exception("cannot judge a topic cluster=%s topic=%.200r", *key[:2])
+            self._failing[key] = failing_hours.union(hours)
             return []
-        if failing and not failing.difference(hours):
+        if failing_hours and not failing_hours.difference(hours):
             del self._failing[key]
-        elif failing:
-            failing.difference_update(hours)
+        elif failing_hours:
+            failing_hours.difference_update(hours)
         return verdicts
 
     def _judged(
@@ -227,8 +237,8 @@ class Judge:
         shipped just now have not waited since their own time."""
         if verdict.pending_since < 0:
             return verdict
-        reported = self._reading.first_awaited(verdict.judged.key, verdict.judged.hour)
-        return replace(verdict, waiting_since=max(verdict.pending_since, reported))
+        reported_time = self._reading.first_awaited(verdict.judged.key, verdict.judged.hour)
+        return replace(verdict, waiting_since=max(verdict.pending_since, reported_time))
 
     def _verdict(self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]) -> TopicVerdict:
         """Judges hours together with all hours that faults beginning there may reach, as it is
@@ -236,13 +246,13 @@ class Judge:
         begin, end = hours[0], hours[-1] + HOUR
         verdict = reconcile(self._picture(key, (begin, end), as_of))
         findings = open_findings(verdict)
-        reach = max(
+        end_time = max(
             (finding.to_time for finding in findings if finding.from_time >= begin), default=end
         )
-        if reach <= end:
+        if end_time <= end:
             return verdict
-        between = (begin, min(hour_of(reach - 1), begin + _FARTHEST) + HOUR)
-        return reconcile(self._picture(key, between, as_of))
+        period = (begin, min(hour_of(end_time - 1), begin + _FARTHEST) + HOUR)
+        return reconcile(self._picture(key, period, as_of))
 
     def _picture(
         self, key: TopicKey, between: tuple[int, int], as_of: Mapping[str, int]
@@ -256,7 +266,7 @@ class Judge:
 
     def _is_new(self, verdict: HourVerdict) -> bool:
         """Whether the verdict about an hour has changed."""
-        place = verdict.judged.key, verdict.judged.hour
-        former = self._verdicts.get(place)
-        self._verdicts[place] = verdict
-        return former is None or former.judged != verdict.judged
+        topic_hour = verdict.judged.key, verdict.judged.hour
+        former_verdict = self._verdicts.get(topic_hour)
+        self._verdicts[topic_hour] = verdict
+        return former_verdict is None or former_verdict.judged != verdict.judged

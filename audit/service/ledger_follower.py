@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 
 
 class ReadTo(msgspec.Struct, frozen=True):
-    """Notes that everything in the ledger at this time has been handed over."""
+    """Says that everything that was in the ledger at this time has been handed over."""
 
     time: int
 
 
 class FollowerStopped(Exception):
-    """The writer has ended."""
+    """The writer thread has ended."""
 
 
 Handed = LedgerChunk | ReadTo
@@ -82,7 +82,7 @@ class LedgerFollower:
         self._stopping.set()
 
     def join(self) -> None:
-        """Waits for the thread; after a limit, an open request is abandoned at exit."""
+        """Waits for the thread, up to a limit; a request that is still open then is abandoned."""
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
@@ -111,20 +111,20 @@ class LedgerFollower:
         ):
             reader = LedgerReader(brokers, lookup_at(registry))
             while not self._stopping.is_set():
-                began = now_millis()
+                start = now_millis()
                 for chunk in reader.read(self._positions):
                     self._take(chunk)
                     if self._stopping.is_set():
                         return
-                self._look(brokers, began)
-                self._hand_over(self._name, ReadTo(began))
+                self._look(brokers, start)
+                self._hand_over(self._name, ReadTo(start))
                 self._outage.over()
                 self._note_outage()
                 self._stopping.wait(self._poll)
 
     def _take(self, chunk: LedgerChunk) -> None:
         if chunk.restarted:
-            log.warning("ledger was replaced, read from its beginning cluster=%s", self._name)
+            log.warning("ledger was replaced, reading it from its beginning cluster=%s", self._name)
         if chunk.gap:
             log.warning("entries were deleted before they were read cluster=%s", self._name)
         if chunk.left_out:
@@ -138,36 +138,36 @@ class LedgerFollower:
         self._look_at = time.monotonic() + _LOOK_S
         metadata = brokers.refresh(None)
         topic_ids = {name: topic_id_text(topic.id) for name, topic in metadata.topics.items()}
-        unlisted = [
+        unlisted_topics = [
             topic for topic in self._standing.unlisted(self._name) if topic not in topic_ids
         ]
-        absent, hidden = _by_name(brokers, unlisted)
+        absent_topics, hidden_topics = _by_name(brokers, unlisted_topics)
         # Whether these are the same topics as before is unknown.
-        topic_ids |= dict.fromkeys(hidden, "")
-        self._say_hidden(hidden)
-        former = self._standing.clusters[self._name]
+        topic_ids |= dict.fromkeys(hidden_topics, "")
+        self._say_hidden(hidden_topics)
+        former_state = self._standing.clusters[self._name]
         self._standing.note(
             self._name,
             brokers=_facts(metadata),
             away=_away(metadata),
             leaderless=_leaderless(metadata),
             topic_ids=topic_ids,
-            absent=absent,
+            absent=absent_topics,
             looked=began,
         )
-        if (topic_ids, absent) != (former.topic_ids, former.absent):
+        if (topic_ids, absent_topics) != (former_state.topic_ids, former_state.absent):
             self._standing.changed()
 
     def _say_hidden(self, hidden: Mapping[str, str]) -> None:
         """Logs each hidden topic once."""
         for topic in hidden.keys() - self._hidden:
             log.warning(
-                "topic may not be seen: its deletion would go unnoticed cluster=%s topic=%s"
+                "not authorized to see a topic: its deletion would go unnoticed cluster=%s topic=%s"
                 " error=%r",
                 *(self._name, topic, hidden[topic]),
             )
         for topic in self._hidden - hidden.keys():
-            log.info("topic may be seen again cluster=%s topic=%s", self._name, topic)
+            log.info("authorized to see the topic again cluster=%s topic=%s", self._name, topic)
         self._hidden = frozenset(hidden)
 
     def _pause(
@@ -189,26 +189,26 @@ class LedgerFollower:
 def _by_name(brokers: Brokers, names: Sequence[str]) -> tuple[frozenset[str], dict[str, str]]:
     """Returns which of these topics do not exist, and which we may not see, and why."""
     metadata = brokers.refresh(names) if names else ClusterMetadata()
-    hidden: dict[str, str] = {}
+    hidden_topics: dict[str, str] = {}
     for name in names:
         try:
             metadata.topic(name, Operation.DESCRIBE)
         except NotAllowed as error:
-            hidden[name] = str(error)
+            hidden_topics[name] = str(error)
         except ClientError:
             continue
-    return frozenset(name for name in names if not metadata.has(name)), hidden
+    return frozenset(name for name in names if not metadata.has(name)), hidden_topics
 
 
 def _away(metadata: ClusterMetadata) -> list[int]:
     """Returns brokers that hold replicas, but are absent."""
-    held = {
+    broker_ids = {
         replica
         for topic in metadata.topics.values()
         for partition in topic.partitions
         for replica in partition.replicas
     }
-    return sorted(held - metadata.brokers.keys())
+    return sorted(broker_ids - metadata.brokers.keys())
 
 
 def _leaderless(metadata: ClusterMetadata) -> frozenset[str]:
@@ -222,11 +222,11 @@ def _leaderless(metadata: ClusterMetadata) -> frozenset[str]:
 
 def _facts(metadata: ClusterMetadata) -> list[BrokerFacts]:
     replicas: Counter[int] = Counter()
-    leads: Counter[int] = Counter()
+    lead_counts: Counter[int] = Counter()
     for topic in metadata.topics.values():
         for partition in topic.partitions:
             replicas.update(partition.replicas)
-            leads[partition.leader] += 1
+            lead_counts[partition.leader] += 1
     return [
         BrokerFacts(
             broker.id,
@@ -235,7 +235,7 @@ def _facts(metadata: ClusterMetadata) -> list[BrokerFacts]:
             broker.rack or "",
             broker.id == metadata.controller,
             replicas[broker.id],
-            leads[broker.id],
+            lead_counts[broker.id],
         )
         for broker in sorted(metadata.brokers.values(), key=lambda broker: broker.id)
     ]

@@ -1,5 +1,5 @@
 """Measures, once a minute, the lags of agents, groups and loaders, and changes of groups and
-brokers, which no ledger has.
+brokers, which no ledger records.
 
 Belongs to the writer thread. Changes between two minutes are stored at once.
 """
@@ -18,7 +18,7 @@ _OLD_POLLS: Final = 3  # poll intervals after which groups' lags are too old
 
 
 class Measurements:
-    """Stores lags and changes."""
+    """Stores lags, and changes of groups and brokers, once a minute."""
 
     def __init__(self, service: Service, store: AuditStore) -> None:
         self._service = service
@@ -50,38 +50,42 @@ class Measurements:
         """Returns the measured kinds with their clusters, and the lags. A cluster whose ledger is
         not read to its end is unknown."""
         service = self._service
-        read = {name for name, cluster in service.standing.clusters.items() if cluster.read}
-        kinds = [(kind, name) for kind in (AGENT, FILES) for name in sorted(read)]
+        read_clusters = {
+            name for name, cluster in service.standing.clusters.items() if cluster.read
+        }
+        kinds = [(kind, name) for kind in (AGENT, FILES) for name in sorted(read_clusters)]
         lags = service.reading.agent_lags()
         lags += [
             MeasuredLag(FILES, row.cluster, row.topic, row.consumer, row.lag)
             for row in service.reading.consumers()
         ]
-        oldest = now - int(_OLD_POLLS * service.config.groups.interval * 1000)
-        for name, seen in list(service.groups.items()):
-            if seen.looked >= oldest and not (seen.troubles and not seen.lags):
+        oldest_poll = now - int(_OLD_POLLS * service.config.groups.interval * 1000)
+        for name, groups_seen in list(service.groups.items()):
+            if groups_seen.looked >= oldest_poll and not (
+                groups_seen.troubles and not groups_seen.lags
+            ):
                 kinds.append((GROUP, name))
-                lags += _of_groups(name, seen)
+                lags += _of_groups(name, groups_seen)
         return kinds, lags
 
     def _brokers_changed(self, now: int) -> Iterator[Mark]:
-        for name, standing in self._service.standing.clusters.items():
-            if not standing.looked or standing.unreachable:
+        for name, state in self._service.standing.clusters.items():
+            if not state.looked or state.unreachable:
                 continue
-            brokers = {broker.id: broker for broker in standing.brokers}
-            former = self._brokers.get(name)
+            brokers = {broker.id: broker for broker in state.brokers}
+            former_brokers = self._brokers.get(name)
             self._brokers[name] = brokers
-            if former is None:
+            if former_brokers is None:
                 continue
-            for number in sorted(former.keys() ^ brokers.keys()):
-                is_gone = number in former
-                broker = former[number] if is_gone else brokers[number]
+            for broker_id in sorted(former_brokers.keys() ^ brokers.keys()):
+                is_gone = broker_id in former_brokers
+                broker = former_brokers[broker_id] if is_gone else brokers[broker_id]
                 yield Mark(
                     time=now,
                     kind="broker",
                     cluster=name,
-                    group=str(number),
-                    words=f"Broker {number} at {broker.address} "
+                    group=str(broker_id),
+                    words=f"Broker {broker_id} at {broker.address} "
                     + ("left the cluster" if is_gone else "joined the cluster"),
                 )
 

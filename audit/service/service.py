@@ -1,4 +1,5 @@
-"""The shared parts of one audit: its configuration, its state, and the database for reading.
+"""The parts that an audit's threads share: its configuration, its state, and the database for
+reading.
 
 The writer thread sets the database, and takes it away while a damaged one is rebuilt; requests ask
 for it each time.
@@ -36,14 +37,14 @@ T = TypeVar("T")
 
 
 class KeptFindings(NamedTuple):
-    """Findings that may be shown until a time of the monotonic clock."""
+    """Cached findings, with the monotonic time until which they may be shown."""
 
     findings: Sequence[TopicFinding]
     until: float
 
 
 class Service(msgspec.Struct):
-    """The shared parts of an audit. Any thread, unless noted otherwise."""
+    """The parts that an audit's threads share. For any thread, unless noted otherwise."""
 
     config: AuditConfig
     standing: AuditState
@@ -78,7 +79,7 @@ class Service(msgspec.Struct):
 
     @property
     def reading(self) -> StoreReading:
-        """The database. Raises NotNow."""
+        """The database for reading. Raises NotNow."""
         if self._reading is None:
             raise NotNow("the audit's database is not open at present: try again in a moment")
         return self._reading
@@ -96,16 +97,16 @@ class Service(msgspec.Struct):
     def check_damage(self) -> None:
         """Raises StoreDamaged once for each noted damage."""
         if self._damage:
-            why, self._damage = self._damage, ""
-            raise StoreDamaged(why)
+            reason, self._damage = self._damage, ""
+            raise StoreDamaged(reason)
 
     def note_groups(self, cluster: str, seen: GroupsSeen) -> None:
-        """Receives polled groups, which change no verdict."""
-        former = self._settled.get(cluster, {})
-        current = settled(former, seen)
+        """Receives polled groups, which do not affect any verdict."""
+        former_groups = self._settled.get(cluster, {})
+        current_groups = settled(former_groups, seen)
         if seen.lags or not seen.troubles:
-            self._marks.extend(changes(cluster, former, current, seen))
-            self._settled[cluster] = current
+            self._marks.extend(changes(cluster, former_groups, current_groups, seen))
+            self._settled[cluster] = current_groups
         self.groups[cluster] = seen
         self.standing.stir()
 
@@ -114,11 +115,11 @@ class Service(msgspec.Struct):
         self.standing.stir()
 
     def taken_marks(self) -> list[Mark]:
-        """Takes the marks seen since the last call."""
+        """Takes the marks noted since the last call."""
         return [self._marks.popleft() for _ in range(len(self._marks))]
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Returns the cached value of a key, or makes it if the state has changed since."""
+        """Returns the cached value of a key, or makes it again if the state has changed since."""
         version = self.standing.version
         with self._guard:
             if version == self._kept_version and key in self._kept:

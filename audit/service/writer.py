@@ -1,5 +1,5 @@
-"""The writer thread: folds the chunks that followers have read, has the touched hours judged,
-raises and resolves alerts, and expires old data, in rounds until it is stopped.
+"""The writer thread: folds the chunks that followers have read, has changed hours judged, raises
+and resolves alerts, and expires old data, in rounds until it is stopped.
 
 Followers wait while a chunk is folded. A cluster is not judged while its ledger is read only in
 part: some tiers' reports are there then, and others' are not. Other clusters wait for it only a
@@ -64,7 +64,7 @@ class _Every(msgspec.Struct):
 
 
 class Writer:
-    """The rounds of the writer thread. Only `hand_over` is called by other threads."""
+    """The rounds of the writer thread. Other threads call only `hand_over`."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Writer:
         self._is_behind = True  # in judging
 
     def hand_over(self, cluster: str, handed: Handed) -> None:
-        """Blocks until the queue has room. Raises FollowerStopped."""
+        """Hands a chunk to the writer, waiting until the queue has room. Raises FollowerStopped."""
         while not self._ended.is_set():
             try:
                 self._queue.put((cluster, handed), timeout=0.5)
@@ -105,70 +105,70 @@ class Writer:
         raise FollowerStopped
 
     def end(self) -> None:
-        """Releases followers that wait to hand over a chunk."""
+        """Releases followers that are waiting to hand over a chunk."""
         self._ended.set()
 
     def run(self, stopping: threading.Event) -> None:
-        """Runs until stopped. Raises StoreDamaged, AuditStoreError."""
+        """Runs rounds until stopped. Raises StoreDamaged, AuditStoreError."""
         self._look_at_inventory()
         self._standing.retired = self._service.reading.retired()
         while not stopping.is_set():
             self._take(_AT_WORK_S if self._is_behind else _AT_REST_S)
-            changed = False
+            has_changes = False
             if (self._all_read() and self._queue.empty()) or self._others_due.is_due():
-                changed = self._judge_due()
+                has_changes = self._judge_due()
             if self._inventory_due.is_due():
-                changed |= self._look_at_inventory()
+                has_changes |= self._look_at_inventory()
             if self._measuring_due.is_due():
                 self._measurements.take()
             if self._expire_due.is_due():
                 self._expire()
             if self._folded and self._news_due.is_due():
                 self._folded = False
-                changed = True
+                has_changes = True
             self._service.check_damage()
-            if changed:
+            if has_changes:
                 self._standing.changed()
 
     def _take(self, seconds: float) -> None:
         try:
-            cluster, handed = self._queue.get(timeout=seconds)
+            cluster, item = self._queue.get(timeout=seconds)
         except queue.Empty:
             return
-        if isinstance(handed, ReadTo):
-            self._note_read(cluster, handed)
+        if isinstance(item, ReadTo):
+            self._note_read(cluster, item)
         else:
-            self._fold(cluster, handed)
+            self._fold(cluster, item)
 
     def _fold(self, cluster: str, chunk: LedgerChunk) -> None:
         self._amid.add(cluster)
-        began = time.monotonic()
-        touched = folded(self._store, cluster, chunk)
-        self._service.folding.observe(time.monotonic() - began)
-        self._judge.touch(touched.hours)
-        self._standing.note_reported({key for key, _ in touched.hours})
+        start = time.monotonic()
+        touched_hours = folded(self._store, cluster, chunk)
+        self._service.folding.observe(time.monotonic() - start)
+        self._judge.touch(touched_hours.hours)
+        self._standing.note_reported({key for key, _ in touched_hours.hours})
         if len(chunk.body.field("retired").flatten()):
             self._judge.sweep()  # a retired host may affect any topic
         if self._standing.retired or len(chunk.body.field("accepted").flatten()):
             self._standing.retired = self._service.reading.retired()
-        self._folded |= touched.entries > 0
-        former = self._standing.clusters[cluster]
-        if former.read and not chunk.to_come:
+        self._folded |= touched_hours.entries > 0
+        former_state = self._standing.clusters[cluster]
+        if former_state.read and not chunk.to_come:
             self._standing.clocks.note(cluster, chunk.body, now_millis())
         self._standing.note(
             cluster,
             behind=chunk.to_come,
-            entries=former.entries + touched.entries,
-            repeated=former.repeated + touched.repeated,
-            left_out=former.left_out + chunk.left_out + touched.left_out,
-            gaps=former.gaps + chunk.gap,
+            entries=former_state.entries + touched_hours.entries,
+            repeated=former_state.repeated + touched_hours.repeated,
+            left_out=former_state.left_out + chunk.left_out + touched_hours.left_out,
+            gaps=former_state.gaps + chunk.gap,
         )
 
     def _note_read(self, cluster: str, read: ReadTo) -> None:
-        first = not self._standing.clusters[cluster].read
+        is_first = not self._standing.clusters[cluster].read
         self._amid.discard(cluster)
         self._standing.note(cluster, read=True, as_of=read.time, behind=0)
-        if first:
+        if is_first:
             log.info("ledger read to its end cluster=%s", cluster)
 
     def _all_read(self) -> bool:
@@ -186,22 +186,22 @@ class Writer:
             for name, cluster in self._standing.clusters.items()
             if cluster.read and name not in self._amid and self._knows_deleted(name)
         }
-        changed = self._judge.judge(as_of, self._keep)
+        has_changes = self._judge.judge(as_of, self._keep)
         if self._standing.unjudged != self._judge.failing:
             self._standing.unjudged = self._judge.failing
-            changed = True
+            has_changes = True
         self._is_behind = self._judge.is_behind(as_of)
         if self._is_behind:
-            return changed
+            return has_changes
         for name in as_of:
             if not self._standing.clusters[name].judged:
                 self._standing.note(name, judged=True)
-                changed = True
+                has_changes = True
         if not self._standing.read_since and self._all_read():
             self._standing.note_all_read(now)
-            changed = True
+            has_changes = True
         if self._alerts_due.is_due():
-            changed |= self._alerting.judge(self._judge.open_hours, as_of, now)
+            has_changes |= self._alerting.judge(self._judge.open_hours, as_of, now)
             self._service.alerts_raised = self._alerting.raised
             self._service.alerts_waiting = self._alerting.waiting
             self._service.alert_groups = self._alerting.groups
@@ -213,16 +213,19 @@ class Writer:
                 self._judge.verdicts, since=since, is_deleted=self._standing.is_deleted
             )
             self._service.done_until = self._done_until(as_of)
-        return changed
+        return has_changes
 
     def _done_until(self, as_of: Mapping[str, int]) -> dict[str, int]:
         """Returns the time up to which each cluster's agents have shipped everything, or, without
         agents, all that was written must have been reported."""
         config = self._service.config
         heard_since = max(as_of.values(), default=0) - int(config.expected * 1000)
-        done = self._service.reading.agents_done(as_of, heard_since)
-        in_transit = (config.window + int(config.grace)) * 1000
-        return {name: min(time, done.get(name, time - in_transit)) for name, time in as_of.items()}
+        done_until = self._service.reading.agents_done(as_of, heard_since)
+        transit_millis = (config.window + int(config.grace)) * 1000
+        return {
+            name: min(time, done_until.get(name, time - transit_millis))
+            for name, time in as_of.items()
+        }
 
     def _knows_deleted(self, name: str) -> bool:
         """Whether it is known which of the cluster's topics were deleted. After a start, nothing is
@@ -234,7 +237,7 @@ class Writer:
         return not self._standing.has_unasked(name)
 
     def _keep(self, hours: list[HourVerdict]) -> None:
-        self._store.judged([hour.judged for hour in hours])
+        self._store.judged([verdict.judged for verdict in hours])
 
     def _look_at_inventory(self) -> bool:
         if self._inventory is None:
@@ -260,7 +263,7 @@ _MOST_NAMED: Final = 10  # entries of a chunk, in the log
 
 
 class Folds(Protocol):
-    """The part of AuditStore that folds."""
+    """The methods of AuditStore that fold entries."""
 
     def positions(self, cluster: str) -> LedgerPositions: ...
 
@@ -269,18 +272,22 @@ class Folds(Protocol):
 
 def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
     """Folds as much of a chunk as possible. Raises AuditStoreError; then a part may have been
-    folded, and will be read again."""
+    folded, and is read again."""
     try:
         return store.fold(cluster, chunk.body, chunk.positions)
     except Exception as error:
         if not _is_of_entries(error):
             raise
-        log.exception("chunk cannot be folded, trying it in pieces cluster=%s", cluster)
+        log.exception("cannot fold a chunk, trying it in pieces cluster=%s", cluster)
     pieces = _Pieces(store, cluster)
-    touched = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
+    touched_hours = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
     store.fold(cluster, _part(chunk.body, 0, 0), chunk.positions)
-    log.error("entries that cannot be folded cluster=%s entries=%d", cluster, pieces.left_out)
-    return touched._replace(left_out=touched.left_out + pieces.left_out)
+    log.error(
+        "entries skipped because they cannot be folded cluster=%s entries=%d",
+        cluster,
+        pieces.left_out,
+    )
+    return touched_hours._replace(left_out=touched_hours.left_out + pieces.left_out)
 
 
 class _Pieces:
@@ -293,16 +300,16 @@ class _Pieces:
         self.left_out = 0
 
     def fold(self, body: pa.StructArray) -> Touched:
-        half = len(body) // 2
-        if not half:
+        middle = len(body) // 2
+        if not middle:
             return self._one(body)
-        parts = (_part(body, 0, half), _part(body, half, len(body)))
-        first, second = (self._whole(part) or self.fold(part) for part in parts)
+        parts = (_part(body, 0, middle), _part(body, middle, len(body)))
+        first_hours, second_hours = (self._whole(part) or self.fold(part) for part in parts)
         return Touched(
-            first.hours | second.hours,
-            first.entries + second.entries,
-            first.repeated + second.repeated,
-            first.left_out + second.left_out,
+            first_hours.hours | second_hours.hours,
+            first_hours.entries + second_hours.entries,
+            first_hours.repeated + second_hours.repeated,
+            first_hours.left_out + second_hours.left_out,
         )
 
     def _whole(self, body: pa.StructArray) -> Touched | None:
@@ -315,8 +322,8 @@ class _Pieces:
             return None
 
     def _one(self, entry: pa.StructArray) -> Touched:
-        if (touched := self._whole(entry)) is not None:
-            return touched
+        if (touched_hours := self._whole(entry)) is not None:
+            return touched_hours
         self.left_out += 1
         if self.left_out <= _MOST_NAMED:
             header = entry.field("header")

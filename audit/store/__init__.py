@@ -1,1 +1,2 @@
-"""The folded ledger in SQLite, written by one thread (store.py) and read by any (reading.py)."""
+"""The folded ledger in SQLite, written by one thread (store.py) and read by any thread
+(reading.py)."""

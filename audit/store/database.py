@@ -1,5 +1,5 @@
-"""The database: its tables and columns, and its file: opened, checked after an unclean end, moved
-aside if damaged.
+"""The database: its tables and columns, and its file, which is opened, checked after an unclean
+shutdown, and moved aside if damaged.
 
 A file beside it, `audit.open`, exists while it is open. If it exists on opening, the last process
 did not close the database, and SQLite checks it; SQLite itself repairs what a kill leaves behind. A
@@ -39,11 +39,11 @@ def open_for_writing(directory: Path) -> sqlite3.Connection:
     path, mark = directory / FILE, directory / MARK
     with damage_said(path):
         directory.mkdir(parents=True, exist_ok=True)
-        unclean = mark.exists()
+        is_unclean = mark.exists()
         mark.touch()
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            _prepare(connection, path, check=unclean)
+            _prepare(connection, path, check=is_unclean)
         except BaseException:
             connection.close()
             raise
@@ -70,15 +70,15 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 def moved_aside(directory: Path) -> Path | None:
     """Moves the damaged database aside, replacing an earlier one, and returns its path."""
     path = directory / FILE
-    aside = path.with_name(f"{FILE}.damaged")
+    new_path = path.with_name(f"{FILE}.damaged")
     if not path.exists():
         return None
     for suffix in _BESIDE:
-        part = path.with_name(path.name + suffix)
-        if part.exists():
-            part.replace(aside.with_name(aside.name + suffix))
+        sibling = path.with_name(path.name + suffix)
+        if sibling.exists():
+            sibling.replace(new_path.with_name(new_path.name + suffix))
     (directory / MARK).unlink(missing_ok=True)
-    return aside
+    return new_path
 
 
 @contextlib.contextmanager
@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({problems[0][0]}): it must be rebuilt")
 
 
-VERSION: Final = 30
+VERSION: Final = 31
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -355,14 +355,14 @@ def changed(connection: sqlite3.Connection, statement: str, values: Sequence[_Va
     """Executes a statement, and returns how many rows it inserted, changed or deleted. A cursor's
     `rowcount` is not reliable: Python recognizes INSERT by lowercasing the statement, which fails
     in a Turkish locale."""
-    before = connection.total_changes
+    changes_before = connection.total_changes
     connection.execute(statement, values)
-    return connection.total_changes - before
+    return connection.total_changes - changes_before
 
 
 def all_changed(
     connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[_Value]]
 ) -> int:
-    before = connection.total_changes
+    changes_before = connection.total_changes
     connection.executemany(statement, rows)
-    return connection.total_changes - before
+    return connection.total_changes - changes_before

@@ -1,4 +1,4 @@
-"""Deletes data older than the retention, within one transaction.
+"""Deletes data older than the retention, in one transaction.
 
 Windows, lines, hours, delays and loads expire by their own time; those in the future by when they
 were first seen. Files expire, with all that is known of them, by their latest report. Agents and
@@ -145,7 +145,7 @@ AND id NOT IN (SELECT host FROM journals WHERE host IS NOT NULL)
 
 
 def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> int:
-    """Deletes old data, and returns the number of rows."""
+    """Deletes old data, and returns the number of deleted rows."""
     floor = now - retention_millis
     hour = floor - floor % _HOUR
     count = 0
@@ -209,12 +209,13 @@ def _expire_topics(connection: sqlite3.Connection, before: int) -> int:
 def _expire_names(connection: sqlite3.Connection) -> int:
     """Checks the next texts, continuing after the last ones; at the end, from the beginning."""
     rows = connection.execute("SELECT value FROM meta WHERE name = 'names_swept'").fetchall()
-    swept = rows[0][0] if rows else 0
-    count = changed(connection, _NAMES, (swept, _SWEPT))
-    ((remain,),) = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM names WHERE id > ?)", (swept + _SWEPT,)
+    swept_id = rows[0][0] if rows else 0
+    count = changed(connection, _NAMES, (swept_id, _SWEPT))
+    ((remaining_names,),) = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM names WHERE id > ?)", (swept_id + _SWEPT,)
     ).fetchall()
     connection.execute(
-        "INSERT OR REPLACE INTO meta VALUES ('names_swept', ?)", (swept + _SWEPT if remain else 0,)
+        "INSERT OR REPLACE INTO meta VALUES ('names_swept', ?)",
+        (swept_id + _SWEPT if remaining_names else 0,),
     )
     return count

@@ -1,4 +1,4 @@
-"""Splits a topic's verdict into hours, for the store, for alerts, and summed for Prometheus.
+"""Splits a topic's verdict into hours, for the store and for alerts, and sums it for Prometheus.
 Pure."""
 
 from collections import defaultdict
@@ -39,9 +39,9 @@ _COMMANDS: Final = CommandsConfig()
 
 
 class HourVerdict(msgspec.Struct, frozen=True):
-    """The verdict about one hour. `faults` has, by state, the words of the worst finding, after
-    those of all in sum; `worst` that finding, with its command. A copy's exclude faults from before
-    it was copied, which its origin shows."""
+    """The verdict about one hour. `faults` describes, by state, the sum of all findings and then
+    the worst; `worst` is the worst finding itself, with its command. A copy's verdict excludes
+    faults from before it was copied, which its origin shows."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = {}
@@ -55,16 +55,16 @@ class HourVerdict(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether the verdict may change without any new report about this hour."""
+        """Whether the verdict may change without a new report about this hour."""
         return self.judged.state != State.COMPLETE
 
     def lines(self, state: State) -> int:
-        """Returns how many events have that fault; -1 if unknown."""
+        """Returns the number of events with faults of this state; -1 if unknown."""
         counts = [kind for kind in self.judged.kinds if kind.kind.state is state]
         return sum(count.events for count in counts) or -1
 
     def lost_bytes(self, state: State) -> int:
-        """Returns how many bytes with an unknown number of lines were lost."""
+        """Returns the number of bytes that were lost with an unknown number of lines."""
         return sum(count.bytes for count in self.judged.kinds if count.kind.state is state)
 
 
@@ -75,19 +75,25 @@ def hour_of(time: int) -> int:
 def by_hour(
     verdict: TopicVerdict, hours: Iterable[int], commands: CommandsConfig = _COMMANDS
 ) -> list[HourVerdict]:
-    """Splits a verdict into these hours, all within it."""
+    """Splits a verdict into these hours, which the verdict covers."""
     windows: dict[int, list[WindowVerdict]] = defaultdict(list)
     for window in verdict.windows:
         windows[hour_of(window.start)].append(window)
     findings: dict[int, list[Finding]] = defaultdict(list)
-    begun: dict[int, list[Finding]] = defaultdict(list)  # a finding counts in its first hour
+    first_findings: dict[int, list[Finding]] = defaultdict(
+        list
+    )  # a finding counts in its first hour
     for finding in verdict.findings:
         if finding.from_time >= 0 and not finding.harmless:
-            begun[hour_of(finding.from_time)].append(finding)
+            first_findings[hour_of(finding.from_time)].append(finding)
             for hour in _hours_of(finding, windows, verdict):
                 findings[hour].append(finding)
     return [
-        _hour(*(verdict, hour, windows[hour], findings[hour]), begun=begun[hour], commands=commands)
+        _hour(
+            *(verdict, hour, windows[hour], findings[hour]),
+            begun=first_findings[hour],
+            commands=commands,
+        )
         for hour in hours
     ]
 
@@ -105,9 +111,9 @@ def _hours_of(
     end = max(finding.to_time, finding.from_time + 1)
     hours = range(hour_of(finding.from_time), end, HOUR)
     if finding.kind is FaultKind.UNKNOWN:  # with events or without
-        first = max(finding.from_time, verdict.from_time)
-        return range(hour_of(first), min(end, verdict.to_time), HOUR)
-    faulty = [
+        begin = max(finding.from_time, verdict.from_time)
+        return range(hour_of(begin), min(end, verdict.to_time), HOUR)
+    faulty_windows = [
         hour
         for hour in hours
         if any(
@@ -117,7 +123,7 @@ def _hours_of(
             for hour_window in windows.get(hour, ())
         )
     ]
-    return faulty if faulty and len(hours) > 1 else hours[:1]
+    return faulty_windows if faulty_windows and len(hours) > 1 else hours[:1]
 
 
 def _hour(
@@ -131,38 +137,40 @@ def _hour(
 ) -> HourVerdict:
     findings = [finding for finding in all_findings if finding.is_open]
     sums = totals(begun)
-    pending = [window for window in windows if window.state is State.PENDING]
-    waited = {on for window in pending for on in window.waits}
+    pending_windows = [window for window in windows if window.state is State.PENDING]
+    awaited_tiers = {tier for window in pending_windows for tier in window.waits}
     states = [window.state for window in windows] + [finding.kind.state for finding in findings]
-    judged = JudgedHour(
+    judged_hour = JudgedHour(
         key=verdict.key,
         hour=hour,
         state=worst(states).value,
         events=sum(max((sums.events for sums in window.sums), default=0) for window in windows),
         missing=sums.missing + sums.lost,
         excess=sums.duplicated,
-        pending_windows=len(pending),
+        pending_windows=len(pending_windows),
         findings=len(findings),
         waits=_joined(
-            list(dict.fromkeys(wait.words for wait in verdict.waits if wait.on in waited))
+            list(dict.fromkeys(wait.words for wait in verdict.waits if wait.on in awaited_tiers))
         ),
         accepted=_kinds(begun, all_findings, accepted=True),
         kinds=_kinds(begun, all_findings, accepted=False),
     )
-    first = min(pending, key=lambda window: window.start, default=None)
-    unreported = [window for window in pending if set(window.waits) != {TierKind.HDFS.value}]
+    first_window = min(pending_windows, key=lambda window: window.start, default=None)
+    unreported_windows = [
+        window for window in pending_windows if set(window.waits) != {TierKind.HDFS.value}
+    ]
     events = {
         tier: sum(window.sums[number].events for window in windows)
         for number, tier in enumerate(verdict.tiers)
     }
-    shown = [
+    shown_findings = [
         finding for finding in findings if verdict.origin is None or finding.tier not in OF_ORIGIN
     ]
-    faulty = () if len(shown) < len(findings) else windows
+    faulty_windows = () if len(shown_findings) < len(findings) else windows
     by_state: dict[State, list[Finding]] = defaultdict(list)
-    for finding in shown:
+    for finding in shown_findings:
         by_state[finding.kind.state].append(finding)
-    worst_of = {
+    worst_by_state = {
         state: replace(
             state_findings[0], **cure_for(state_findings[0], verdict.key, commands).fields
         )
@@ -173,15 +181,15 @@ def _hour(
         for state, state_findings in by_state.items()
     }
     return HourVerdict(
-        judged,
-        _faults(faulty, by_state),
-        worst_of,
+        judged_hour,
+        _faults(faulty_windows, by_state),
+        worst_by_state,
         hosts,
         events,
-        _first_end(pending),
-        _first_end(pending),
-        frozenset(first.waits if first else ()),
-        _first_end(unreported),
+        _first_end(pending_windows),
+        _first_end(pending_windows),
+        frozenset(first_window.waits if first_window else ()),
+        _first_end(unreported_windows),
     )
 
 
@@ -228,16 +236,16 @@ def _joined(waits: Sequence[str]) -> str:
     """Joins as many waits as there is room for, none cut in the middle."""
     text = ""
     for number, wait in enumerate(waits):
-        longer = f"{text}; {wait}" if text else wait
-        if len(longer) > _LONGEST_WAITS:
-            remaining = f"{len(waits) - number:,} more"
-            return f"{text}; and {remaining}" if text else f"{wait[: _LONGEST_WAITS - 1]}…"
-        text = longer
+        longer_text = f"{text}; {wait}" if text else wait
+        if len(longer_text) > _LONGEST_WAITS:
+            rest = f"{len(waits) - number:,} more"
+            return f"{text}; and {rest}" if text else f"{wait[: _LONGEST_WAITS - 1]}…"
+        text = longer_text
     return text
 
 
 class TopicFigures(msgspec.Struct):
-    """The figures of one topic. Faults count as long as they are kept, events for a day."""
+    """The figures of one topic. Faults count for as long as they are stored, events for a day."""
 
     key: TopicKey
     events: dict[Tier, int] = {}
@@ -253,20 +261,20 @@ class TopicFigures(msgspec.Struct):
     is_deleted: bool = False  # so nothing is pending
 
     def add(self, hour: HourVerdict, since: int) -> None:
-        judged = hour.judged
-        if judged.hour >= since:
+        judged_hour = hour.judged
+        if judged_hour.hour >= since:
             for tier, events in hour.events.items():
                 self.events[tier] = self.events.get(tier, 0) + events
-        self.missing += judged.missing
-        self.excess += judged.excess
-        self.findings += judged.findings
-        if judged.kinds:
-            self.kinds = summed([*self.kinds, *judged.kinds])
-        state = State(judged.state)
+        self.missing += judged_hour.missing
+        self.excess += judged_hour.excess
+        self.findings += judged_hour.findings
+        if judged_hour.kinds:
+            self.kinds = summed([*self.kinds, *judged_hour.kinds])
+        state = State(judged_hour.state)
         if self.is_deleted:
             self.severity = max(self.severity, settled_state(state).severity)
             return
-        self.pending_windows += judged.pending_windows
+        self.pending_windows += judged_hour.pending_windows
         self.severity = max(self.severity, state.severity)
         self.pending_since = _earlier(self.pending_since, hour.pending_since)
         self.waiting_since = _earlier(self.waiting_since, hour.waiting_since)

@@ -1,4 +1,4 @@
-"""Reads the database from any thread, each with its own connection.
+"""Reads the database from any thread, each with a connection of its own.
 
 Each answer is a snapshot. Queries are passed down, and answers passed up, unchanged, except for
 what only the judge knows.
@@ -90,17 +90,17 @@ class StoreReading:
                 connection.execute("ROLLBACK")
 
     def accepted_topics(self) -> frozenset[tuple[str, str]]:
-        """Returns clusters and names of topics with faults that operators have accepted."""
+        """Returns the clusters and names of topics with faults that operators have accepted."""
         with self._moment() as connection:
             return topics.accepted_names(connection)
 
     def accepted_in(self, cluster: str, topic: str, hour: int) -> Kinds:
-        """Returns the faults that persons accepted of an hour, by kind."""
+        """Returns the faults of an hour that operators have accepted, by kind."""
         with self._moment() as connection:
             return topics.accepted_in(connection, cluster, topic, hour)
 
     def topics(self) -> list[TopicKey]:
-        """Returns all known topics that are judged; names beginning with `_` are not."""
+        """Returns all known topics that are judged; topics whose names begin with `_` are not."""
         with self._moment() as connection:
             return topics.topics(connection)
 
@@ -120,8 +120,8 @@ class StoreReading:
         names: bool = True,
         is_deleted: bool = False,
     ) -> TopicPicture:
-        """Returns the picture that is judged; with `names`, including sources. `is_deleted`: the
-        cluster lacks the topic, so what no loader has read by now is lost."""
+        """Returns the picture to judge; with `names`, including sources. `is_deleted`: the cluster
+        lacks the topic, so everything that no loader has read by now is lost."""
         with self._moment() as connection:
             query = pictures.PictureQuery(
                 from_time, to_time, now, expected_millis, self._grace_millis, names, is_deleted
@@ -151,7 +151,8 @@ class StoreReading:
             return topics.faulty_hours(connection, pictures.Topic(connection, key).id)
 
     def hole_hours(self, key: TopicKey) -> set[int]:
-        """Returns the hours that missing entries or unwatched times may affect, known or not."""
+        """Returns the hours that missing entries or unwatched times may affect, whether known or
+        not."""
         with self._moment() as connection:
             return pictures.hole_hours(pictures.Topic(connection, key))
 
@@ -163,7 +164,7 @@ class StoreReading:
     def overview(
         self, query: TopicsQuery, to_hour: int, is_deleted: Callable[[TopicKey], bool]
     ) -> Overview:
-        """Returns the list of topics. Deleted ones are not pending."""
+        """Returns a page of the list of topics. Deleted topics are not pending."""
         with self._moment() as connection:
             return topics.overview(connection, query, to_hour, is_deleted)
 
@@ -184,7 +185,7 @@ class StoreReading:
             return listing.sources(connection, topic.id, topic.name, query)
 
     def paths(self, sources: Collection[str]) -> dict[str, str]:
-        """Returns the paths of sources, as far as agents reported them."""
+        """Returns the paths of sources that agents have reported."""
         with self._moment() as connection:
             return listing.paths(connection, sources)
 
@@ -233,14 +234,14 @@ class StoreReading:
             )
 
     def delays(self, key: TopicKey, from_time: int, to_time: int) -> Delays:
-        """Returns counts of delays by tier: element 0 counts those below a millisecond, element i
+        """Returns counts of delays by tier: element 0 counts delays below a millisecond, element i
         those from 2^(i-1) to 2^i milliseconds."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays(connection, topic.id, topic.tiers, from_time, to_time)
 
     def flow(self, key: TopicKey, from_time: int, to_time: int) -> Flow:
-        """Returns the outcome of lines, in the windows of the events that they were read with."""
+        """Returns the outcome of lines, in the windows of the events with which they were read."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 
@@ -253,12 +254,12 @@ class StoreReading:
             return altered_text.remarks(connection, topic, from_time, to_time)
 
     def altered_since(self, from_time: int) -> list[tuple[str, str, str, int, int]]:
-        """Returns altered text of all topics: cluster, topic, kind, lines and count."""
+        """Returns the altered text of all topics: cluster, topic, kind, lines and count."""
         with self._moment() as connection:
             return altered_text.totals(connection, from_time)
 
     def shares(self, from_time: int) -> list[TopicShare]:
-        """Returns the share of dead letters and altered lines of all topics since then."""
+        """Returns the shares of dead letters and altered lines of all topics since then."""
         with self._moment() as connection:
             return shares.shares(connection, from_time)
 
@@ -269,7 +270,7 @@ class StoreReading:
             return topics.delays_by_hour(connection, topic.id, topic.tiers, from_time, to_time)
 
     def lags(self, query: LagsQuery) -> LagsOverTime:
-        """Returns lags as measured by this audit."""
+        """Returns the lags that this audit measured."""
         with self._moment() as connection:
             return lags.lags(connection, query)
 
@@ -298,18 +299,18 @@ class StoreReading:
             return agents.journals(connection, cluster, tier)
 
     def programs(self, heard_since: int) -> list[Program]:
-        """Returns programs with their latest statements of health, without retired hosts."""
+        """Returns programs with their latest health reports, except those on retired hosts."""
         with self._moment() as connection:
             return health.programs(connection, heard_since)
 
     def alerts(self, query: AlertsQuery) -> tuple[ListPage, list[Alert]]:
         """Returns alerts, the newest first."""
-        where = _STATES[query.state]
+        condition = _STATES[query.state]
         with self._moment() as connection:
             ((total,),) = connection.execute(
-                f"SELECT count(*) FROM alerts WHERE {where}"  # noqa: S608
+                f"SELECT count(*) FROM alerts WHERE {condition}"  # noqa: S608
             ).fetchall()
-            return query.of(total), _alerts(connection, where, query.size, query.skipped)
+            return query.of(total), _alerts(connection, condition, query.size, query.skipped)
 
     def raised_alerts(self, most: int) -> list[Alert]:
         """Returns at most `most` unresolved alerts."""

@@ -44,8 +44,8 @@ class Alert(NamedTuple):
 
 
 class TopicShare(NamedTuple):
-    """Lines of a topic that agents read within a time, and how many of them became dead letters or
-    were altered."""
+    """The number of lines that agents read from a topic's files in a period, and how many of them
+    became dead letters or were altered."""
 
     cluster: str
     topic: str
@@ -77,7 +77,8 @@ class JournalRow(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """The hours that a chunk changed, to be judged again, and how many entries it had."""
+    """The hours that a chunk changed and that must be judged again, and the number of its
+    entries."""
 
     hours: set[tuple[TopicKey, int]]
     entries: int = 0  # new ones

@@ -61,7 +61,8 @@ def _now_millis() -> int:
 
 
 class AuditStore(msgspec.Struct):
-    """The database, open for writing. One process at a time, ensured by the directory's lock."""
+    """The database, open for writing by one process at a time, which the directory's lock
+    ensures."""
 
     directory: Path
     window_millis: int
@@ -98,7 +99,7 @@ class AuditStore(msgspec.Struct):
         closed(self.directory)
 
     def reading(self) -> StoreReading:
-        """Opens the database for reading, by any number of threads. The caller closes it."""
+        """Opens the database for reading by any number of threads. The caller closes it."""
         return StoreReading(self.directory / FILE, self.grace_millis)
 
     def positions(self, cluster: str) -> LedgerPositions:
@@ -118,16 +119,16 @@ class AuditStore(msgspec.Struct):
         """Folds entries of one cluster's `_audit`, given as `LEDGER_TYPE`. Repetitions change
         nothing. Raises StoreDamaged, AuditStoreError; then nothing was folded."""
         with self._transaction() as connection:
-            touched = _folded(connection, self._numbers, cluster, body, self._clock())
+            touched_hours = _folded(connection, self._numbers, cluster, body, self._clock())
             connection.execute(
                 "INSERT INTO positions (cluster, positions, newest) VALUES (?, ?, 0)"
                 " ON CONFLICT DO UPDATE SET positions = excluded.positions",
                 (cluster, msgspec.json.encode(positions)),
             )
-        return touched
+        return touched_hours
 
     def expire(self, now: int) -> int:
-        """Deletes data older than the retention, and returns the number of rows."""
+        """Deletes data older than the retention, and returns the number of deleted rows."""
         with self._transaction() as connection:
             count = expiry.expire(connection, now, self.retention_millis)
         self._numbers.forget()
@@ -136,15 +137,17 @@ class AuditStore(msgspec.Struct):
         return count
 
     def set_inventory(self, hosts: Sequence[Inventory], now: int) -> None:
-        """Replaces the hosts that are expected to ship. New ones are expected from now on."""
-        expected = [(host.host, topic) for host in hosts for topic in host.topics or ("",)]
+        """Replaces the hosts that are expected to ship. New hosts are expected from now on."""
+        expected_pairs = [(host.host, topic) for host in hosts for topic in host.topics or ("",)]
         with self._transaction() as connection:
             query = "SELECT host, topic, since FROM inventory"
-            since_ = {(host, topic): since for host, topic, since in connection.execute(query)}
+            since_by_pair = {
+                (host, topic): since for host, topic, since in connection.execute(query)
+            }
             connection.execute("DELETE FROM inventory")
             connection.executemany(
                 "INSERT OR IGNORE INTO inventory VALUES (?, ?, ?)",
-                [(*pair, since_.get(pair, now)) for pair in expected],
+                [(*pair, since_by_pair.get(pair, now)) for pair in expected_pairs],
             )
 
     def judged(self, hours: Sequence[JudgedHour]) -> None:
@@ -152,10 +155,13 @@ class AuditStore(msgspec.Struct):
         numbers = self._numbers
         with self._transaction() as connection:
             rows = []
-            for (cluster, topic, topic_id), *values, accepted, kinds in hours:
+            for (cluster, topic, topic_id), *values, accepted_kinds, kinds in hours:
                 (name,) = numbers.topic_names.of([topic], cluster)
-                packed = (msgspec.json.encode(each).decode() for each in (accepted, kinds))
-                rows.append((*numbers.topics.of([topic_id], name), *values, *packed))
+                packed_kinds = (
+                    msgspec.json.encode(kind_counts).decode()
+                    for kind_counts in (accepted_kinds, kinds)
+                )
+                rows.append((*numbers.topics.of([topic_id], name), *values, *packed_kinds))
             connection.executemany(
                 "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
@@ -167,14 +173,14 @@ class AuditStore(msgspec.Struct):
         lags_: Sequence[lags.MeasuredLag],
         marks_: Sequence[Mark],
     ) -> None:
-        """Keeps the lags measured at a time, of these kinds and clusters, and new marks."""
+        """Stores the lags of these kinds and clusters as measured at a time, and new marks."""
         with self._transaction() as connection:
             lags.keep(connection, self._numbers.lag_series, time, measured, lags_)
             marks.keep_seen(connection, marks_)
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
-        """Keeps new and changed alerts, identified by kind, cluster, topic, host, hour and the time
-        when they were raised."""
+        """Stores new and changed alerts, identified by kind, cluster, topic, host, hour and the
+        time when they were raised."""
         with self._transaction() as connection:
             connection.executemany(_ALERT, alerts)
 
@@ -203,26 +209,28 @@ def _folded(
     if not len(body):
         return Touched(set())
     entries = Entries.of(body, now)
-    seen = journals.take(connection, numbers_, cluster, entries)
-    doubt = disputes.check(connection, cluster, entries, seen)
+    seen_entries = journals.take(connection, numbers_, cluster, entries)
+    doubt = disputes.check(connection, cluster, entries, seen_entries)
     is_understood = numbers(body.field("version")) <= VERSION
     is_understood &= ~entries.of_tier("unknown")
-    named = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
-    left_out = int((~named | (seen.new & (~is_understood | doubt.entries))).sum())
-    is_folded = seen.new & is_understood & ~doubt.entries
-    repeated = len(body) - left_out - int(is_folded.sum())
+    has_name = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
+    left_out_entries = int(
+        (~has_name | (seen_entries.new & (~is_understood | doubt.entries))).sum()
+    )
+    is_folded = seen_entries.new & is_understood & ~doubt.entries
+    repeated_entries = len(body) - left_out_entries - int(is_folded.sum())
     if not is_folded.any():
-        return Touched(_named(connection, doubt.hours), 0, repeated, left_out)
-    journal = seen.journal
+        return Touched(_named(connection, doubt.hours), 0, repeated_entries, left_out_entries)
+    journal = seen_entries.journal
     if not is_folded.all():
         body = body.filter(pa.array(is_folded))
         entries, journal = Entries.of(body, now), journal[is_folded]
     chunk = Chunk.of(connection, numbers_, cluster, entries, journal)
-    newest = _newest(connection, cluster, entries)
-    _fold(chunk, newest)
-    shipped_stretches.drop(connection, cluster, newest)
+    newest_time = _newest(connection, cluster, entries)
+    _fold(chunk, newest_time)
+    shipped_stretches.drop(connection, cluster, newest_time)
     hours = _named(connection, chunk.touched | doubt.hours)
-    return Touched(hours, len(entries), repeated, left_out)
+    return Touched(hours, len(entries), repeated_entries, left_out_entries)
 
 
 def _fold(chunk: Chunk, newest: int) -> None:
@@ -234,14 +242,16 @@ def _fold(chunk: Chunk, newest: int) -> None:
     if len(chunk.passages):
         origins.keep(chunk)
         generations.keep(chunk, places.first, places.next_offset, places.count)
-        claimed = offsets.claim(chunk, places)
-        origins.keep_marked(chunk, claimed.counted | claimed.partly, places.first, places.count)
-        offsets.keep_spans(chunk, places, claimed, newest)
+        claim_result = offsets.claim(chunk, places)
+        origins.keep_marked(
+            chunk, claim_result.counted | claim_result.partly, places.first, places.count
+        )
+        offsets.keep_spans(chunk, places, claim_result, newest)
         event_hours.keep(chunk, places)
         agent_claims.keep(chunk, places)
-        sums.add(chunk, claimed.counted)
-        sums.keep_uncounted(chunk, claimed.partly)
-        exactness.keep(chunk, places, claimed.counted, claimed.over)
+        sums.add(chunk, claim_result.counted)
+        sums.keep_uncounted(chunk, claim_result.partly)
+        exactness.keep(chunk, places, claim_result.counted, claim_result.over)
         commit_logs.keep(chunk)
         _keep_writers(chunk)
     source = sources.keep(chunk, places)
@@ -257,14 +267,14 @@ def _fold(chunk: Chunk, newest: int) -> None:
 
 def _keep_writers(chunk: Chunk) -> None:
     """Keeps which journals report which topics: their missing entries affect these."""
-    name = chunk.numbers.topic_names
-    codes = np.array(name.of(chunk.passages.topic.values, chunk.cluster), np.int64)
+    topic_names = chunk.numbers.topic_names
+    codes = np.array(topic_names.of(chunk.passages.topic.values, chunk.cluster), np.int64)
     journal: Numbers = chunk.journal[chunk.passages.entry]
     pairs = grouped(codes[chunk.passages.topic.codes], journal).keys
-    new = chunk.numbers.journal_topics.added(*pairs)
+    is_new = chunk.numbers.journal_topics.added(*pairs)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO journal_topics VALUES (?, ?)",
-        zip(*(column[new].tolist() for column in pairs), strict=True),
+        zip(*(column[is_new].tolist() for column in pairs), strict=True),
     )
 
 
@@ -277,10 +287,10 @@ def _newest(connection: sqlite3.Connection, cluster: str, entries: Entries) -> i
         " ON CONFLICT DO UPDATE SET newest = max(newest, excluded.newest)",
         (cluster, int(np.partition(entries.time, middle)[middle])),
     )
-    ((newest,),) = connection.execute(
+    ((newest_time,),) = connection.execute(
         "SELECT newest FROM positions WHERE cluster = ?", (cluster,)
     ).fetchall()
-    return int(newest)
+    return int(newest_time)
 
 
 def _named(

@@ -72,14 +72,14 @@ def main() -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="penstock-release-") as folder,
-        tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as beside,
+        tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as temporary_folder,
     ):
-        release_folder = Path(beside) / "release"
+        release_folder = Path(temporary_folder) / "release"
         release_folder.mkdir()
         release = Release(commit, Path(folder), release_folder, arguments.cache, arguments.pool)
-        here = [platform.machine()] if arguments.for_ansible else list(PROCESSORS)
+        processors = [platform.machine()] if arguments.for_ansible else list(PROCESSORS)
         release.make(
-            arguments.processor or here,
+            arguments.processor or processors,
             arguments.python or list(PYTHONS),
             spark=arguments.spark,
             packages=not arguments.for_ansible,
@@ -104,25 +104,25 @@ def fix_environment(moment: int) -> None:
 def lock() -> int:
     """Writes the locks: the dependencies of the working tree, as the archives have them today."""
     debian_packages.LOCK.write_text(debian_packages.lock_text(debian_packages.newest()))
-    pinned = wheels.pins((ROOT / "constraints.txt").read_text())
+    pins = wheels.pins((ROOT / "constraints.txt").read_text())
     with tempfile.TemporaryDirectory(prefix="penstock-lock-") as folder:
         work = Path(folder)
-        own = wheels.built(ROOT, work / "own")
+        own_wheel = wheels.built(ROOT, work / "own")
         fetcher = pypi.Fetcher(work, None, _CACHE)
         for processor in PROCESSORS.values():
             for python in sorted({*PYTHONS, BUNDLED_PYTHON}):
                 target = Target(processor, python)
-                into = work / f"{target.tag}-{processor.name}"
-                into.mkdir()
-                wanted = wheels.Requirements((EVERYTHING,), target)
-                fetch = partial(fetcher.fetch, target=target, into=into)
-                by_name = wheels.fetched(wanted, own, pinned, into, fetch)
-        jars = zookeeper_jars.needed(by_name["pyspark"].path)
+                directory = work / f"{target.tag}-{processor.name}"
+                directory.mkdir()
+                requirements = wheels.Requirements((EVERYTHING,), target)
+                fetch = partial(fetcher.fetch, target=target, into=directory)
+                wheels_by_name = wheels.fetched(requirements, own_wheel, pins, directory, fetch)
+        jars = zookeeper_jars.needed(wheels_by_name["pyspark"].path)
         zookeeper_jars.LOCK.write_text(zookeeper_jars.lock_text(jars))
         fetcher.tool(pypi.INSTALLER)
         pypi.LOCK.write_text(pypi.lock_text(fetcher.seen))
-    written = ", ".join(str(module.LOCK) for module in (debian_packages, pypi, zookeeper_jars))
-    print(f"wrote {written}. Next: build, test (make release-tried), commit.")
+    locks = ", ".join(str(module.LOCK) for module in (debian_packages, pypi, zookeeper_jars))
+    print(f"wrote {locks}. Next: build, test (make release-tried), commit.")
     return 0
 
 
@@ -187,7 +187,7 @@ class Release:
     def make(
         self, processors: list[str], pythons: list[str], *, spark: bool, packages: bool
     ) -> None:
-        version, moment = self._commit.version, self._commit.time
+        version, commit_time = self._commit.version, self._commit.time
         source = wheels.exported(ROOT, self._commit.revision, self._work / "source")
         wheels.stamp(source, version)
         files = pypi.locked(self._committed(pypi.LOCK).read_text())
@@ -196,13 +196,16 @@ class Release:
         self._pinned = wheels.pins((source / "constraints.txt").read_text())
         with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
             try:
-                own = self._own_wheels(source, pool)
-                futures = self._bundles(processors, own, pool, packages=packages)
+                own_wheels = self._own_wheels(source, pool)
+                futures = self._bundles(processors, own_wheels, pool, packages=packages)
                 futures.append(pool.submit(self._jars))
                 futures.append(pool.submit(self._collection, source))
-                targets = [Target(PROCESSORS[p], python) for p in processors for python in pythons]
+                targets = [
+                    Target(PROCESSORS[cpu], python) for cpu in processors for python in pythons
+                ]
                 futures += [
-                    pool.submit(self._wheelhouse, target, own, spark=spark) for target in targets
+                    pool.submit(self._wheelhouse, target, own_wheels, spark=spark)
+                    for target in targets
                 ]
                 for future in futures:
                     future.result()
@@ -210,36 +213,38 @@ class Release:
                 pool.shutdown(cancel_futures=True)
                 raise
         if spark:
-            self._spark(targets[0], own)
+            self._spark(targets[0], own_wheels)
         script = (source / "deploy/bundle/install.sh").read_text().replace("@VERSION@", version)
         (self._out / f"penstock-install-{version}.sh").write_text(script)
-        text = sbom.text(self._parts, version, self._commit.revision, moment)
+        text = sbom.text(self._parts, version, self._commit.revision, commit_time)
         (self._out / f"penstock-{version}.cdx.json").write_text(text)
         rows = [f"{sha256(path)}  {path.name}\n" for path in sorted(self._out.iterdir())]
         (self._out / f"penstock-{version}.SHA256SUMS").write_text("".join(rows))
 
     def _own_wheels(self, source: Path, pool: Executor) -> Mapping[str, Path]:
         """Penstock's wheel for each processor. Only this machine's has the C modules."""
-        here = platform.machine()
+        machine = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
-        pure = wheels.built(source, self._work / "pure")
-        wheel = wheels.with_modules(pure, modules.result(), PROCESSORS[here], self._work / "own")
-        return {**dict.fromkeys(PROCESSORS, pure), here: wheel}
+        pure_wheel = wheels.built(source, self._work / "pure")
+        wheel = wheels.with_modules(
+            pure_wheel, modules.result(), PROCESSORS[machine], self._work / "own"
+        )
+        return {**dict.fromkeys(PROCESSORS, pure_wheel), machine: wheel}
 
     def _bundles(
         self, processors: list[str], own: Mapping[str, Path], pool: Executor, *, packages: bool
     ) -> list[Future[None]]:
         here = platform.machine()
-        of_debian = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
-        wanted = {PROCESSORS[name].debian for name in {*processors, here}}
-        of_debian = [package for package in of_debian if package.architecture in wanted]
+        rows = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
+        architectures = {PROCESSORS[name].debian for name in {*processors, here}}
+        rows = [package for package in rows if package.architecture in architectures]
         fetch = partial(debian_packages.fetched, cache=self._cache, pool=self._pool)
-        list(pool.map(fetch, of_debian))
+        list(pool.map(fetch, rows))
         # Bytecode is the same for every processor; an interpreter for this machine compiles it.
-        interpreter = self._tree(PROCESSORS[here], of_debian, {}, "interpreter")
+        interpreter = self._tree(PROCESSORS[here], rows, {}, "interpreter")
         return [
             pool.submit(
-                self._bundle, PROCESSORS[name], of_debian, own[name], interpreter, packages=packages
+                self._bundle, PROCESSORS[name], rows, own[name], interpreter, packages=packages
             )
             for name in processors
         ]
@@ -247,10 +252,10 @@ class Release:
     @contextmanager
     def _file(self, name: str) -> Iterator[Path]:
         """The path of one of the release's files. Prints its size and build time at the end."""
-        began = time.monotonic()
+        start = time.monotonic()
         path = self._out / name
         yield path
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         print(f"{path.stat().st_size / 1e6:8.1f} MB {seconds:6.1f} s  {name}", flush=True)
 
     def _jars(self) -> None:
@@ -265,23 +270,25 @@ class Release:
 
     def _committed(self, path: Path) -> Path:
         """The commit's version of one of this program's files."""
-        committed = self._work / "source" / path.relative_to(ROOT)
-        if not committed.exists():
+        exported_path = self._work / "source" / path.relative_to(ROOT)
+        if not exported_path.exists():
             raise SystemExit(
                 f"commit {self._commit.revision} has no {path.relative_to(ROOT)}: check the commit "
                 "out (git worktree add), and build it with its own deploy.bundle"
             )
-        return committed
+        return exported_path
 
     def _wheelhouse(self, target: Target, own: Mapping[str, Path], *, spark: bool) -> None:
         platform_tag = f"{target.tag}-linux-{target.processor.name}"
         with self._file(f"penstock-wheelhouse-{self._commit.version}-{platform_tag}.tar") as path:
-            left_out = frozenset() if spark else wheelhouse.SPARK
-            by_name = self._fetched([EVERYTHING], target, own, platform_tag, left_out)
+            excluded_names = frozenset() if spark else wheelhouse.SPARK
+            by_name = self._fetched([EVERYTHING], target, own, platform_tag, excluded_names)
             installer = wheels.read_wheel(self._fetcher.tool(pypi.INSTALLER))
             wheelhouse.write(path, by_name, installer, target, self._commit.time)
-        listed = {name: wheel for name, wheel in by_name.items() if name not in wheelhouse.SPARK}
-        self._list({**listed, installer.name: installer}, path.name)
+        server_wheels = {
+            name: wheel for name, wheel in by_name.items() if name not in wheelhouse.SPARK
+        }
+        self._list({**server_wheels, installer.name: installer}, path.name)
 
     def _spark(self, target: Target, own: Mapping[str, Path]) -> None:
         with self._file(f"penstock-wheelhouse-{self._commit.version}-spark.tar") as path:
@@ -319,8 +326,8 @@ class Release:
             files.append(path.name)
         for file in files:
             self._list(by_name, file)
-            own_debian = [p for p in of_debian if p.architecture == processor.debian]
-            self._parts.extend([sbom.of_debian(package, file) for package in own_debian])
+            rows = [row for row in of_debian if row.architecture == processor.debian]
+            self._parts.extend([sbom.of_debian(package, file) for package in rows])
 
     def _fetched(
         self,
@@ -332,21 +339,21 @@ class Release:
     ) -> dict[str, Wheel]:
         into = self._work / f"wheels-{folder}"
         into.mkdir()
-        wanted = wheels.Requirements(tuple(roots), target, without)
+        requirements = wheels.Requirements(tuple(roots), target, without)
         fetch = partial(self._fetcher.fetch, target=target, into=into)
-        return wheels.fetched(wanted, own[target.processor.name], self._pinned, into, fetch)
+        return wheels.fetched(requirements, own[target.processor.name], self._pinned, into, fetch)
 
     def _tree(
         self, processor: Processor, packages: list[Package], by_name: Mapping[str, Wheel], name: str
     ) -> Path:
-        debian = self._work / f"{name}-debian"
+        debian_directory = self._work / f"{name}-debian"
         for package in packages:
             if package.architecture == processor.debian:
                 file = debian_packages.fetched(package, self._cache, self._pool)
-                debian_packages.unpack(file, debian)
+                debian_packages.unpack(file, debian_directory)
         tree = self._work / name
-        agent.assemble(tree, debian, by_name.values(), processor, self._commit.version)
-        shutil.rmtree(debian)
+        agent.assemble(tree, debian_directory, by_name.values(), processor, self._commit.version)
+        shutil.rmtree(debian_directory)
         return tree
 
     def _list(self, by_name: Mapping[str, Wheel], file: str) -> None:

@@ -65,8 +65,8 @@ def assemble(
     shutil.copyfile(debian / f"usr/bin/python{BUNDLED_PYTHON}", libraries / "python")
     (libraries / "python").chmod(0o755)
     triplet = debian / f"usr/lib/{processor.name}-linux-gnu"
-    left_out = {path for pattern in _LIBRARIES_LEFT_OUT for path in triplet.glob(pattern)}
-    for library in sorted({*triplet.glob("*.so*")} - left_out):
+    excluded_paths = {path for pattern in _LIBRARIES_LEFT_OUT for path in triplet.glob(pattern)}
+    for library in sorted({*triplet.glob("*.so*")} - excluded_paths):
         if library.name == _soname(library.name):
             # A link to the file with the full version. Programs load the link's name.
             shutil.copyfile(library.resolve(), libraries / library.name)
@@ -100,11 +100,11 @@ def unpack(wheel: Path, packages: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
             name = PurePosixPath(member.filename)
-            first, *rest = name.parts
-            if first.endswith(".data"):
-                if rest[0] not in {"purelib", "platlib"}:
+            first_part, *other_parts = name.parts
+            if first_part.endswith(".data"):
+                if other_parts[0] not in {"purelib", "platlib"}:
                     continue
-                name = PurePosixPath(*rest[1:])
+                name = PurePosixPath(*other_parts[1:])
             if name.is_absolute() or ".." in name.parts:
                 raise ValueError(f"{wheel.name}: path {member.filename!r} leaves the folder")
             if not member.is_dir():
@@ -157,10 +157,10 @@ def import_errors(tree: Path) -> str:
 
 def _soname(name: str) -> str:
     """The name by which programs load a library: `libz.so.1` for `libz.so.1.3.1`."""
-    beginning, separator, version = name.partition(".so.")
+    stem, separator, version = name.partition(".so.")
     parts = version.split(".")
-    kept = ".".join(parts[:2]) if beginning == "libbz2" else parts[0]
-    return f"{beginning}.so.{kept}" if separator else name
+    kept_version = ".".join(parts[:2]) if stem == "libbz2" else parts[0]
+    return f"{stem}.so.{kept_version}" if separator else name
 
 
 def _loader(debian: Path, processor: Processor) -> Path:

@@ -21,9 +21,9 @@ def write_gz(path: Path, members: Iterable[tuple[Path, str]], time: int) -> None
     """Writes a compressed tar of these (path, name) pairs, in this order."""
     with (
         path.open("wb") as file,
-        gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=time) as packed,
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=time) as gzip_file,
     ):
-        _write(packed, members, time)
+        _write(gzip_file, members, time)
 
 
 def members_in(tree: Path, inside: str) -> Iterator[tuple[Path, str]]:

@@ -29,13 +29,13 @@ _KEYS: Final = (
 def write(archive: Path, source: Path, version: str, time: int) -> None:
     """Writes the archive from an exported commit in `source`."""
     folder = source / FOLDER
-    about: dict[str, Any] = yaml.safe_load((folder / "galaxy.yml").read_text())
-    ignored = (*_NEVER, *about.get("build_ignore", ()))
+    metadata: dict[str, Any] = yaml.safe_load((folder / "galaxy.yml").read_text())
+    ignored_patterns = (*_NEVER, *metadata.get("build_ignore", ()))
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory)
         rows = [_row(".", None)]
         paths = []
-        for file in _files(folder, folder, ignored):
+        for file in _files(folder, folder, ignored_patterns):
             path = tree / file.relative_to(folder)
             name = str(file.relative_to(folder))
             paths.append(path)
@@ -48,7 +48,7 @@ def write(archive: Path, source: Path, version: str, time: int) -> None:
         files, manifest = tree / "FILES.json", tree / "MANIFEST.json"
         files.write_text(_json({"files": rows, "format": 1}))
         document = {
-            "collection_info": {key: about.get(key) for key in _KEYS} | {"version": version},
+            "collection_info": {key: metadata.get(key) for key in _KEYS} | {"version": version},
             "file_manifest_file": _row(files.name, sha256(files)),
             "format": 1,
         }

@@ -85,29 +85,31 @@ def build(
     unit = package / "usr/lib/systemd/system/penstock-agent.service"
     unit.parent.mkdir(parents=True)
     shutil.copyfile(source / "deploy/systemd/penstock-agent.service", unit)
-    about = package / "usr/share/doc/penstock-agent"
-    (about / "examples").mkdir(parents=True)
-    shutil.copyfile(source / "LICENSE", about / "copyright")
+    documentation = package / "usr/share/doc/penstock-agent"
+    (documentation / "examples").mkdir(parents=True)
+    shutil.copyfile(source / "LICENSE", documentation / "copyright")
     for sample in ("agent.yaml", "agent-minimal.yaml"):
-        shutil.copyfile(source / "docs/samples" / sample, about / "examples" / sample)
+        shutil.copyfile(source / "docs/samples" / sample, documentation / "examples" / sample)
     # Only files: a folder's size depends on the filesystem.
     files = (path for path in package.rglob("*") if path.is_file() and not path.is_symlink())
     size = sum(file.stat().st_size for file in files) // 1024
-    control = package / "DEBIAN"
-    control.mkdir()
+    control_directory = package / "DEBIAN"
+    control_directory.mkdir()
     fields = _CONTROL.format(version=version, architecture=processor.debian, size=size)
-    (control / "control").write_text(fields)
+    (control_directory / "control").write_text(fields)
     scripts = {"preinst": _PREINST, "postinst": _POSTINST, "prerm": _PRERM, "postrm": _POSTRM}
     for name, script in scripts.items():
-        (control / name).write_text(script)
+        (control_directory / name).write_text(script)
     for member in [package, *package.rglob("*")]:
         if not member.is_symlink():
-            executable = member.is_dir() or member.stat().st_mode & 0o100 or member.name in scripts
-            member.chmod(0o755 if executable else 0o644)
+            is_executable = (
+                member.is_dir() or member.stat().st_mode & 0o100 or member.name in scripts
+            )
+            member.chmod(0o755 if is_executable else 0o644)
         os.utime(member, (time, time), follow_symlinks=False)
-    pack = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--threads-max=1", "--build"]
+    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--threads-max=1", "--build"]
     subprocess.run(
-        [*pack, str(package), str(path)],
+        [*command, str(package), str(path)],
         check=True,
         env={**os.environ, "SOURCE_DATE_EPOCH": str(time)},
         stdout=subprocess.DEVNULL,

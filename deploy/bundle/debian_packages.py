@@ -54,7 +54,9 @@ def locked(text: str) -> list[Package]:
 
 def lock_text(packages: list[Package]) -> str:
     rows = sorted(packages)
-    lines = (f"{p.architecture} {p.name} {p.version} {p.sha256} {p.path}\n" for p in rows)
+    lines = (
+        f"{row.architecture} {row.name} {row.version} {row.sha256} {row.path}\n" for row in rows
+    )
     return _HEAD + "".join(lines)
 
 
@@ -65,9 +67,9 @@ def fetched(package: Package, cache: Path, pool: str) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         # Two builds may share a cache, so the name has this process's number.
         part = file.with_suffix(f".{os.getpid()}.part")
-        get = ["/usr/lib/apt/apt-helper", "download-file", pool + package.path, str(part)]
+        command = ["/usr/lib/apt/apt-helper", "download-file", pool + package.path, str(part)]
         result = subprocess.run(
-            [*get, f"SHA256:{package.sha256}"], capture_output=True, text=True, check=False
+            [*command, f"SHA256:{package.sha256}"], capture_output=True, text=True, check=False
         )
         if result.returncode:
             part.unlink(missing_ok=True)
@@ -88,8 +90,8 @@ def unpack(package_file: Path, into: Path) -> None:
         ["dpkg-deb", "--fsys-tarfile", str(package_file)], capture_output=True, check=True
     )
     with tarfile.open(fileobj=io.BytesIO(tar.stdout)) as archive:
-        wanted = [member for member in archive if not member.linkname.startswith("/")]
-        archive.extractall(into, members=wanted, filter="tar")
+        members = [member for member in archive if not member.linkname.startswith("/")]
+        archive.extractall(into, members=members, filter="tar")
 
 
 def newest() -> list[Package]:

@@ -52,23 +52,23 @@ def _needs(data: bytes) -> Needs:
     (machine,) = struct.unpack_from("<H", data, 18)
     (start,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
-    headers = [struct.unpack_from("<IIQQQQQQ", data, start + n * size) for n in range(count)]
+    headers = [struct.unpack_from("<IIQQQQQQ", data, start + i * size) for i in range(count)]
     # (address in memory, offset in the file, length) of each loaded segment.
-    loaded: list[tuple[int, int, int]] = [
+    segments: list[tuple[int, int, int]] = [
         (header[3], header[2], header[5]) for header in headers if header[0] == _PT_LOAD
     ]
 
     def in_file(address: int) -> int:
-        for memory, file, length in loaded:
-            if memory <= address < memory + length:
-                return address - memory + file
+        for memory_address, file, length in segments:
+            if memory_address <= address < memory_address + length:
+                return address - memory_address + file
         raise ValueError(f"no segment contains address {address:#x}")
 
     libraries: list[int] = []
     entries: dict[int, int] = {}
-    for dynamic in (header for header in headers if header[0] == _PT_DYNAMIC):
-        for at in range(dynamic[2], dynamic[2] + dynamic[5], 16):
-            key, value = struct.unpack_from("<QQ", data, at)
+    for dynamic_header in (header for header in headers if header[0] == _PT_DYNAMIC):
+        for position in range(dynamic_header[2], dynamic_header[2] + dynamic_header[5], 16):
+            key, value = struct.unpack_from("<QQ", data, position)
             if key == _DT_NEEDED:
                 libraries.append(value)
             elif key:
@@ -82,13 +82,13 @@ def _needs(data: bytes) -> Needs:
         return data[strings + offset : end].decode("ascii")
 
     versions = []
-    at = in_file(entries[_DT_VERNEED]) if _DT_VERNEED in entries else 0
+    position = in_file(entries[_DT_VERNEED]) if _DT_VERNEED in entries else 0
     for _ in range(min(entries.get(_DT_VERNEEDNUM, 0), _MOST_ENTRIES)):
-        _, count, _, first, step = struct.unpack_from("<HHIII", data, at)
-        auxiliary = at + first
+        _, count, _, first_offset, step = struct.unpack_from("<HHIII", data, position)
+        auxiliary_position = position + first_offset
         for _ in range(count):
-            _, _, _, name, auxiliary_step = struct.unpack_from("<IHHII", data, auxiliary)
+            _, _, _, name, auxiliary_step = struct.unpack_from("<IHHII", data, auxiliary_position)
             versions.append(text(name))
-            auxiliary += auxiliary_step
-        at += step
+            auxiliary_position += auxiliary_step
+        position += step
     return Needs(machine, tuple(map(text, libraries)), tuple(sorted(set(versions))))

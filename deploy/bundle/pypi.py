@@ -55,7 +55,7 @@ def locked(text: str) -> list[File]:
 
 def lock_text(files: Iterable[File]) -> str:
     rows = sorted(set(files))
-    return _HEAD + "".join(f"{f.name} {f.version} {f.sha256} {f.file}\n" for f in rows)
+    return _HEAD + "".join(f"{row.name} {row.version} {row.sha256} {row.file}\n" for row in rows)
 
 
 def file_of(path: Path) -> File:
@@ -82,11 +82,13 @@ class Fetcher:
 
     def fetch(self, versions: Mapping[str, str], target: Target, into: Path) -> None:
         """Puts wheels of these packages for `target` into `into`. Raises SystemExit on failure."""
-        ready = {name: v for name, v in versions.items() if name not in _SOURCES_ONLY}
-        fits = [f"--platform={platform}" for platform in target.platforms()]
-        fits += [f"--python-version={target.python}", "--implementation=cp"]
-        self._get(ready, into, target.tags(), "--only-binary=:all:", *fits)
-        for name in sorted(set(versions) - set(ready)):
+        binaries = {
+            name: version for name, version in versions.items() if name not in _SOURCES_ONLY
+        }
+        platform_options = [f"--platform={platform}" for platform in target.platforms()]
+        platform_options += [f"--python-version={target.python}", "--implementation=cp"]
+        self._get(binaries, into, target.tags(), "--only-binary=:all:", *platform_options)
+        for name in sorted(set(versions) - set(binaries)):
             with self._lock:
                 if name not in self._built:
                     self._built[name] = self._from_sources(name, versions[name])
@@ -94,12 +96,12 @@ class Fetcher:
 
     def tool(self, name: str) -> Path:
         """The wheel of `BUILDER` or `INSTALLER`, for any Python."""
-        into = self._work / name
+        directory = self._work / name
         with self._lock:
-            if not into.exists():
+            if not directory.exists():
                 version = "" if self._files is None else self._rows(name)[0].version
-                self._get({name: version}, into, _ANY, "--only-binary=:all:")
-        (wheel,) = into.glob("*.whl")
+                self._get({name: version}, directory, _ANY, "--only-binary=:all:")
+        (wheel,) = directory.glob("*.whl")
         return wheel
 
     def _from_sources(self, name: str, version: str) -> Path:
@@ -118,14 +120,14 @@ class Fetcher:
             sys.version,
             zlib.ZLIB_RUNTIME_VERSION,
         )
-        kept = self._cache / "made" / hashlib.sha256("\0".join(inputs).encode()).hexdigest()
-        if not any(kept.glob("*.whl")):
-            built = self._work / f"{name}-made"
-            own = ["--no-build-isolation", "--no-index", "--no-cache-dir", "--no-deps"]
-            run_pip("wheel", *own, f"--wheel-dir={built}", str(source), more=environment)
-            (wheel,) = built.glob("*.whl")
-            _keep(wheel, kept / wheel.name)
-        (wheel,) = kept.glob("*.whl")
+        cache = self._cache / "made" / hashlib.sha256("\0".join(inputs).encode()).hexdigest()
+        if not any(cache.glob("*.whl")):
+            output = self._work / f"{name}-made"
+            flags = ["--no-build-isolation", "--no-index", "--no-cache-dir", "--no-deps"]
+            run_pip("wheel", *flags, f"--wheel-dir={output}", str(source), more=environment)
+            (wheel,) = output.glob("*.whl")
+            _keep(wheel, cache / wheel.name)
+        (wheel,) = cache.glob("*.whl")
         return wheel
 
     def _get(
@@ -137,33 +139,41 @@ class Fetcher:
         more: Mapping[str, str] | None = None,
     ) -> None:
         into.mkdir(exist_ok=True)
-        missing = {}
+        missing_versions = {}
         for name, version in versions.items():
             row = None if self._files is None else _best(self._rows(name, version), tags)
             if row is None or not self._from_cache(row, into):
-                missing[name] = version
-        if not missing:
+                missing_versions[name] = version
+        if not missing_versions:
             return
         with tempfile.TemporaryDirectory(dir=self._work) as folder:
-            wanted, new = Path(folder) / "wanted.txt", Path(folder) / "new"
-            wanted.write_text("".join(self._row(*pair) for pair in sorted(missing.items())))
-            sums = [] if self._files is None else ["--require-hashes"]
-            get = ["--no-deps", *sums, *options, f"--dest={new}", f"--requirement={wanted}"]
-            run_pip("download", *get, more=more)
-            for path in new.iterdir():
+            listing, downloads = (Path(folder) / "wanted.txt", Path(folder) / "new")
+            listing.write_text(
+                "".join(self._row(*pair) for pair in sorted(missing_versions.items()))
+            )
+            hashes = [] if self._files is None else ["--require-hashes"]
+            arguments = [
+                "--no-deps",
+                *hashes,
+                *options,
+                f"--dest={downloads}",
+                f"--requirement={listing}",
+            ]
+            run_pip("download", *arguments, more=more)
+            for path in downloads.iterdir():
                 file = file_of(path)
                 self.seen.add(file)
                 _keep(path, self._cache / file.sha256)
                 _link(self._cache / file.sha256, into / file.file)
 
     def _from_cache(self, row: File, into: Path) -> bool:
-        kept = self._cache / row.sha256
-        if not kept.exists():
+        cached_file = self._cache / row.sha256
+        if not cached_file.exists():
             return False
-        if sha256(kept) != row.sha256:
-            raise SystemExit(f"{kept} does not match the checksum in its name: remove it")
+        if sha256(cached_file) != row.sha256:
+            raise SystemExit(f"{cached_file} does not match the checksum in its name: remove it")
         self.seen.add(row)
-        _link(kept, into / row.file)
+        _link(cached_file, into / row.file)
         return True
 
     def _row(self, name: str, version: str) -> str:
@@ -191,9 +201,9 @@ def _best(rows: Iterable[File], tags: Mapping[Tag, int]) -> File | None:
     ranks = {}
     for row in rows:
         if row.file.endswith(".whl"):
-            fitting = [tags[tag] for tag in parse_wheel_filename(row.file)[3] if tag in tags]
-            if fitting:
-                ranks[min(fitting), row] = row
+            fitting_ranks = [tags[tag] for tag in parse_wheel_filename(row.file)[3] if tag in tags]
+            if fitting_ranks:
+                ranks[min(fitting_ranks), row] = row
         elif not tags:
             ranks[0, row] = row
     return ranks[min(ranks)] if ranks else None

@@ -31,26 +31,28 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """`py311`."""
+        """The Python tag of wheels, such as `py311`."""
         return "py" + self.python.replace(".", "")
 
     def platforms(self) -> list[str]:
         """The platform tags of wheels that run on `GLIBC`, best first."""
-        oldest = 17 if self.processor.name == "aarch64" else 5
-        manylinux = [f"manylinux_2_{minor}" for minor in range(GLIBC[1], oldest - 1, -1)]
-        legacy = ["manylinux2014"]
+        oldest_minor = 17 if self.processor.name == "aarch64" else 5
+        manylinux = [f"manylinux_2_{minor}" for minor in range(GLIBC[1], oldest_minor - 1, -1)]
+        legacy_platforms = ["manylinux2014"]
         if self.processor.name == "x86_64":
-            legacy += ["manylinux2010", "manylinux1"]
-        return [f"{platform}_{self.processor.name}" for platform in (*manylinux, *legacy)]
+            legacy_platforms += ["manylinux2010", "manylinux1"]
+        return [f"{platform}_{self.processor.name}" for platform in (*manylinux, *legacy_platforms)]
 
     def tags(self) -> dict[Tag, int]:
         """The ranks of the tags of wheels that fit; 0 is the best."""
         version = tuple(map(int, self.python.split(".")))
         name = "cp" + self.python.replace(".", "")
-        own = cpython_tags(version, [name], self.platforms())
+        own_tags = cpython_tags(version, [name], self.platforms())
         return {
             tag: rank
-            for rank, tag in enumerate((*own, *compatible_tags(version, name, self.platforms())))
+            for rank, tag in enumerate(
+                (*own_tags, *compatible_tags(version, name, self.platforms()))
+            )
         }
 
     def markers(self) -> dict[str, str]:

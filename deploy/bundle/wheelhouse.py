@@ -27,8 +27,8 @@ def requirements(
     wheels: Mapping[str, Wheel], extra: str, target: Target, sums: Mapping[str, str]
 ) -> str:
     """The requirements file of `penstock[extra]`, with checksums."""
-    names, missing = closure(wheels, [f"penstock[{extra}]"], target)
-    assert not missing, missing
+    names, missing_names = closure(wheels, [f"penstock[{extra}]"], target)
+    assert not missing_names, missing_names
     return "".join(
         f"{name}=={wheels[name].version} --hash=sha256:{sums[name]}\n" for name in sorted(names)
     )

@@ -71,23 +71,23 @@ def closure(
 ) -> tuple[set[str], set[str]]:
     """The names of all packages that `roots` (such as `penstock[agent]`) depend on, and of those
     that are not in `wheels` yet."""
-    waiting = [Requirement(root) for root in roots]
-    seen: set[tuple[str, str]] = set()
-    while waiting:
-        requirement = waiting.pop()
+    queue = [Requirement(root) for root in roots]
+    visited_pairs: set[tuple[str, str]] = set()
+    while queue:
+        requirement = queue.pop()
         name = canonicalize_name(requirement.name)
         for extra in ("", *sorted(requirement.extras)):
-            if (name, extra) in seen:
+            if (name, extra) in visited_pairs:
                 continue
-            seen.add((name, extra))
+            visited_pairs.add((name, extra))
             environment = {**target.markers(), "extra": extra}
-            needed = map(Requirement, wheels[name].requires if name in wheels else ())
-            waiting += [
-                other
-                for other in needed
-                if other.marker is None or other.marker.evaluate(environment)
+            dependencies = map(Requirement, wheels[name].requires if name in wheels else ())
+            queue += [
+                dependency
+                for dependency in dependencies
+                if dependency.marker is None or dependency.marker.evaluate(environment)
             ]
-    names = {name for name, _ in seen}
+    names = {name for name, _ in visited_pairs}
     return names, {name for name in names if name not in wheels}
 
 
@@ -117,15 +117,15 @@ def fetched(
     wheels = {name: Wheel(Path(), name, "", (), "") for name in wanted.without}
     wheels["penstock"] = read_wheel(own)
     while True:
-        names, missing = closure(wheels, wanted.roots, wanted.target)
-        if not missing:
+        names, missing_names = closure(wheels, wanted.roots, wanted.target)
+        if not missing_names:
             return {name: wheels[name] for name in sorted(names - wanted.without)}
-        if unknown := sorted(missing - set(pinned)):
-            raise SystemExit(f"constraints.txt pins no version of {', '.join(unknown)}")
-        fetch({name: pinned[name] for name in missing})
+        if unknown_names := sorted(missing_names - set(pinned)):
+            raise SystemExit(f"constraints.txt pins no version of {', '.join(unknown_names)}")
+        fetch({name: pinned[name] for name in missing_names})
         wheels |= {wheel.name: wheel for wheel in map(read_wheel, sorted(into.glob("*.whl")))}
-        if still := sorted(missing - set(wheels)):
-            raise SystemExit(f"pip downloaded no wheel of {', '.join(still)}")
+        if missing_wheels := sorted(missing_names - set(wheels)):
+            raise SystemExit(f"pip downloaded no wheel for {', '.join(missing_wheels)}")
 
 
 def exported(repository: Path, commit: str, into: Path) -> Path:
@@ -140,7 +140,7 @@ def exported(repository: Path, commit: str, into: Path) -> Path:
 
 def stamp(source: Path, version: str) -> None:
     """Writes the version into an exported tree, so that wheels of two commits differ in it."""
-    former: dict[str, str] = {}
+    old_versions: dict[str, str] = {}
     for name, pattern in (
         ("pyproject.toml", r'^version = "[^"]*"$'),
         ("penstock/__init__.py", r'^__version__ = "[^"]*"$'),
@@ -150,26 +150,28 @@ def stamp(source: Path, version: str) -> None:
         lines = re.findall(pattern, text, re.MULTILINE)
         if len(lines) != 1:
             raise SystemExit(f"{name} has {len(lines)} lines with a version, expected one")
-        key, _, former[name] = lines[0].partition(" = ")
+        key, _, old_versions[name] = lines[0].partition(" = ")
         line = f'{key} = "{version}"'
         file.write_text(text.replace(lines[0], line))
-    if len(set(former.values())) > 1:
-        versions = ", ".join(f"{name} has {quoted}" for name, quoted in former.items())
+    if len(set(old_versions.values())) > 1:
+        versions = ", ".join(
+            f"{name} has {old_version}" for name, old_version in old_versions.items()
+        )
         raise SystemExit(f"the versions of the commit differ: {versions}")
 
 
 def built(source: Path, into: Path) -> Path:
     """Builds Penstock's pure-Python wheel."""
     # CC=false prevents compilation: the modules would be for this machine's Python and glibc.
-    own = ["--no-deps", "--no-build-isolation", f"--wheel-dir={into}", str(source)]
-    run_pip("wheel", *own, more={"CC": "false"})
+    options = ["--no-deps", "--no-build-isolation", f"--wheel-dir={into}", str(source)]
+    run_pip("wheel", *options, more={"CC": "false"})
     (wheel,) = into.glob("*.whl")
     return wheel
 
 
 def run_pip(command: str, *options: str, more: Mapping[str, str] | None = None) -> None:
-    """Runs pip with the user's settings and `more` in its environment. Raises SystemExit if it
-    fails."""
+    """Runs pip with the user's settings, and with `more` in its environment. Raises SystemExit if
+    it fails."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", command, "--quiet"]
     result = subprocess.run(
         [*pip, *options],
@@ -210,8 +212,8 @@ def _compiled(source: Path, name: str, into: Path) -> Path:
     if result.returncode:
         raise SystemExit(f"could not compile {name}.c:\n{result.stderr}")
     if elf.needs(module).glibc() > GLIBC:
-        oldest = ".".join(map(str, GLIBC))
-        raise SystemExit(f"{name}.c compiled with {compiler} needs a newer glibc than {oldest}")
+        glibc = ".".join(map(str, GLIBC))
+        raise SystemExit(f"{name}.c compiled with {compiler} needs a newer glibc than {glibc}")
     return module
 
 
@@ -230,9 +232,9 @@ def with_modules(
     del files[record]
     header = record.replace("RECORD", "WHEEL")
     lines = files[header].decode().splitlines()
-    kept = [line for line in lines if line and not line.startswith(("Tag:", "Root-Is-Purelib:"))]
-    kept += ["Root-Is-Purelib: false", f"Tag: {tag}"]
-    files[header] = "".join(f"{line}\n" for line in kept).encode()
+    tags = [line for line in lines if line and not line.startswith(("Tag:", "Root-Is-Purelib:"))]
+    tags += ["Root-Is-Purelib: false", f"Tag: {tag}"]
+    files[header] = "".join(f"{line}\n" for line in tags).encode()
     rows = "".join(f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in files.items())
     files[record] = f"{rows}{record},,\n".encode()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -66,10 +66,10 @@ def write(path: Path, jars: Iterable[Jar], time: int) -> None:
         raise SystemExit(
             "PySpark, which contains ZooKeeper's jars, is not installed: pip install pyspark"
         )
-    installed = Path(spec.origin).parent / "jars"
+    jar_directory = Path(spec.origin).parent / "jars"
     with tempfile.TemporaryDirectory() as folder:
         for jar in jars:
-            source = installed / jar.file
+            source = jar_directory / jar.file
             if not source.is_file() or sha256(source) != jar.sha256:
                 raise SystemExit(
                     f"{source} does not match {LOCK.name}: install the PySpark version in "

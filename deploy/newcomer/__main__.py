@@ -41,13 +41,13 @@ def main() -> int:
     _check_here()
     rows = []
     directory = arguments.directory / arguments.system
-    minimal = RootFilesystem(directory / "minimal")
-    if not minimal.directory.exists():
+    minimal_system = RootFilesystem(directory / "minimal")
+    if not minimal_system.directory.exists():
         directory.mkdir(parents=True, exist_ok=True)
-        minimal.make(arguments.system, arguments.mirror)
+        minimal_system.make(arguments.system, arguments.mirror)
     root = RootFilesystem(directory / "tried")
     shutil.rmtree(root.directory, ignore_errors=True)
-    root.copy_from(minimal)
+    root.copy_from(minimal_system)
     for row in _rows(root, test=arguments.test):
         print(f"{row.step}: {row.outcome}, {row.seconds:.0f} s {row.figure}", flush=True)
         rows.append(row)
@@ -78,8 +78,8 @@ def _arguments() -> argparse.Namespace:
 def _check_here() -> None:
     if os.geteuid() != 0:
         raise SystemExit("make newcomer: only root can create a root filesystem")
-    needed = {"debootstrap": "debootstrap", "unshare": "util-linux", "ip": "iproute2"}
-    for command, package in needed.items():
+    packages_by_command = {"debootstrap": "debootstrap", "unshare": "util-linux", "ip": "iproute2"}
+    for command, package in packages_by_command.items():
         if shutil.which(command) is None:
             raise SystemExit(f"make newcomer: {command} is missing: apt install {package}")
 

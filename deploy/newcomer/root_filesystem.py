@@ -50,9 +50,9 @@ class RootFilesystem:
     def make(self, release: str, mirror: str | None) -> None:
         """Creates a Debian release's minimal system with a user and this machine's settings for
         pip. Without `mirror` debootstrap uses its default."""
-        base = ["debootstrap", "--variant=minbase", release, str(self.directory)]
+        command = ["debootstrap", "--variant=minbase", release, str(self.directory)]
         source = [] if mirror is None else [mirror]
-        subprocess.run([*base, *source], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, *source], check=True, stdout=subprocess.DEVNULL)
         self._copy_settings()
         self.as_root(f"useradd --create-home --shell /bin/bash {USER}")
 
@@ -72,15 +72,15 @@ class RootFilesystem:
 
     def as_user(self, script: str, *, offline: bool = False) -> Result:
         """Runs a script in the user's home."""
-        inside = ["chroot", f"--userspec={USER}:{USER}", str(self.directory)]
+        chroot = ["chroot", f"--userspec={USER}:{USER}", str(self.directory)]
         environment = {"HOME": str(HOME), "USER": USER, **_settings()}
-        return self._run(f"cd\n{script}", inside, environment, offline=offline)
+        return self._run(f"cd\n{script}", chroot, environment, offline=offline)
 
     def clone(self, repository: Path, inside: Path) -> None:
         """Clones the committed state of a repository."""
-        safe = ["-c", f"safe.directory={repository}", "-c", f"safe.directory={repository}/.git"]
-        clone = ["clone", "--quiet", "--no-local", str(repository), str(self.path_of(inside))]
-        subprocess.run(["git", *safe, *clone], check=True)
+        trust = ["-c", f"safe.directory={repository}", "-c", f"safe.directory={repository}/.git"]
+        arguments = ["clone", "--quiet", "--no-local", str(repository), str(self.path_of(inside))]
+        subprocess.run(["git", *trust, *arguments], check=True)
         self.as_root(f"chown -R {USER}:{USER} {inside}")
 
     def path_of(self, inside: Path) -> Path:
@@ -96,12 +96,12 @@ class RootFilesystem:
         offline: bool = False,
     ) -> Result:
         namespaces = ["--mount", "--pid", *(["--net"] if offline else [])]
-        isolated = ["unshare", *namespaces, "--fork", "--kill-child", "bash", "-c", _INSIDE]
-        clean = ["env", "-i", *(f"{key}={value}" for key, value in environment.items())]
+        unshare = ["unshare", *namespaces, "--fork", "--kill-child", "bash", "-c", _INSIDE]
+        env = ["env", "-i", *(f"{key}={value}" for key, value in environment.items())]
         shell = [f"PATH={_PATH}", "LANG=C.UTF-8", "bash", "-c", script]
-        began = time.monotonic()
+        start = time.monotonic()
         result = subprocess.run(
-            [*isolated, "-", str(self.directory), *inside, *clean, *shell],
+            [*unshare, "-", str(self.directory), *inside, *env, *shell],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -109,12 +109,12 @@ class RootFilesystem:
             check=False,
         )
         return Result(
-            result.returncode, time.monotonic() - began, result.stdout.decode(errors="replace")
+            result.returncode, time.monotonic() - start, result.stdout.decode(errors="replace")
         )
 
     def _copy_settings(self) -> None:
-        named = (Path(value) for value in _settings().values() if value.startswith("/"))
-        for path in (*_NETWORK_FILES, *_PIP_FILES, *named):
+        paths = (Path(value) for value in _settings().values() if value.startswith("/"))
+        for path in (*_NETWORK_FILES, *_PIP_FILES, *paths):
             if path.is_file():
                 target = self.path_of(path.resolve() if path in _NETWORK_FILES else path)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ class RootFilesystem:
 
 def _settings() -> dict[str, str]:
     """This machine's environment variables for pip, proxies and certificates."""
-    wanted = {*_HANDED_ON, *_PROXIES, *(name.lower() for name in _PROXIES)}
+    names = {*_HANDED_ON, *_PROXIES, *(name.lower() for name in _PROXIES)}
     return {
-        key: value for key, value in os.environ.items() if key.startswith("PIP_") or key in wanted
+        key: value for key, value in os.environ.items() if key.startswith("PIP_") or key in names
     }

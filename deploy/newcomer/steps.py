@@ -53,8 +53,8 @@ echo "size: $(($(du -sm {environment} | cut -f1) - before)) MB"
 
 
 def starts(extra: str) -> Step:
-    """Starts a program whose servers are missing, which must wait, and stop on SIGTERM."""
-    needed = {
+    """Starts a program whose servers are missing: it must wait for them, and stop on SIGTERM."""
+    configurations = {
         "agent": f"--set data_dir=run-{extra} --set 'inputs=[{{paths: [/var/log/x], topic: x}}]'",
         "broker": f"--set data_dir=run-{extra} --set id=1 --set zookeeper=127.0.0.1:2181",
         "registry": "--set cluster=local",
@@ -63,7 +63,7 @@ def starts(extra: str) -> Step:
     return Step(
         f"penstock {extra} starts, and stops",
         f"""
-env-{extra}/bin/penstock {extra} {needed[extra]} > {extra}.log 2>&1 &
+env-{extra}/bin/penstock {extra} {configurations[extra]} > {extra}.log 2>&1 &
 sleep 5
 kill -TERM $! || {{ cat {extra}.log; exit 1; }}
 wait $!

@@ -131,13 +131,13 @@ def read_entry(line: bytes | str) -> Entry:
 
 
 def _details(details: Mapping[str, str]) -> dict[str, str]:
-    bounded: dict[str, str] = {}
+    bounded_values: dict[str, str] = {}
     for name, value in details.items():
-        if len(bounded) == _MOST_DETAILS:
-            bounded[_CUT] = f"{len(details) - _MOST_DETAILS} more"
+        if len(bounded_values) == _MOST_DETAILS:
+            bounded_values[_CUT] = f"{len(details) - _MOST_DETAILS} more"
             break
-        bounded[_bounded(name)] = _bounded(value)
-    return bounded
+        bounded_values[_bounded(name)] = _bounded(value)
+    return bounded_values
 
 
 def _bounded(text: str) -> str:

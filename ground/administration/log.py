@@ -131,8 +131,8 @@ class AdministrationLog:
 
     def _tell_refusals(self, *, everything: bool = False) -> None:
         now = datetime.now(UTC)
-        for who, change, times in self._refusals.due(everything=everything):
-            self._put(self._program.line(now, who, change, times))
+        for author, change, count in self._refusals.due(everything=everything):
+            self._put(self._program.line(now, author, change, count))
 
     # The writer thread
 
@@ -150,11 +150,11 @@ class AdministrationLog:
                         return
                     continue
                 self._busy = True
-            failed = self._write()
+            has_failed = self._write()
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                if failed:
+                if has_failed:
                     self._changed.wait_for(lambda: self._closing, _AGAIN_S)
                     if self._closing:
                         return
@@ -165,10 +165,10 @@ class AdministrationLog:
             while self._waiting:
                 self._write_first()
         except OSError as error:
-            why = error.strerror or str(error)
-            if why != self._failing:
-                self._failing = why
-                log.error("administration is not written path=%s error=%r", self._path, why)
+            reason = error.strerror or str(error)
+            if reason != self._failing:
+                self._failing = reason
+                log.error("administration log is not writable path=%s error=%r", self._path, reason)
             return True
         if self._failing:
             log.warning(
@@ -189,12 +189,12 @@ class AdministrationLog:
                 fd = -1
                 self._rotate()
                 fd = self._open()
-            written = os.write(fd, line)
+            written_bytes = os.write(fd, line)
         finally:
             if fd >= 0:
                 os.close(fd)
-        if written < len(line):  # the disk is full: the rest must follow
-            self._waiting[0] = line[written:]
+        if written_bytes < len(line):  # the disk is full: the rest must follow
+            self._waiting[0] = line[written_bytes:]
         else:
             self._waiting.popleft()
 
@@ -205,10 +205,10 @@ class AdministrationLog:
     def _rotate(self) -> None:
         """Renames the oldest file first, so that every file has a name at all times."""
         for number in range(self._config.kept_files, 0, -1):
-            older = rotated(self._path, number)
-            newer = rotated(self._path, number - 1)
-            if newer.exists():
-                newer.replace(older)
+            older_path = rotated(self._path, number)
+            newer_path = rotated(self._path, number - 1)
+            if newer_path.exists():
+                newer_path.replace(older_path)
 
 
 def rotated(path: Path, number: int) -> Path:
@@ -263,10 +263,10 @@ class _Refusals:
         """Whether to write this refusal; otherwise it is counted."""
         author = who.principal[:200], who.address
         key = (*author, change.action, change.kind, change.name[:250], change.result)
-        recent = self._recent.get(key)
+        recent_count = self._recent.get(key)
         now = self._clock()
-        if recent is not None:
-            recent.times += 1
+        if recent_count is not None:
+            recent_count.times += 1
             return False
         if len(self._recent) < _MOST_REFUSALS and self._of[author] < _MOST_OF_ONE:
             self._recent[key] = _Recent(who, change, now)
@@ -276,8 +276,8 @@ class _Refusals:
         if summary is None and len(self._others) < _MOST_REFUSALS:
             summary = self._others[author] = _Recent(who, _of_others(change), now)
         if summary is None:
-            anonymous = replace(who, principal="", address="", listener="", client_id="")
-            summary = self._rest = self._rest or _Recent(anonymous, _of_others(change), now)
+            anonymous_author = replace(who, principal="", address="", listener="", client_id="")
+            summary = self._rest = self._rest or _Recent(anonymous_author, _of_others(change), now)
         summary.times += 1
         return False
 

@@ -25,7 +25,7 @@ class InUse(Exception):
 
 
 class DirectoryLock:
-    """Held from construction until closed. Raises InUse after `patience_s`, or OSError."""
+    """A lock, held from construction until closed. Raises InUse after `patience_s`, or OSError."""
 
     def __init__(self, path: Path, *, mode: int = 0o600, patience_s: float = 0.0) -> None:
         self._path = path
@@ -46,10 +46,10 @@ class DirectoryLock:
     def is_there(self) -> bool:
         """Whether the locked file still has its name."""
         try:
-            current = os.lstat(self._path)
+            named_file = os.lstat(self._path)
         except OSError:
             return False
-        return os.path.samestat(current, os.fstat(self._fd))
+        return os.path.samestat(named_file, os.fstat(self._fd))
 
     @property
     def closed(self) -> bool:

@@ -223,8 +223,8 @@ class HttpClient:
         """Closes idle connections; a connection in use is closed after its request."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
+            idle_connections, self._idle = self._idle, []
+        for connection in idle_connections:
             connection.close()
 
     def ask(
@@ -266,8 +266,8 @@ class HttpClient:
             raise NotReached(self.url, str(error)) from None
 
     def _target(self, target: str) -> str:
-        full = self.url.path + target
-        return full if full.startswith("/") else f"/{full}"
+        full_path = self.url.path + target
+        return full_path if full_path.startswith("/") else f"/{full_path}"
 
     def _take(self) -> "_Connection | None":
         while True:
@@ -281,10 +281,10 @@ class HttpClient:
 
     def _give_back(self, connection: "_Connection") -> None:
         with self._lock:
-            keep = not self._closed and len(self._idle) < _MOST_IDLE
-            if keep:
+            is_kept = not self._closed and len(self._idle) < _MOST_IDLE
+            if is_kept:
                 self._idle.append(connection)
-        if not keep:
+        if not is_kept:
             connection.close()
 
     def _exchange(
@@ -319,7 +319,7 @@ class HttpClient:
             while part := response.read(min(_AT_ONCE, limit + 1 - len(body))):
                 body += part
         if (response.length or 0) > limit or len(body) > limit:
-            raise TooLarge(self.url, f"its response exceeds {limit:,} bytes")
+            raise TooLarge(self.url, f"its response has more than {limit:,} bytes")
         if response.length:
             raise IncompleteRead(b"", response.length)
         return bytes(body)
@@ -350,63 +350,63 @@ class HttpClient:
         try:
             return lookup.result(deadline.remaining())
         except TimeoutError:
-            why = f"its name was not resolved within {deadline}"
+            reason = f"its name was not resolved within {deadline}"
         except (OSError, ValueError) as error:
-            why = f"its name cannot be resolved: {_in_words(error)}"
-        raise NotReached(self.url, why) from None
+            reason = f"its name cannot be resolved: {_in_words(error)}"
+        raise NotReached(self.url, reason) from None
 
     def _connected(self, addresses: list[_Address], deadline: "_Deadline") -> socket.socket:
         """Connects to the first address that accepts; each gets its share of the time."""
-        why = "its name has no address"
-        for tried, (family, kind, protocol, _, address) in enumerate(addresses):
+        reason = "its name has no address"
+        for index, (family, kind, protocol, _, address) in enumerate(addresses):
             try:
                 sock = socket.socket(family, kind, protocol)
             except OSError as error:
-                why = _in_words(error)
+                reason = _in_words(error)
                 continue
             try:
-                sock.settimeout(deadline.remaining() / (len(addresses) - tried))
+                sock.settimeout(deadline.remaining() / (len(addresses) - index))
                 sock.connect(address)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return sock
             except TimeoutError:
-                why = f"no connection within {deadline}"
+                reason = f"no connection within {deadline}"
             except OSError as error:
-                why = _in_words(error)
+                reason = _in_words(error)
             sock.close()
-        raise NotReached(self.url, why)
+        raise NotReached(self.url, reason)
 
     def _encrypted(self, sock: socket.socket, deadline: "_Deadline") -> ssl.SSLSocket:
-        own = self._access.tls if self._access else None
+        client_tls = self._access.tls if self._access else None
         try:
-            if own is not None:
-                context, name = own.context, own.server_name(self.url.host)
+            if client_tls is not None:
+                context, name = client_tls.context, client_tls.server_name(self.url.host)
             else:
                 self._tls = self._tls or ssl.create_default_context()
                 context, name = self._tls, self.url.host
             sock.settimeout(deadline.remaining())
             return context.wrap_socket(sock, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
-            why = f"its certificate: {error.verify_message}"
+            reason = f"its certificate: {error.verify_message}"
             if error.verify_code in _UNKNOWN_AUTHORITY:
-                ca = own.tls.ca if own is not None else ""
-                why += (
+                ca = client_tls.tls.ca if client_tls is not None else ""
+                reason += (
                     f" (not signed by an authority in {ca})"
                     if ca
                     else " (SSL_CERT_FILE may name a file of trusted certificates)"
                 )
-            failed: HttpError = NotTrusted(self.url, why)
+            failure: HttpError = NotTrusted(self.url, reason)
         except BadTls as error:
-            failed = NotReached(self.url, str(error))
+            failure = NotReached(self.url, str(error))
         except TimeoutError:
-            failed = NotReached(self.url, f"no TLS handshake within {deadline}")
+            failure = NotReached(self.url, f"no TLS handshake within {deadline}")
         except (OSError, ValueError) as error:
-            why = _in_words(error)
+            reason = _in_words(error)
             if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
-                why = f"it does not speak TLS ({why}): http:// instead of https://?"
-            failed = NotReached(self.url, why)
+                reason = f"it does not speak TLS ({reason}): http:// instead of https://?"
+            failure = NotReached(self.url, reason)
         sock.close()
-        raise failed from None
+        raise failure from None
 
 
 class _ConnectionLost(Exception):
@@ -428,10 +428,10 @@ class _Deadline(msgspec.Struct, frozen=True):
 
     def remaining(self) -> float:
         """The remaining time, for a socket. Raises TimeoutError if none remains."""
-        remaining = self.at - time.monotonic()
-        if remaining <= 0:
+        seconds_left = self.at - time.monotonic()
+        if seconds_left <= 0:
             raise TimeoutError
-        return max(remaining, _SHORTEST)
+        return max(seconds_left, _SHORTEST)
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -530,10 +530,10 @@ def _look_up(answer: Future[list[_Address]], resolve: Resolve, host: str, port: 
 
 
 def _why_no_http(url: HttpUrl, error: Exception) -> str:
-    why = f"it does not speak HTTP ({type(error).__name__})"
+    reason = f"it does not speak HTTP ({type(error).__name__})"
     if url.scheme == "http" and isinstance(error, BadStatusLine) and _TLS_ALERT in str(error):
-        why += ", but TLS: https:// instead of http://?"
-    return why
+        reason += ", but TLS: https:// instead of http://?"
+    return reason
 
 
 def _in_words(error: Exception) -> str:

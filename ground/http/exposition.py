@@ -60,8 +60,8 @@ def door_families(prefix: str, refused: Mapping[str, int], *, is_open: bool) -> 
     family = CounterMetricFamily(
         prefix + "pages_refused", "Requests for pages, and handshakes, refused.", labels=["why"]
     )
-    for why, count in sorted(refused.items()):
-        family.add_metric([why], count)
+    for reason, count in sorted(refused.items()):
+        family.add_metric([reason], count)
     yield family
 
 

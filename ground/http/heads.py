@@ -21,7 +21,7 @@ class AmbiguousHead(ValueError):
 
 def check_head(data: bytes) -> None:
     """Checks the head at the beginning of `data`, which may be incomplete. Raises AmbiguousHead."""
-    ends = [at + len(end) for end in _ENDS if (at := data.find(end)) >= 0]
+    ends = [position + len(end) for end in _ENDS if (position := data.find(end)) >= 0]
     head = data[: min(ends, default=0)]
     if _BARE.search(head):
         raise AmbiguousHead("CR and LF are allowed only together, at the end of a line")

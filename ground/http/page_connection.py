@@ -25,10 +25,10 @@ class PageConnection:
 
     async def encrypt(self, context: ssl.SSLContext) -> None:
         """Does the TLS handshake, before any other data is received. Raises OSError."""
-        encrypted = self._socket = context.wrap_socket(
+        tls_socket = self._socket = context.wrap_socket(
             self._socket, server_side=True, do_handshake_on_connect=False
         )
-        await self._when_it_can(encrypted.do_handshake, self._readable)
+        await self._when_it_can(tls_socket.do_handshake, self._readable)
 
     @property
     def has_certificate(self) -> bool:
@@ -36,7 +36,7 @@ class PageConnection:
         return isinstance(self._socket, ssl.SSLSocket) and bool(self._socket.getpeercert())
 
     async def receive(self, most: int) -> bytes:
-        """Returns b"" at the end of the stream."""
+        """Returns the received data, b"" at the end of the stream."""
         return await self._when_it_can(partial(self._socket.recv, most), self._readable)
 
     async def send(self, data: bytes) -> None:
@@ -78,9 +78,9 @@ class PageConnection:
 
     async def _event(self, watch: Callable[..., None], unwatch: Callable[[int], bool]) -> None:
         descriptor = self._socket.fileno()
-        ready = asyncio.Event()
-        watch(descriptor, ready.set)
+        readiness = asyncio.Event()
+        watch(descriptor, readiness.set)
         try:
-            await ready.wait()
+            await readiness.wait()
         finally:
             unwatch(descriptor)

@@ -33,8 +33,8 @@ class PageDoor:
 
     def __init__(self, locks: PageLocks, refusals: Refusals) -> None:
         """Reads the credential files. Raises BadLocks."""
-        for wrong in locks_that_do_not_work(locks):
-            raise BadLocks(wrong)
+        for problem in locks_that_do_not_work(locks):
+            raise BadLocks(problem)
         self.tls = ServerTls(locks.tls) if locks.tls else None
         self.refusals = refusals
         self._tokens = TokenFile(Path(locks.tokens_file)) if locks.tokens_file else None

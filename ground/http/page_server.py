@@ -68,7 +68,7 @@ class _Refused(Exception):
 
 
 class PageServer:
-    """Listens from construction on; `start` begins to answer.
+    """A server that listens from construction on; `start` begins to answer.
 
     `pages` maps paths to functions, called on this server's thread for each request. Without a
     `door` everyone may see them.
@@ -115,7 +115,7 @@ class PageServer:
 
     def _accept(self) -> None:
         try:
-            accepted, client = self._listener.accept()
+            client_socket, client = self._listener.accept()
         except OSError as error:  # the client has gone, or the process is out of descriptors
             if error.errno in {errno.EMFILE, errno.ENFILE}:
                 log.warning("http connection not accepted error=%r", error.strerror)
@@ -125,10 +125,10 @@ class PageServer:
         network = network_of(address)
         networks = self._conversations.values()
         if len(networks) >= _CONNECTIONS or list(networks).count(network) >= _OF_ONE_ADDRESS:
-            accepted.close()
+            client_socket.close()
             return
-        accepted.setblocking(False)
-        connection = PageConnection(accepted, self._loop)
+        client_socket.setblocking(False)
+        connection = PageConnection(client_socket, self._loop)
         conversation = self._loop.create_task(self._converse(connection, address))
         self._conversations[conversation] = network
 
@@ -177,10 +177,10 @@ class PageServer:
         while b"\r\n\r\n" not in head:
             if len(head) >= _HEAD_BYTES:
                 raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-            received = await connection.receive(_HEAD_BYTES - len(head))
-            if not received:
+            data = await connection.receive(_HEAD_BYTES - len(head))
+            if not data:
                 raise EOFError
-            head += received
+            head += data
         try:
             check_head(head)
         except AmbiguousHead:
@@ -221,15 +221,15 @@ class _Request(NamedTuple):
 
 
 def _request(head: bytes) -> _Request:
-    first, *lines = head.split(b"\r\n")
-    words = first.split(b" ")
+    request_line, *lines = head.split(b"\r\n")
+    words = request_line.split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1.") or not head.isascii():
         raise _Refused(HTTPStatus.BAD_REQUEST)
     if words[0] not in {b"GET", b"HEAD"}:
         raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED)
-    named = (line.partition(b":") for line in lines)
+    fields = (line.partition(b":") for line in lines)
     authorization = tuple(
-        value.strip().decode() for name, _, value in named if name.lower() == b"authorization"
+        value.strip().decode() for name, _, value in fields if name.lower() == b"authorization"
     )
     return _Request(words[0].decode(), words[1].decode().partition("?")[0], authorization)
 

@@ -95,7 +95,7 @@ class HttpAccess:
             login = b64encode(f"{security.user}:{secret}".encode()).decode()
             return {"Authorization": f"Basic {login}"}
         if len(secret) > _LONGEST or not (secret.isascii() and secret.isprintable()):
-            raise NoSecret(f"{security.secret} is not a token, which is one line of ASCII")
+            raise NoSecret(f"{security.secret} is not a token: expected one line of ASCII")
         return {"Authorization": f"Bearer {secret}"}
 
 

@@ -25,13 +25,13 @@ def lines_of(path: Path, unusable: type[Exception]) -> Iterator[tuple[int, str, 
             content = file.read(_MOST_BYTES + 1)
         text = content.decode()
     except OSError as error:
-        why = (error.strerror or "").lower()
-        raise unusable(f"{path} cannot be read: {why}") from None
+        reason = (error.strerror or "").lower()
+        raise unusable(f"{path} cannot be read: {reason}") from None
     except UnicodeDecodeError:
         raise unusable(f"{path} is not UTF-8") from None
     if len(content) > _MOST_BYTES:
         raise unusable(f"{path} has more than {_MOST_BYTES} bytes")
-    for number, line in enumerate(text.splitlines(), 1):
+    for line_number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             name, _, rest = line.partition(":")
-            yield number, name, rest
+            yield line_number, name, rest

@@ -30,7 +30,7 @@ _MOST_REMEMBERED: Final = 10_000
 
 
 class BadPasswordFile(Exception):
-    """The file is unusable; names file and line."""
+    """The file is unusable; the message names file and line."""
 
 
 class SlowHash(msgspec.Struct, frozen=True):
@@ -51,14 +51,14 @@ class SlowHash(msgspec.Struct, frozen=True):
     def read(cls, text: str) -> Self:
         """Parses a hash. Raises ValueError."""
         kind, cost, block, lanes, salt, digest = text.split(":")
-        parsed = cls(
+        result = cls(
             int(cost), int(block), int(lanes), b64decode(salt, validate=True),
             b64decode(digest, validate=True),
         )  # fmt: skip
-        is_bounded = parsed.cost <= _MOST_COST and parsed.block <= 32 and parsed.lanes <= 4
-        if kind != "scrypt" or not is_bounded or len(parsed.salt) < 8 or len(parsed.digest) != 32:
+        is_bounded = result.cost <= _MOST_COST and result.block <= 32 and result.lanes <= 4
+        if kind != "scrypt" or not is_bounded or len(result.salt) < 8 or len(result.digest) != 32:
             raise ValueError("unsupported hash")
-        return parsed
+        return result
 
     def __str__(self) -> str:
         salt, digest = b64encode(self.salt).decode(), b64encode(self.digest).decode()
@@ -139,12 +139,12 @@ class PasswordFile:
 def read_users(path: Path) -> dict[str, SlowHash]:
     """Parses the file. Raises BadPasswordFile."""
     users: dict[str, SlowHash] = {}
-    for number, name, rest in lines_of(path, BadPasswordFile):
+    for line_number, name, rest in lines_of(path, BadPasswordFile):
         try:
             check_name(name)
             users[name] = SlowHash.read(rest)
         except ValueError:
-            raise BadPasswordFile(f"{path}, line {number}: not `name:scrypt:…`") from None
+            raise BadPasswordFile(f"{path}, line {line_number}: expected `name:scrypt:…`") from None
     return users
 
 

@@ -72,8 +72,8 @@ class ScramCredential:
     def of_password(
         cls, mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
     ) -> Self:
-        salted = mechanism.salted(password, salt, iterations)
-        return cls.of_salted(mechanism, salted, salt, iterations)
+        salted_password = mechanism.salted(password, salt, iterations)
+        return cls.of_salted(mechanism, salted_password, salt, iterations)
 
     @classmethod
     def read(cls, mechanism: ScramMechanism, text: str) -> Self:
@@ -81,7 +81,7 @@ class ScramCredential:
         try:
             return cls._read(mechanism, text)
         except ValueError:
-            raise ValueError("not `salt=…,stored_key=…,server_key=…,iterations=…`") from None
+            raise ValueError("expected `salt=…,stored_key=…,server_key=…,iterations=…`") from None
 
     @classmethod
     def _read(cls, mechanism: ScramMechanism, text: str) -> Self:
@@ -116,10 +116,11 @@ class ScramCredential:
 
     def text(self) -> str:
         """Returns Kafka's text form, which is a secret."""
-        salt, stored, server = (
+        salt, stored_key, server_key = (
             b64encode(value).decode() for value in (self.salt, self.stored_key, self.server_key)
         )
-        return f"salt={salt},stored_key={stored},server_key={server},iterations={self.iterations}"
+        keys = f"stored_key={stored_key},server_key={server_key}"
+        return f"salt={salt},{keys},iterations={self.iterations}"
 
     def proves(self, proof: bytes, signed: bytes) -> bool:
         """Whether the proof shows knowledge of the password; `signed` is what both sides sent."""

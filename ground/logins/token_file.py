@@ -22,7 +22,7 @@ _LONGEST: Final = 16 * 1024
 
 
 class BadTokenFile(Exception):
-    """The file is unusable; names file and line."""
+    """The file is unusable; the message names file and line."""
 
 
 class TokenFile:
@@ -44,8 +44,8 @@ class TokenFile:
             return None
         # Looked up by hash, so that the time reveals nothing about the token.
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
-        for known, name in self._file.current.get(digest[:8], {}).items():
-            if hmac.compare_digest(known, digest):
+        for known_digest, name in self._file.current.get(digest[:8], {}).items():
+            if hmac.compare_digest(known_digest, digest):
                 return name
         return None
 
@@ -53,14 +53,14 @@ class TokenFile:
 def read_tokens(path: Path) -> Mapping[bytes, Mapping[bytes, str]]:
     """Parses names by hash, grouped by the hash's first bytes. Raises BadTokenFile."""
     tokens: dict[bytes, dict[bytes, str]] = {}
-    for number, name, rest in lines_of(path, BadTokenFile):
+    for line_number, name, rest in lines_of(path, BadTokenFile):
         match = _HASH.fullmatch(rest.strip())
         try:
             check_name(name)
         except ValueError:
             match = None
         if match is None:
-            raise BadTokenFile(f"{path}, line {number}: not `name:sha256:…`")
+            raise BadTokenFile(f"{path}, line {line_number}: expected `name:sha256:…`")
         digest = bytes.fromhex(match[1])
         tokens.setdefault(digest[:8], {})[digest] = name
     return tokens

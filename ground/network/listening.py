@@ -67,7 +67,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether it is the wildcard address, to which clients cannot connect."""
+    """Whether the host is the wildcard address, to which clients cannot connect."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:
@@ -98,16 +98,16 @@ def free_ports(host: str, count: int) -> list[int]:
     there are too few.
     """
     candidates = server_ports(int(_EPHEMERAL.read_text().split()[0]))
-    free: list[int] = []
+    ports: list[int] = []
     # Unlike `random`, differs between processes with the same seed.
     for port in random.SystemRandom().sample(candidates, min(len(candidates), count + _SPARE)):
-        if len(free) == count:
+        if len(ports) == count:
             break
         if is_free(host, port) and reserve(port):
-            free.append(port)
-    if len(free) < count:
+            ports.append(port)
+    if len(ports) < count:
         raise OSError(errno.EADDRINUSE, f"no {count} free ports in {candidates}")
-    return free
+    return ports
 
 
 def reserve(port: int) -> bool:

@@ -27,7 +27,7 @@ class NetworkRoom:
         self._under_way: Counter[str] = Counter()
 
     def begin(self, address: str) -> bool:
-        """Counts one more until `end`; False if there is no room."""
+        """Counts one more piece of work until `end`; returns False if there is no room."""
         network = network_of(address)
         is_full = self._of_all is not None and self._under_way.total() >= self._of_all
         if is_full or self._under_way.get(network, 0) >= self._of_one:

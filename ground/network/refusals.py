@@ -26,23 +26,23 @@ class Refusals:
         """Counts a refusal, and logs it if due. `user` must be a known user or empty: people type
         passwords in place of names."""
         self.counts[why] += 1
-        logged_at, since = self._logged.get((why, address), (float("-inf"), 0))
+        logged_at, unlogged_count = self._logged.get((why, address), (float("-inf"), 0))
         is_new = (why, address) not in self._logged
         if is_new and len(self._logged) >= MOST:
             self._drop(now)
         if is_new and len(self._logged) >= MOST:  # too many: one line for all of them
-            logged_at, since = self._others
-            due = now - logged_at >= PERIOD_S
-            self._others = (now, 0) if due else (logged_at, since + 1)
+            logged_at, unlogged_count = self._others
+            is_due = now - logged_at >= PERIOD_S
+            self._others = (now, 0) if is_due else (logged_at, unlogged_count + 1)
         else:
-            due = now - logged_at >= PERIOD_S
-            self._logged[why, address] = (now, 0) if due else (logged_at, since + 1)
-        if due:
+            is_due = now - logged_at >= PERIOD_S
+            self._logged[why, address] = (now, 0) if is_due else (logged_at, unlogged_count + 1)
+        if is_due:
             log.warning(
                 "refused why=%r address=%s user=%s asked=%s before=%d",
-                *(why, address, user or "-", ascii(what[:_LONGEST]), since),
+                *(why, address, user or "-", ascii(what[:_LONGEST]), unlogged_count),
             )
 
     def _drop(self, now: float) -> None:
-        for key in [key for key, (at, _) in self._logged.items() if now - at >= PERIOD_S]:
+        for key in [key for key, (time, _) in self._logged.items() if now - time >= PERIOD_S]:
             del self._logged[key]

@@ -76,17 +76,17 @@ class CertificateWatch:
         """
         with self._lock:
             ends_by_file = {path: self._end_of(path) for path in self._all()}
-        return {path: ends for path, ends in ends_by_file.items() if ends is not None}
+        return {path: expiry for path, expiry in ends_by_file.items() if expiry is not None}
 
     def look(self, now: float) -> None:
         """Logs warnings about certificates that expire soon, each at most once a day."""
-        for path, ends in self.ends().items():
-            if ends - now >= WARN_SECONDS:
+        for path, expiry in self.ends().items():
+            if expiry - now >= WARN_SECONDS:
                 self._warned.pop(path, None)
             elif abs(now - self._warned.get(path, float("-inf"))) >= _AGAIN_SECONDS:
                 self._warned[path] = now
-                state = "has ended" if ends <= now else "ends soon"
-                days = int((ends - now) // 86_400)
+                state = "has ended" if expiry <= now else "ends soon"
+                days = int((expiry - now) // 86_400)
                 log.warning("certificate %s file=%s days_left=%d", state, path, days)
 
     def start(self) -> None:
@@ -109,20 +109,20 @@ class CertificateWatch:
 
     def _end_of(self, path: str) -> float | None:
         stamp = file_stamp(path)
-        known = self._known.get(path)
-        if known is None or known.stamp != stamp:
-            known = self._known[path] = _Read(stamp, self._read(path))
-        return known.ends
+        known_end = self._known.get(path)
+        if known_end is None or known_end.stamp != stamp:
+            known_end = self._known[path] = _Read(stamp, self._read(path))
+        return known_end.ends
 
     def _read(self, path: str) -> float | None:
         try:
             with Path(path).open("rb") as file:
-                ends = list(ends_of_pem(file.read(_MOST_BYTES)))
+                expiries = list(ends_of_pem(file.read(_MOST_BYTES)))
         except (OSError, NotACertificate):
             return None
-        if not ends:
+        if not expiries:
             return None
-        return min(ends) if path in self._files.shown else max(ends)
+        return min(expiries) if path in self._files.shown else max(expiries)
 
 
 def ends_of_pem(pem: bytes) -> Iterator[float]:
@@ -144,8 +144,8 @@ def end_of_der(der: bytes) -> float:
     for tag in (_INTEGER, _SEQUENCE, _SEQUENCE):  # serial number, signature, issuer
         _, rest = _taken(rest, tag)
     validity, _ = _taken(rest, _SEQUENCE)
-    _, ends = _taken(validity, *_TIMES)
-    content, _ = _taken(ends, *_TIMES)
+    _, expiry = _taken(validity, *_TIMES)
+    content, _ = _taken(expiry, *_TIMES)
     return _seconds(content)
 
 

@@ -49,7 +49,7 @@ def certificate_name(certificate: Certificate, rules: Sequence[NameRule]) -> str
     """Returns the name; empty if no rule matches, or there is not exactly one common name."""
     if rules:
         subject = distinguished_name(certificate)
-        matches = (mapped for rule in rules if (mapped := _by(rule, subject)) is not None)
+        matches = (name for rule in rules if (name := _by(rule, subject)) is not None)
         name = next(matches, "")
     else:
         names = [value for kind, value in _parts(certificate) if kind == "commonName"]
@@ -66,9 +66,9 @@ def distinguished_name(certificate: Certificate) -> str:
 
 
 def _by(rule: NameRule, subject: str) -> str | None:
-    matched = re.fullmatch(rule.subject, subject)
-    return None if matched is None else matched.expand(rule.name)
+    match = re.fullmatch(rule.subject, subject)
+    return None if match is None else match.expand(rule.name)
 
 
 def _parts(certificate: Certificate) -> list[tuple[str, str]]:
-    return [part for relative in certificate.get("subject", ()) for part in relative]
+    return [part for relative_name in certificate.get("subject", ()) for part in relative_name]

@@ -1,4 +1,4 @@
-"""TLS of a client: the certificates it trusts, and its own. The server's side is in `server_tls`.
+"""TLS of a client: the certificates it trusts, and its own. The server's side is in `server`.
 
 A `Tls` is configuration; `ClientTls` provides contexts for connections. Files may be replaced while
 the program runs: every new connection uses the current ones. If those are unusable, the old ones
@@ -86,7 +86,7 @@ def show(context: ssl.SSLContext, certificate: str, key: str) -> None:
 
 def _no_password() -> bytes:
     """Without this callback OpenSSL would prompt on the terminal."""
-    raise ValueError("its key is encrypted: store it unencrypted, readable by this user alone")
+    raise ValueError("the key is encrypted: store it unencrypted, readable only by this user")
 
 
 def why(error: Exception, otherwise: str) -> str:

@@ -1,4 +1,4 @@
-"""TLS of a server: its certificate, and which client certificates it trusts.
+"""TLS of a server: its certificate, and the client certificates that it trusts.
 
 A `ListenerTls` is configuration; `ServerTls` provides contexts for connections. As for clients,
 files may be replaced while the program runs: the next connection uses the new ones, open ones

@@ -52,14 +52,14 @@ _EARLIEST: Final = -(2**62)  # clients write any time, and the window starts bef
 
 
 class Sums(msgspec.Struct):
-    """The totals of one time window."""
+    """The sums of one time window."""
 
     events: int = 0
     bytes: int = 0
     crc_sum: int = 0
 
     def add(self, batches: int, events: int, lengths: int, crc_sum: int) -> None:
-        """Adds `batches` batches; `lengths` is the sum of their headers' length fields."""
+        """Adds `batches` batches; `lengths` is the sum of the length fields in their headers."""
         self.events += events
         self.bytes += lengths + batches * LENGTH_PREFIX
         self.crc_sum += crc_sum
@@ -100,7 +100,7 @@ class PartitionCount(msgspec.Struct):
 
     @property
     def weight(self) -> int:
-        """The approximate size in an entry, in bytes."""
+        """The approximate size of the counts in an entry, in bytes."""
         details = _STRETCH * (len(self.stretches) + 8 * len(self.spoilt))
         names = len(self.topic) + (0 if self.origin is None else len(str(self.origin)))
         details += _WINDOW * len(self.windows) + _BATCH * len(self.batches)
@@ -116,7 +116,7 @@ class PartitionCount(msgspec.Struct):
         self.next_offset = end
 
     def sums_at(self, time: int, window_millis: int) -> Sums:
-        """The sums of the window that contains `time`."""
+        """Returns the sums of the window that contains `time`."""
         time = max(time, _EARLIEST)
         start = time - time % window_millis
         sums = self.windows.get(start)
@@ -130,15 +130,16 @@ class PartitionCount(msgspec.Struct):
         self.next_offset = max(self.next_offset, first + count)
 
     def late(self, times: Sequence[int], events: Sequence[int]) -> None:
-        """Counts the delays of events with these times; `events` is how many have each time."""
+        """Counts the delays of events with these times; `events` is the number of events with each
+        time."""
         if self.seen is None:
             return
-        least, most = self._delay(max(times)), self._delay(min(times))
+        lowest_delay, highest_delay = self._delay(max(times)), self._delay(min(times))
         delays = self.delays
-        if most >= len(delays):
-            delays.extend([0] * (most + 1 - len(delays)))
-        if least == most:
-            delays[least] += sum(events)
+        if highest_delay >= len(delays):
+            delays.extend([0] * (highest_delay + 1 - len(delays)))
+        if lowest_delay == highest_delay:
+            delays[lowest_delay] += sum(events)
         else:
             for time, count in zip(times, events, strict=True):
                 delays[self._delay(time)] += count
@@ -164,7 +165,8 @@ class Counting:
         *,
         gaps_are_empty: bool,
     ) -> None:
-        """Counts one batch. `read` returns all of its bytes; it is called only if they are needed.
+        """Counts one batch. `read` returns all of the batch's bytes, and is called only if they are
+        needed.
 
         `gaps_are_empty`: missing offsets before it are known to have no events.
         """
@@ -201,7 +203,8 @@ class Counting:
     def count_by_headers(
         self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
     ) -> bool:
-        """Counts these ascending batches if their headers are enough; otherwise returns False."""
+        """Counts these ascending batches from their headers; returns False if the headers are not
+        enough."""
         bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
             *batches, strict=True
         )
@@ -215,28 +218,28 @@ class Counting:
         if not gaps_are_empty and any(map(ne, islice(bases, 1, None), map(add, ends, repeat(1)))):
             return False
         length = self.window_millis
-        early, late = min(firsts), max(lasts)
-        is_one_window = early // length == late // length == min(lasts) // length
-        if not (is_one_window and max(firsts) // length == early // length):
+        earliest_time, latest_time = min(firsts), max(lasts)
+        is_one_window = earliest_time // length == latest_time // length == min(lasts) // length
+        if not (is_one_window and max(firsts) // length == earliest_time // length):
             windows = [time // length for time in firsts]
             if windows != [time // length for time in lasts]:
                 return False
-            for at, window in enumerate(windows):
-                self._sums(into, window * length).add(1, counts[at], lengths[at], crcs[at])
+            for index, window in enumerate(windows):
+                self._sums(into, window * length).add(1, counts[index], lengths[index], crcs[index])
         else:
-            sums = self._sums(into, early)
+            sums = self._sums(into, earliest_time)
             sums.add(len(batches), sum(counts), sum(lengths), sum(crcs))
         first = min(bases[0], into.next_offset) if gaps_are_empty else bases[0]
         into.claim(first, ends[-1] + 1, sum(counts))
         into.batches.extend(zip(bases, deltas, crcs, strict=True))
-        into.late([(a + b) // 2 for a, b in zip(firsts, lasts, strict=True)], counts)
+        into.late([(begin + end) // 2 for begin, end in zip(firsts, lasts, strict=True)], counts)
         return True
 
     def _by_times(self, into: PartitionCount, times: list[int]) -> None:
         length = self.window_millis
-        least, greatest = min(times), max(times)
-        if least // length == greatest // length:
-            self._sums(into, least).events += len(times)
+        earliest_time, latest_time = min(times), max(times)
+        if earliest_time // length == latest_time // length:
+            self._sums(into, earliest_time).events += len(times)
         else:
             for time in times:
                 self._sums(into, time).events += 1

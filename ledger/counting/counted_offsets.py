@@ -1,4 +1,4 @@
-"""Finds in ledger entries up to which offset the leaders of a partition have counted it. Pure.
+"""Finds, in ledger entries, the offset up to which a partition's leaders have counted it. Pure.
 
 Rule 1: each counter reports a partition's offsets in ascending order without gaps, and continues
         where the previous counter stopped according to the ledger. So everything below the furthest
@@ -25,24 +25,25 @@ class EpochStart(NamedTuple):
 
 
 class History(NamedTuple):
-    """The leader epochs of a log, ascending, and where the log ends."""
+    """The leader epochs of a log, ascending, and the end of the log."""
 
     epochs: Sequence[EpochStart]
     end: int
 
     def after(self, leader_epoch: int) -> EpochStart | None:
-        """The next epoch."""
-        at = bisect_right(self.epochs, leader_epoch, key=attrgetter("leader_epoch"))
-        return self.epochs[at] if at < len(self.epochs) else None
+        """Returns the next epoch."""
+        index = bisect_right(self.epochs, leader_epoch, key=attrgetter("leader_epoch"))
+        return self.epochs[index] if index < len(self.epochs) else None
 
     def end_of(self, leader_epoch: int) -> int:
-        """The offset up to which reports under that epoch are still valid."""
-        following = self.after(leader_epoch)
-        return self.end if following is None else min(following.first, self.end)
+        """Returns the offset up to which reports under that epoch are still valid."""
+        next_epoch = self.after(leader_epoch)
+        return self.end if next_epoch is None else min(next_epoch.first, self.end)
 
 
 class CountedUpTo(NamedTuple):
-    """Everything before `next_offset` is in the ledger; the last entry is of journal `source`."""
+    """A partition's progress: everything before `next_offset` is in the ledger; the last entry
+    belongs to journal `source`."""
 
     next_offset: int
     leader_epoch: int
@@ -52,8 +53,8 @@ class CountedUpTo(NamedTuple):
 def furthest(
     entries: Iterable[Json], histories: Mapping[PartitionKey, History]
 ) -> dict[PartitionKey, CountedUpTo]:
-    """The end of counting in these partitions, according to these entries."""
-    reached: dict[PartitionKey, CountedUpTo] = {}
+    """Returns the offsets up to which these partitions are counted, according to these entries."""
+    progress: dict[PartitionKey, CountedUpTo] = {}
     for entry in entries:
         if entry["tier"] != "broker":
             continue
@@ -64,16 +65,17 @@ def furthest(
             if history is None or epoch < 0 or not ends:
                 continue
             end = min(max(ends), history.end_of(epoch))
-            if key not in reached or reached[key].next_offset < end:
-                reached[key] = CountedUpTo(end, epoch, entry["header"]["source"])
-    return reached
+            if key not in progress or progress[key].next_offset < end:
+                progress[key] = CountedUpTo(end, epoch, entry["header"]["source"])
+    return progress
 
 
 def furthest_copied(
     entries: Iterable[Json], keys: Collection[PartitionKey]
 ) -> dict[PartitionKey, int]:
-    """The offsets up to which mirrors copied these partitions, according to these entries."""
-    reached: dict[PartitionKey, int] = {}
+    """Returns the offsets up to which mirrors copied these partitions, according to these
+    entries."""
+    offsets: dict[PartitionKey, int] = {}
     for entry in entries:
         if entry["tier"] != "mirror":
             continue
@@ -81,5 +83,5 @@ def furthest_copied(
             key = PartitionKey(passage["topic"], passage["topic_id"], passage["partition"])
             ends = [part["first"] + part["count"] for part in passage["offsets"]]
             if key in keys and ends:
-                reached[key] = max(reached.get(key, 0), *ends)
-    return reached
+                offsets[key] = max(offsets.get(key, 0), *ends)
+    return offsets

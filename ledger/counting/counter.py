@@ -1,4 +1,4 @@
-"""Counts batches into ledger entries with a journal: each offset is in exactly one entry.
+"""Counts batches into ledger entries with a journal, so that each offset is in exactly one entry.
 
 The caller names a partition and passes its batches in ascending order. An entry that is full or
 some seconds old is written to the journal, together with the places that the partitions have
@@ -40,7 +40,7 @@ class Sender(Protocol):
 
 
 class Withdrawn(NamedTuple):
-    """Offsets that a log has lost. The log continued at `resumes`."""
+    """Offsets that a log has lost. The log continues at `resumes`."""
 
     key: PartitionKey
     leader_epoch: int
@@ -62,7 +62,7 @@ class Withdrawn(NamedTuple):
 
 
 class Counter:
-    """The counter of one process. One thread."""
+    """The counter of one process. For one thread."""
 
     def __init__(self, journal: CountingJournal, speaker: Speaker, send: Sender) -> None:
         self.counting = Counting(speaker.window_millis)
@@ -85,30 +85,32 @@ class Counter:
         """Sends all unacknowledged entries, and drops counts since the last entry. Raises the
         sender's errors."""
         self._reset()
-        sent = 0
-        while sent < len(self._journal.pending):
-            entry = self._journal.pending[sent]
+        sent_entries = 0
+        while sent_entries < len(self._journal.pending):
+            entry = self._journal.pending[sent_entries]
             try:
                 self._sender.send(entry)
-                sent += 1
+                sent_entries += 1
             except Refused as error:
                 parts = halves(entry) if error.code in _TOO_LARGE else []
                 if not parts:
                     raise
-                self._journal.split(sent, parts)
-        if sent:
+                self._journal.split(sent_entries, parts)
+        if sent_entries:
             self._journal.acknowledged()
 
     def place(self, key: PartitionKey) -> CountPosition | None:
-        """The place up to which a partition is counted, journalled or not; None if unknown."""
+        """Returns the position up to which a partition is counted, journalled or not; None if
+        unknown."""
         return self._places.get(key) or self._journal.places.get(key)
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
-        """Continues at `end`, because the log ends before its counted place. What is counted there
-        replaces earlier entries, so it gets a higher leader epoch, even if the log has not."""
-        before = self.place(key) or CountPosition(end)
-        leader_epoch = max(leader_epoch, before.leader_epoch + 1)
-        self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=before.led)
+        """Continues at `end`, because the log ends before the counted position. New counts from
+        there replace earlier entries, so they get a higher leader epoch, even if the log has
+        not."""
+        position = self.place(key) or CountPosition(end)
+        leader_epoch = max(leader_epoch, position.leader_epoch + 1)
+        self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=position.led)
         self._has_gone_back = True
 
     def begin_epoch(
@@ -122,30 +124,33 @@ class Counter:
         self._places[key] = place._replace(led=leader_epoch)
 
     def withdraw(self, losses: Sequence[Withdrawn]) -> None:
-        """Reports lost offsets: journalled at once, sent with the next entries. Counting continues
-        where the logs do. Raises OSError; then nothing is noted.
+        """Reports lost offsets: journals them at once, and sends them with the next entries.
+        Counting continues where the logs do. Raises OSError; then nothing is noted.
 
         Entries under the epochs that begin with the loss stay valid: reporting a loss again only
         repeats the report.
         """
         self._reset()
-        places: dict[PartitionKey, CountPosition] = {}
+        positions: dict[PartitionKey, CountPosition] = {}
         for loss in losses:
-            place = places.get(loss.key) or self.place(loss.key)
-            is_older = place is not None and place.leader_epoch < loss.leader_epoch
-            if place is not None and is_older and place.next_offset > loss.resumes:
+            position = positions.get(loss.key) or self.place(loss.key)
+            is_older = position is not None and position.leader_epoch < loss.leader_epoch
+            if position is not None and is_older and position.next_offset > loss.resumes:
                 epoch = loss.leader_epoch
-                places[loss.key] = CountPosition(loss.resumes, leader_epoch=epoch, led=place.led)
-        self._journal_findings(places, withdrawn=[loss.json for loss in losses])
+                positions[loss.key] = CountPosition(
+                    loss.resumes, leader_epoch=epoch, led=position.led
+                )
+        self._journal_findings(positions, withdrawn=[loss.json for loss in losses])
 
     def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
-        """Reports batches that were damaged after they were counted: journalled at once."""
-        damaged = [damaged_of(*key, spoilt) for key, spoilt in batches]
-        self._journal_findings({}, damaged=damaged)
+        """Reports batches that were damaged after they were counted. Journals the report at
+        once."""
+        damaged_batches = [damaged_of(*key, batch) for key, batch in batches]
+        self._journal_findings({}, damaged=damaged_batches)
 
     def scrubbed(self, logs: Sequence[Json]) -> bool:
-        """Journals when these logs were last read again. Does nothing and returns False while
-        entries are pending, as the next scrub replaces the report."""
+        """Journals the last times at which these logs were scrubbed. Does nothing and returns False
+        while entries are pending, because the next scrub replaces the report."""
         if self._journal.pending:
             return False
         self._journal_findings({}, scrubbed=logs)
@@ -153,7 +158,7 @@ class Counter:
 
     def health(self, statement: Json) -> bool:
         """Journals the program's health. Does nothing and returns False while entries are pending,
-        as the next statement replaces this one."""
+        because the next report replaces this one."""
         if self._journal.pending:
             return False
         self._journal_findings({}, health=[statement])
@@ -193,8 +198,8 @@ class Counter:
     ) -> None:
         """Begins a partition, to which the next batches belong, from offset `first` on."""
         self._note_place()
-        place = self.place(key) or CountPosition(first)
-        leader_epoch = max(leader_epoch, place.leader_epoch)
+        position = self.place(key) or CountPosition(first)
+        leader_epoch = max(leader_epoch, position.leader_epoch)
         self._current = key, self._count(key, first, leader_epoch, seen)
 
     def batch(
@@ -231,13 +236,13 @@ class Counter:
         byte: int,
     ) -> None:
         """Counts contiguous batches that begin at `byte` of `segment`; `read` takes a position and
-        a length. Batches for which the headers are not enough are found by halving."""
+        a length. Batches for which the headers are not enough are found by bisection."""
         key, count = self._named_partition()
         sizes = [header[1] + LENGTH_PREFIX for header in headers]
-        behind = byte + sum(sizes)
+        end_byte = byte + sum(sizes)
         if self.counting.count_by_headers(count, headers, gaps_are_empty=gaps_are_empty):
             self.batches += len(headers)
-            self._at = segment, behind
+            self._at = segment, end_byte
             self._has_grown(key, count)
         elif len(headers) == 1:
             self.batch(
@@ -245,15 +250,18 @@ class Counter:
                 lambda: read(byte, sizes[0]),
                 gaps_are_empty=gaps_are_empty,
                 segment=segment,
-                byte=behind,
+                byte=end_byte,
             )
         else:
-            half = len(headers) // 2
-            for part, begin in ((headers[:half], byte), (headers[half:], byte + sum(sizes[:half]))):
+            middle = len(headers) // 2
+            for part, begin in (
+                (headers[:middle], byte),
+                (headers[middle:], byte + sum(sizes[:middle])),
+            ):
                 self.run(part, read, gaps_are_empty=gaps_are_empty, segment=segment, byte=begin)
 
     def nothing_up_to(self, end: int) -> None:
-        """Claims the offsets from the partition's place to `end` as empty."""
+        """Claims that the offsets from the partition's position to `end` are empty."""
         _, count = self._named_partition()
         if end > count.next_offset:
             count.claim(count.next_offset, end, 0)
@@ -261,8 +269,8 @@ class Counter:
 
     def spoilt(self, first: int, count: int, reason: str) -> None:
         """Reports a damaged batch at these offsets, and skips it."""
-        _, counted = self._named_partition()
-        counted.spoil(first, count, reason)
+        _, partition_count = self._named_partition()
+        partition_count.spoil(first, count, reason)
         self._at = _NOWHERE
 
     def commit(self, forgotten: Collection[PartitionKey] = ()) -> None:
@@ -287,9 +295,11 @@ class Counter:
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:
-                before = self.place(key) or CountPosition(count.next_offset)
-                place = CountPosition(count.next_offset, *self._at, count.leader_epoch, before.led)
-                self._places[key] = place
+                last_position = self.place(key) or CountPosition(count.next_offset)
+                position = CountPosition(
+                    count.next_offset, *self._at, count.leader_epoch, last_position.led
+                )
+                self._places[key] = position
 
     def _count(
         self, key: PartitionKey, first: int, leader_epoch: int, seen: int | None
@@ -313,8 +323,8 @@ class Counter:
         return count
 
     def _commit_if_full(self, key: PartitionKey, count: PartitionCount) -> None:
-        full = is_full(count, self._weight) or len(self._counts) > MOST_PASSAGES
-        if full or time.monotonic() > self._due:
+        is_count_full = is_full(count, self._weight) or len(self._counts) > MOST_PASSAGES
+        if is_count_full or time.monotonic() > self._due:
             self.commit()
             self._current = key, self._count(key, count.next_offset, count.leader_epoch, count.seen)
 

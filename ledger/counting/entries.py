@@ -1,4 +1,4 @@
-"""Makes ledger entries of the counts, none of them too large. Pure.
+"""Makes ledger entries from the counts, none of them too large. Pure.
 
 If a single batch has events in more windows than an entry can hold, the entry has windows of an
 hour. If these are too many, too, the batch is divided: each part has some of the windows and some
@@ -24,7 +24,7 @@ _HOUR_MILLIS: Final = 3_600_000
 
 
 class Speaker(msgspec.Struct, frozen=True):
-    """The counting process: the fields that all entries of one journal share."""
+    """The counting process, as the fields that all entries of one journal share."""
 
     source: str
     host: str
@@ -37,14 +37,14 @@ class Speaker(msgspec.Struct, frozen=True):
 def entries_of(
     counts: Iterable[PartitionCount], speaker: Speaker, *, seq: int, now_millis: int
 ) -> list[Json]:
-    """The entries for all counts, numbered from `seq` on."""
+    """Makes the entries for all counts, numbered from `seq` on."""
     return [
         {
-            **_head(speaker, seq + at, now_millis, length),
+            **_head(speaker, seq + index, now_millis, length),
             "passages": [_passage(count) for count in part if count.stretches],
             "damaged": [damaged for count in part for damaged in _damaged(count)],
         }
-        for at, (length, part) in enumerate(_divided(counts, speaker.window_millis))
+        for index, (length, part) in enumerate(_divided(counts, speaker.window_millis))
     ]
 
 
@@ -58,7 +58,7 @@ def entry_of(
     scrubbed: Sequence[Json] = (),
     health: Sequence[Json] = (),
 ) -> Json:
-    """One entry for the statements other than counts, which are few."""
+    """Makes one entry for the statements other than counts, which are few."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
@@ -87,20 +87,23 @@ def _head(speaker: Speaker, seq: int, now_millis: int, window_millis: int) -> Js
 
 
 def is_full(count: PartitionCount, others: int) -> bool:
-    """Whether an entry is due: with passages of `others` bytes, more of this count would not fit,
+    """Whether an entry is due: beside passages of `others` bytes, more of this count would not fit,
     or would need longer windows."""
     return others + count.weight >= MOST_BYTES or len(count.windows) >= MOST_WINDOWS
 
 
 def halves(entry: Json) -> list[Json]:
-    """The entry in two halves with the same header; empty if it has only one item."""
+    """Splits the entry into two halves with the same header; empty if it has only one item."""
     items = [(name, item) for name in _LISTS for item in entry.get(name, [])]
     if len(items) < 2:
         return []
-    half = len(items) // 2
+    middle = len(items) // 2
     return [
-        {**entry, **{name: [item for of, item in part if of == name] for name in _LISTS}}
-        for part in (items[:half], items[half:])
+        {
+            **entry,
+            **{name: [item for list_name, item in part if list_name == name] for name in _LISTS},
+        }
+        for part in (items[:middle], items[middle:])
     ]
 
 
@@ -131,33 +134,36 @@ def _parts(count: PartitionCount, length: int) -> list[PartitionCount]:
     windows = sorted(_longer(count.windows, length).items())
     if len(windows) <= 2 * MOST_WINDOWS:
         return [replace(count, windows=dict(windows))]
-    *before, (first, end) = count.stretches  # the last batch: it has more events than there is room
+    *head, (first, end) = count.stretches  # the last batch: it has more events than there is room
     size = max(2 * MOST_WINDOWS, -(-len(windows) // (end - first)))
-    window_parts = [dict(windows[at : at + size]) for at in range(0, len(windows), size)]
-    own = end - len(window_parts) + 1
-    rest = [
+    window_parts = [dict(windows[start : start + size]) for start in range(0, len(windows), size)]
+    own_end = end - len(window_parts) + 1
+    other_counts = [
         replace(
             count,
-            stretches=[[own + at, own + at + 1]],
+            stretches=[[own_end + index, own_end + index + 1]],
             windows=part,
             no_events=0,
             delays=[],
             spoilt=[],
             batches=[],
         )
-        for at, part in enumerate(window_parts[1:])
+        for index, part in enumerate(window_parts[1:])
     ]
-    return [replace(count, stretches=[*before, [first, own]], windows=window_parts[0]), *rest]
+    return [
+        replace(count, stretches=[*head, [first, own_end]], windows=window_parts[0]),
+        *other_counts,
+    ]
 
 
 def _longer(windows: dict[int, Sums], length: int) -> dict[int, Sums]:
-    merged: dict[int, Sums] = {}
+    sums_by_start: dict[int, Sums] = {}
     for start, window in windows.items():
-        sums = merged.setdefault(start - start % length, Sums())
+        sums = sums_by_start.setdefault(start - start % length, Sums())
         sums.events += window.events
         sums.bytes += window.bytes
         sums.crc_sum += window.crc_sum
-    return merged
+    return sums_by_start
 
 
 def _passage(count: PartitionCount) -> Json:
@@ -189,10 +195,10 @@ def _passage(count: PartitionCount) -> Json:
 
 def _batches(count: PartitionCount) -> list[Json]:
     batches = []
-    reached = count.stretches[0][0]
+    next_offset = count.stretches[0][0]
     for base, delta, crc in count.batches:
-        batches.append({"skipped": base - reached, "count": delta + 1, "crc": crc})
-        reached = base + delta + 1
+        batches.append({"skipped": base - next_offset, "count": delta + 1, "crc": crc})
+        next_offset = base + delta + 1
     return batches
 
 

@@ -31,7 +31,7 @@ class CounterFileDamaged(Exception):
 
 
 class PartitionKey(NamedTuple):
-    """A partition of one topic: the id tells it from other topics of that name."""
+    """A partition of one topic. The id tells the topic from others of the same name."""
 
     topic: str
     topic_id: str
@@ -60,7 +60,8 @@ class _File(msgspec.Struct, array_like=True):
 
 
 class CountingJournal:
-    """The journal of counts. Used by one process, which holds the directory's lock. Blocks."""
+    """The journal of counts. Used by one process, which holds the directory's lock. Its methods
+    block."""
 
     def __init__(self, path: Path, kind: str) -> None:
         """The source of a new journal begins with `kind`. Raises CounterFileDamaged."""
@@ -80,7 +81,7 @@ class CountingJournal:
 
     @property
     def pending(self) -> list[Json]:
-        """Entries that the ledger has not acknowledged."""
+        """The entries that the ledger has not acknowledged."""
         return self._file.pending
 
     @property
@@ -93,35 +94,35 @@ class CountingJournal:
         places: Mapping[PartitionKey, CountPosition],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
-        """Appends entries, and the offsets that they reach. Raises OSError; then nothing
+        """Appends entries, and the offsets up to which they count. Raises OSError; then nothing
         changes."""
-        merged = {**self._places, **places}
+        merged_places = {**self._places, **places}
         for key in forgotten:
-            merged.pop(key, None)
+            merged_places.pop(key, None)
         file = _File(
             self._file.source,
             self._file.next_seq + len(entries),
-            list(merged.items()),
+            list(merged_places.items()),
             [*self._file.pending, *entries],
         )
         _replace(self._path, file)
-        self._file, self._places = file, merged
+        self._file, self._places = file, merged_places
 
     def split(self, at: int, parts: Sequence[Json]) -> None:
-        """Replaces the pending entry of this index, which was refused, by parts. The first part
-        keeps its number, the others get new ones. Raises OSError; then nothing changes."""
-        pending, next_seq = list(self._file.pending), self._file.next_seq
+        """Replaces the pending entry of this index, which was rejected, by parts. The first part
+        keeps its number, the others get new numbers. Raises OSError; then nothing changes."""
+        pending_entries, next_seq = list(self._file.pending), self._file.next_seq
         for part in parts[1:]:
-            pending.append({**part, "header": {**part["header"], "seq": next_seq}})
+            pending_entries.append({**part, "header": {**part["header"], "seq": next_seq}})
             next_seq += 1
-        pending[at] = parts[0]
-        file = _File(self._file.source, next_seq, self._file.places, pending)
+        pending_entries[at] = parts[0]
+        file = _File(self._file.source, next_seq, self._file.places, pending_entries)
         _replace(self._path, file)
         self._file = file
 
     def acknowledged(self) -> None:
-        """Drops the pending entries, which are in the ledger. The file follows with the next write:
-        after a crash before that they are sent once more, which does no harm."""
+        """Drops the pending entries, because they are in the ledger. The file follows with the next
+        write: after a crash before that, they are sent once more, which is harmless."""
         self._file.pending = []
 
 
@@ -131,8 +132,8 @@ def _read(path: Path) -> _File | None:
     except FileNotFoundError:
         return None
     begin = len(_MAGIC) + _SUM_SIZE
-    stored = content[len(_MAGIC) : begin]
-    if not content.startswith(_MAGIC) or crc32c(content[begin:]) != int.from_bytes(stored, "big"):
+    checksum = content[len(_MAGIC) : begin]
+    if not content.startswith(_MAGIC) or crc32c(content[begin:]) != int.from_bytes(checksum, "big"):
         raise CounterFileDamaged(
             f"{path} is damaged or of an unknown version: counting has stopped. Restore the file, "
             "or remove it: then everything in the logs is counted again under a new source"

@@ -1,4 +1,4 @@
-"""Recognises which producers are agents. Pure.
+"""Recognizes the producers that are agents. Pure.
 
 Only agents promise that the base timestamp of a batch is its smallest and the maximum timestamp its
 greatest, so that the header of a batch in one window is enough to count it. One batch of each
@@ -26,7 +26,7 @@ _SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
 
 
 class Likeness(Enum):
-    """The degree to which a producer's events look like an agent's. If a topic refuses an event's
+    """The degree to which a producer's events look like an agent's. If a topic rejects an event's
     time, its record has another time."""
 
     NONE = 0
@@ -35,13 +35,13 @@ class Likeness(Enum):
 
 
 class Owners:
-    """Producers with a batch that was unpacked, and whether they are agents."""
+    """Producers of which a batch was unpacked, and whether they are agents."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Likeness] = {}
 
     def learn(self, header: BatchHeader, timestamp: int, value: bytes | None) -> None:
-        """Learns from the first record of an opened batch whether its producer is an agent."""
+        """Learns from the first record of an unpacked batch whether its producer is an agent."""
         if header.producer_id == NO_PRODUCER:
             return
         key = (header.producer_id, header.producer_epoch)
@@ -52,34 +52,34 @@ class Owners:
 
     def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
         """Whether all of these producers, by id and epoch, are known to be agents."""
-        known = self._known
-        return all(known.get(producer) is Likeness.AGENT for producer in set(producers))
+        likenesses = self._known
+        return all(likenesses.get(producer) is Likeness.AGENT for producer in set(producers))
 
     def names_sources(self, header: BatchHeader) -> bool:
         """Whether the batch's producer is known to write events with agents' sources."""
-        known = self._known.get((header.producer_id, header.producer_epoch), Likeness.NONE)
-        return known is not Likeness.NONE
+        likeness = self._known.get((header.producer_id, header.producer_epoch), Likeness.NONE)
+        return likeness is not Likeness.NONE
 
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
         """Whether the header is not enough to know the windows of the events."""
         if header.attributes & LOG_APPEND_TIME:
             return False  # all of its records have one time, the greatest
-        first, last = header.base_timestamp // window_millis, header.max_timestamp // window_millis
+        begin, end = (header.base_timestamp // window_millis, header.max_timestamp // window_millis)
         producer = (header.producer_id, header.producer_epoch)
-        return first != last or self._known.get(producer) is not Likeness.AGENT
+        return begin != end or self._known.get(producer) is not Likeness.AGENT
 
 
 def likeness(value: bytes | None, timestamp: int) -> Likeness:
-    """The degree to which a record with this value and time looks like an agent's event."""
+    """Returns the degree to which a record with this value and time looks like an agent's event."""
     if value is None or len(value) <= _BODY_AT or value[0] != 0:
         return Likeness.NONE
     try:
-        time, at = long_at(value, _BODY_AT)
-        _, at = _text(value, at)
-        _, at = _text(value, at)
-        source, at = _text(value, at)
-        seq, at = long_at(value, at)
-        position, _ = long_at(value, at)
+        time, offset = long_at(value, _BODY_AT)
+        _, offset = _text(value, offset)
+        _, offset = _text(value, offset)
+        source, offset = _text(value, offset)
+        seq, offset = long_at(value, offset)
+        position, _ = long_at(value, offset)
     except (IndexError, ValueError):
         return Likeness.NONE
     if _SOURCE.fullmatch(source) is None or seq < 0 or position < 0:
@@ -87,8 +87,8 @@ def likeness(value: bytes | None, timestamp: int) -> Likeness:
     return Likeness.AGENT if time == timestamp else Likeness.SOURCE
 
 
-def _text(value: bytes, at: int) -> tuple[bytes, int]:
-    size, at = long_at(value, at)
-    if not 0 <= size <= min(_LONGEST_TEXT, len(value) - at):
+def _text(value: bytes, offset: int) -> tuple[bytes, int]:
+    size, offset = long_at(value, offset)
+    if not 0 <= size <= min(_LONGEST_TEXT, len(value) - offset):
         raise ValueError(f"a text of {size} bytes")
-    return value[at : at + size], at + size
+    return value[offset : offset + size], offset + size

@@ -24,7 +24,7 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 class LedgerWriter:
-    """Writes a counter's entries. One thread."""
+    """Writes a counter's entries. For one thread."""
 
     def __init__(
         self, bootstrap: Bootstrap, registry: str | RegistryAddress, *, client_id: str

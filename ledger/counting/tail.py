@@ -1,4 +1,4 @@
-"""Reads `_audit` backwards until it is known how far partitions were counted.
+"""Reads `_audit` backwards until the end of counting in each partition is known.
 
 A broker needs this when it begins to lead a partition. The previous leader reported it recently,
 unless nothing was written: so the last minutes are read first, and earlier entries only for
@@ -46,7 +46,7 @@ def _now_millis() -> int:
 
 
 class _Stretch(NamedTuple):
-    """Offsets of one partition of `_audit`."""
+    """A range of offsets of one partition of `_audit`."""
 
     partition: int
     first: int
@@ -54,7 +54,8 @@ class _Stretch(NamedTuple):
 
 
 class LedgerTail:
-    """Finds the latest entries about partitions. One thread. Opens no connection yet."""
+    """Finds the latest entries about partitions. For one thread. Creating one opens no
+    connection."""
 
     def __init__(
         self,
@@ -73,8 +74,9 @@ class LedgerTail:
         self._now_millis = now_millis
 
     def ends(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, CountedUpTo]:
-        """The end of counting in these partitions, without those that are missing in the ledger.
-        Empty if the ledger may not be read. Raises ClientError and SchemaError."""
+        """Returns the offsets up to which these partitions are counted, without partitions that are
+        not in the ledger. Empty if the ledger may not be read. Raises ClientError and
+        SchemaError."""
 
         def of(
             entries: Iterable[Json], wanted: Collection[PartitionKey]
@@ -84,8 +86,8 @@ class LedgerTail:
         return self._search(histories, of)
 
     def copied(self, keys: Collection[PartitionKey]) -> dict[PartitionKey, int]:
-        """The offsets up to which mirrors copied these partitions, by their entries of the last
-        day."""
+        """Returns the offsets up to which mirrors copied these partitions, according to entries of
+        the last day."""
         return self._search(keys, furthest_copied, all_of_it=False)
 
     def _search(
@@ -95,15 +97,15 @@ class LedgerTail:
         *,
         all_of_it: bool = True,
     ) -> dict[PartitionKey, T]:
-        ends_found: dict[PartitionKey, T] = {}
-        with ExitStack() as ends:
-            registry = ends.enter_context(
+        results: dict[PartitionKey, T] = {}
+        with ExitStack() as stack:
+            registry = stack.enter_context(
                 RegistryClient(
                     self._registry, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
                 )
             )
             decoder = Decoder(lookup_at(registry), built_in(LEDGER))
-            brokers = ends.enter_context(
+            brokers = stack.enter_context(
                 Brokers(
                     self._bootstrap, client_id=self._client_id, patience_seconds=_PATIENCE_SECONDS
                 )
@@ -112,23 +114,27 @@ class LedgerTail:
             if all_of_it:
                 starts.append(Beginning())
             try:
-                for part in self._backwards(brokers, starts):
-                    missing = [key for key in keys if key not in ends_found]
-                    if not missing:
+                for stretches in self._backwards(brokers, starts):
+                    missing_keys = [key for key in keys if key not in results]
+                    if not missing_keys:
                         break
-                    batches = self._batches(brokers, part)
-                    entries = (e for batch in batches for e in self._entries_of(batch, decoder))
-                    ends_found |= of(entries, missing)
+                    batches = self._batches(brokers, stretches)
+                    entries = (
+                        entry for batch in batches for entry in self._entries_of(batch, decoder)
+                    )
+                    results |= of(entries, missing_keys)
             except NotAllowed:
                 return {}
-        return ends_found
+        return results
 
     def _backwards(self, brokers: Brokers, starts: Iterable[Start]) -> Iterator[list[_Stretch]]:
         """The parts of the log, from the end backwards."""
-        known = brokers.refresh([LEDGER_TOPIC])
-        if not known.has(LEDGER_TOPIC):
+        metadata = brokers.refresh([LEDGER_TOPIC])
+        if not metadata.has(LEDGER_TOPIC):
             return
-        partitions = [part.index for part in known.topic(LEDGER_TOPIC, Operation.READ).partitions]
+        partitions = [
+            partition.index for partition in metadata.topic(LEDGER_TOPIC, Operation.READ).partitions
+        ]
         ends = start_offsets(brokers, LEDGER_TOPIC, partitions, End())
         for start in starts:
             begins = start_offsets(brokers, LEDGER_TOPIC, partitions, start)
@@ -138,19 +144,19 @@ class LedgerTail:
     @staticmethod
     def _batches(brokers: Brokers, part: Iterable[_Stretch]) -> Iterator[bytes]:
         for partition, first, end in part:
-            reached = first
-            while reached < end:
+            next_offset = first
+            while next_offset < end:
                 reader = PartitionReader(
-                    brokers, LEDGER_TOPIC, partition, reached, end, from_within=True
+                    brokers, LEDGER_TOPIC, partition, next_offset, end, from_within=True
                 )
                 try:
                     for batch in reader:
                         yield bytes(batch.data)
-                    reached = end
+                    next_offset = end
                 except Corrupt as error:
                     if error.first < 0 or not error.count:
                         raise
-                    reached = max(reader.next_offset, error.first + error.count)
+                    next_offset = max(reader.next_offset, error.first + error.count)
 
     def _entries_of(self, batch: bytes, decoder: Decoder) -> Iterator[Json]:
         """Skips what cannot be read: then more than necessary is counted again."""

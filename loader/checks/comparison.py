@@ -11,7 +11,8 @@ Rule 2: a file that readers see and that no run wrote is extra.
 Rule 3: where only the total of several files is known, only the total is compared.
 Rule 4: the next load verifies the content of a file that was never verified, or was modified since.
 Rule 5: unmodified files are verified in turn, a certain number of bytes in each load, since bytes
-        can also change without the filesystem noticing. A check on request verifies all of them.
+        can also change without the filesystem noticing. So each load verifies a small table whole,
+        and frequent loads do not read a large one all the time. A check on request verifies all.
 Rule 6: a file of the wrong size need not be verified; one without a checksum cannot be.
 """
 
@@ -27,12 +28,14 @@ from loader.values.manifests import HourState, Manifest
 from loader.values.tables import Hour
 
 NO_HOUR: Final = HourState(rows=0, files=())
-IN_TURN_MILLIS: Final = 3_600_000  # a file is not verified again within this time
+IN_EACH_LOAD: Final = 16 * 1024 * 1024  # up to this many bytes of any files are verified
+IN_TURN_MILLIS: Final = 3_600_000  # others are not verified again within this time
+_LEAST_BYTES: Final = 64 * 1024  # a file counts as this many, as opening it takes as long
 UNKNOWN: Final = -1  # number of rows of a file that was not or cannot be counted
 
 
 class CommittedFile(NamedTuple):
-    """A file as counted by the run that added it, and the time of its last verification."""
+    """A file as counted by the run that added it, with the time of its last verification."""
 
     rows: int
     bytes: int
@@ -46,8 +49,8 @@ Files = dict[str, CommittedFile]  # by path
 
 
 class ExpectedHour(msgspec.Struct, frozen=True):
-    """The expected content of an hour's folder: known files, others by name or number, and the
-    totals of these others."""
+    """The expected content of an hour's folder: known files, other files by name or number, and the
+    totals of these other files."""
 
     hour: Hour
     folder: str
@@ -71,10 +74,10 @@ def apply_run(known: Mapping[Hour, Files], manifest: Manifest) -> None:
     for hour in manifest.rebuilt:
         if hour in known:
             known[hour].clear()
-    replaced = set(manifest.removes)
-    if replaced:
+    removed_paths = set(manifest.removes)
+    if removed_paths:
         for files in known.values():
-            for path in replaced & files.keys():
+            for path in removed_paths & files.keys():
                 del files[path]
     prefix = f"{manifest.table}/"
     for added in manifest.adds:
@@ -85,25 +88,25 @@ def apply_run(known: Mapping[Hour, Files], manifest: Manifest) -> None:
 
 
 def expected(table: str, hour: Hour, state: HourState, known: Files) -> ExpectedHour:
-    """The expected content of an hour, whose `state` is in the newest manifest. If that has no
-    names of files any more, known files may be among its unlisted ones; then only the total is
-    compared."""
-    listed = set(state.files)
-    of_hour = {path: file for path, file in known.items() if path in listed}
+    """Returns the expected content of an hour, whose `state` is in the newest manifest. If the
+    manifest no longer has the names of its files, known files may be among the unlisted ones; then
+    only the total is compared."""
+    listed_paths = set(state.files)
+    known_files = {path: file for path, file in known.items() if path in listed_paths}
     if state.unlisted:
-        known = of_hour
-    others = frozenset(listed - known.keys())
+        known = known_files
+    other_paths = frozenset(listed_paths - known.keys())
     folder = hour_path(table, hour)
-    if not others and not state.unlisted:
+    if not other_paths and not state.unlisted:
         return ExpectedHour(hour, folder, known)
     return ExpectedHour(
         hour,
         folder,
         known,
-        others,
+        other_paths,
         state.unlisted,
-        max(0, state.rows - sum(file.rows for file in of_hour.values())),
-        max(0, state.bytes - sum(file.bytes for file in of_hour.values())),
+        max(0, state.rows - sum(file.rows for file in known_files.values())),
+        max(0, state.bytes - sum(file.bytes for file in known_files.values())),
     )
 
 
@@ -115,32 +118,43 @@ def to_verify(
     most_bytes: int,
     now: int,
 ) -> list[str]:
-    """The files to verify now, of those that are expected."""
-    fitting = [
+    """The expected files that are to be verified now."""
+    fitting_paths = [
         path
         for path, file in known.items()
         if file.checksum and path in present and present[path].size == file.bytes
     ]
     if all_:
-        return sorted(fitting)
-    touched = {path for path in fitting if known[path].modified != present[path].modified}
-    others = {path: known[path] for path in fitting if path not in touched}
-    return sorted({*touched, *_in_turn(others, most_bytes, now)})
+        return sorted(fitting_paths)
+    touched_paths = {
+        path for path in fitting_paths if known[path].modified != present[path].modified
+    }
+    other_files = {path: known[path] for path in fitting_paths if path not in touched_paths}
+    return sorted({*touched_paths, *_in_turn(other_files, most_bytes, now)})
 
 
 def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> Iterator[str]:
-    """The files that were verified longest ago, at least one."""
-    budget = most_bytes
+    """The files that were verified longest ago, and at least one that was not recently."""
+    size = 0
     for path, file in sorted(files.items(), key=lambda item: (item[1].verified, item[0])):
-        if budget <= 0 or 0 <= now - file.verified < IN_TURN_MILLIS:
+        weight = max(file.bytes, _LEAST_BYTES)
+        if is_recent(file, now):
+            if size + weight > min(most_bytes, IN_EACH_LOAD):
+                continue
+        elif size >= most_bytes:
             return
-        budget -= file.bytes
+        size += weight
         yield path
 
 
+def is_recent(file: CommittedFile, now: int) -> bool:
+    """Whether the file was verified recently."""
+    return 0 <= now - file.verified < IN_TURN_MILLIS
+
+
 def differs(file: CommittedFile, checksum: str) -> bool:
-    """Whether the checksum is of different content. One of another method, or of a file that is
-    gone, is no evidence."""
+    """Whether the checksum is of different content. A checksum of another method, or of a missing
+    file, is no evidence."""
     method, _, _ = file.checksum.rpartition(":")
     return checksum.rpartition(":")[0] == method and checksum != file.checksum
 
@@ -163,7 +177,7 @@ class FileFaultKind(StrEnum):
 
 
 class FaultyFile(NamedTuple):
-    """A file that differs from what was committed; or the folder, if its files cannot be told
+    """A file that differs from what was committed; or its folder, if the files there cannot be told
     apart."""
 
     path: str
@@ -201,13 +215,13 @@ def to_count(
     all_: bool,
     spoilt: Collection[str] = frozenset(),
 ) -> list[str]:
-    """The files whose rows are needed for a verdict or a report. `sizes` are by path; `spoilt`
-    files differ from the committed content."""
+    """The files whose rows are needed for a verdict or a report. `sizes` are by path; the content
+    of `spoilt` files differs from what was committed."""
     paths = [
         path
         for path, size in sizes.items()
-        if (known := hour.known.get(path)) is not None
-        and (all_ or known.bytes != size or path in spoilt)
+        if (known_file := hour.known.get(path)) is not None
+        and (all_ or known_file.bytes != size or path in spoilt)
     ]
     pool = _pool(hour, sizes)
     if pool and (all_ or not _as_many(hour, sizes, pool)):
@@ -223,8 +237,8 @@ def outcome_of(
     all_: bool,
     spoilt: Collection[str] = frozenset(),
 ) -> HourOutcome:
-    """The outcome for an hour. `rows` are those of the files that `to_count` named, UNKNOWN if
-    unreadable."""
+    """The outcome for an hour. `rows` has the row counts of the files that `to_count` named;
+    UNKNOWN if a file is unreadable."""
     faults = [
         *_faults_of_known(hour, sizes, rows, spoilt),
         *_faults_of_others(hour, sizes, rows, all_),
@@ -243,14 +257,18 @@ def _faults_of_known(
     spoilt: Collection[str],
 ) -> list[FaultyFile]:
     faults = []
-    for path, known in hour.known.items():
+    for path, known_file in hour.known.items():
         if path not in sizes:
-            faults.append(FaultyFile(path, FileFaultKind.MISSING, known.rows, 0, known.topic))
+            faults.append(
+                FaultyFile(path, FileFaultKind.MISSING, known_file.rows, 0, known_file.topic)
+            )
         elif path in spoilt or (
-            path in rows and (rows[path], sizes[path]) != (known.rows, known.bytes)
+            path in rows and (rows[path], sizes[path]) != (known_file.rows, known_file.bytes)
         ):
             faults.append(
-                FaultyFile(path, FileFaultKind.CHANGED, known.rows, rows[path], known.topic)
+                FaultyFile(
+                    path, FileFaultKind.CHANGED, known_file.rows, rows[path], known_file.topic
+                )
             )
     return faults
 
@@ -258,16 +276,16 @@ def _faults_of_known(
 def _faults_of_others(
     hour: ExpectedHour, sizes: Mapping[str, int], rows: Mapping[str, int], all_: bool
 ) -> list[FaultyFile]:
-    if not hour.unlisted and (missing := sorted(hour.others - sizes.keys())):
+    if not hour.unlisted and (missing_paths := sorted(hour.others - sizes.keys())):
         rows_each = hour.others_rows if len(hour.others) == 1 else UNKNOWN
-        return [FaultyFile(path, FileFaultKind.MISSING, rows_each, 0) for path in missing]
+        return [FaultyFile(path, FileFaultKind.MISSING, rows_each, 0) for path in missing_paths]
     pool = _pool(hour, sizes)
-    as_many = _as_many(hour, sizes, pool)
-    if as_many and not all_:
+    has_enough = _as_many(hour, sizes, pool)
+    if has_enough and not all_:
         return []
     counts = [rows.get(path, UNKNOWN) for path in pool]
     count = UNKNOWN if UNKNOWN in counts else sum(counts)
-    if as_many and count == hour.others_rows:
+    if has_enough and count == hour.others_rows:
         return []
     path = pool[0] if len(pool) == 1 and not hour.unlisted else hour.folder
     return [FaultyFile(path, _fault_kind(hour, pool, count), hour.others_rows, count)]

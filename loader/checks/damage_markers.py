@@ -47,14 +47,14 @@ class DamageMarkers:
         names: Mapping[Hour, Collection[str]],
         hours: Mapping[Hour, HourState],
     ) -> None:
-        """Adapts the markers to the outcomes of a check. `names` are those of all files in the
-        hours' folders; `hours` are the manifest's."""
+        """Updates the markers by the outcomes of a check. `names` has the names of all files in the
+        hours' folders, `hours` the manifest's hours."""
         for outcome in outcomes:
-            present = names.get(outcome.hour, ())
+            present_names = names.get(outcome.hour, ())
             state = hours.get(outcome.hour, NO_HOUR)
-            if outcome.faults and present:
-                self.mark(outcome.hour, outcome.faults, present, state)
-            elif not outcome.faults and DAMAGED in present:
+            if outcome.faults and present_names:
+                self.mark(outcome.hour, outcome.faults, present_names, state)
+            elif not outcome.faults and DAMAGED in present_names:
                 self._unmark(outcome.hour, state)
 
     def mark(
@@ -64,34 +64,38 @@ class DamageMarkers:
         present: Collection[str],
         state: HourState = NO_HOUR,
     ) -> None:
-        """Marks an hour whose folder has files of these names."""
-        success, damaged = self._paths(hour)
+        """Marks an hour whose folder has files of these names as damaged."""
+        success_path, damaged_path = self._paths(hour)
         try:
-            before = self._store.read(damaged, _MOST_BYTES) or b""
+            previous_content = self._store.read(damaged_path, _MOST_BYTES) or b""
             content = _content(self._success(hour, state).written, faults, self._cure(hour, faults))
-            if content != before:
-                self._store.replace(damaged, content)
+            if content != previous_content:
+                self._store.replace(damaged_path, content)
             if SUCCESS in present:
-                self._store.delete(success)
+                self._store.delete(success_path)
         except StoreError as error:
-            self._warn(f"{damaged} cannot be written in place of `{SUCCESS}`: {error}")
+            self._warn(f"{damaged_path} cannot be written in place of `{SUCCESS}`: {error}")
             return
-        if not before:
-            instead = f" in place of `{SUCCESS}`" if SUCCESS in present else ""
-            self._warn(f"{hour_path(self._log.table, hour)} has `{DAMAGED}`{instead} from now on")
+        if not previous_content:
+            suffix = f" in place of `{SUCCESS}`" if SUCCESS in present else ""
+            self._warn(f"{hour_path(self._log.table, hour)} has `{DAMAGED}`{suffix} from now on")
 
     def _unmark(self, hour: Hour, state: HourState) -> None:
-        success, damaged = self._paths(hour)
+        success_path, damaged_path = self._paths(hour)
         is_complete = state.complete >= 0
         try:
             if is_complete:
-                self._store.replace(success, self._committed(self._success(hour, state), state))
-            self._store.delete(damaged)
+                self._store.replace(
+                    success_path, self._committed(self._success(hour, state), state)
+                )
+            self._store.delete(damaged_path)
         except StoreError as error:
-            self._warn(f"{damaged} cannot be removed, although the hour is intact again: {error}")
+            self._warn(
+                f"{damaged_path} cannot be removed, although the hour is intact again: {error}"
+            )
             return
-        back = f" and has `{SUCCESS}` again" if is_complete else ""
-        self._warn(f"{hour_path(self._log.table, hour)} is intact again{back}")
+        suffix = f" and has `{SUCCESS}` again" if is_complete else ""
+        self._warn(f"{hour_path(self._log.table, hour)} is intact again{suffix}")
 
     def _success(self, hour: Hour, state: HourState) -> Marker:
         """`_SUCCESS` for the hour's state; without content if the hour is open."""
@@ -104,8 +108,8 @@ class DamageMarkers:
         of `success` if the manifest is gone."""
         run = _last_run(state)
         markers = self._log.read(run).markers if run in self._log.runs() else ()
-        same = (marker for marker in markers if marker.path == success.path)
-        return next(same, success).written
+        success_markers = (marker for marker in markers if marker.path == success.path)
+        return next(success_markers, success).written
 
     def _paths(self, hour: Hour) -> tuple[str, str]:
         folder = hour_path(self._log.table, hour)

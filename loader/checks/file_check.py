@@ -5,7 +5,7 @@ names and sizes of all files, the content of files that were modified, and the c
 the others in turn (comparison.py). It counts rows only where something differs. A check on request
 covers all content and counts all rows. Like Spark and Hive, checks skip names that begin with `_`
 or `.`, and files that Hadoop's tools are still copying. Faulty hours are marked for their readers
-(damage_markers.py).
+(damage_markers.py). The files of an hour are also compared before it is closed and they are merged.
 
 A report precedes the note that it was made, so after a crash it is repeated, which is harmless. A
 small file keeps what the last check found and reported:
@@ -31,6 +31,7 @@ from loader.checks.comparison import (
     apply_run,
     differs,
     expected,
+    is_recent,
     outcome_of,
     to_count,
     to_verify,
@@ -116,7 +117,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class _OldFile(msgspec.Struct, frozen=True):
-    """Version 1, written by Penstock 0.1."""
+    """The state of a file in version 1, written by Penstock 0.1."""
 
     version: int
     run: int
@@ -155,8 +156,8 @@ def state_path(table: str) -> str:
 def to_bytes(checked: Checked) -> bytes:
     topics: dict[str, int] = {}
     files = {
-        hour: {path: _packed(file, topics) for path, file in of_hour.items()}
-        for hour, of_hour in checked.files.items()
+        hour: {path: _packed(file, topics) for path, file in hour_files.items()}
+        for hour, hour_files in checked.files.items()
     }
     file = _File(
         VERSION, checked.run, list(topics), files, dict(checked.said), list(checked.faulty)
@@ -174,9 +175,9 @@ def from_bytes(data: bytes) -> Checked | None:
         files = {
             hour: {
                 path: CommittedFile(fields[0], fields[1], file.topics[fields[2]], *fields[3:])
-                for path, fields in of_hour.items()
+                for path, fields in hour_files.items()
             }
-            for hour, of_hour in file.files.items()
+            for hour, hour_files in file.files.items()
         }
     except (msgspec.DecodeError, IndexError):
         return None
@@ -184,8 +185,8 @@ def from_bytes(data: bytes) -> Checked | None:
 
 
 def _packed(file: CommittedFile, topics: dict[str, int]) -> _Packed:
-    topic = topics.setdefault(file.topic, len(topics))
-    return (file.rows, file.bytes, topic, file.checksum, file.modified, file.verified)
+    topic_index = topics.setdefault(file.topic, len(topics))
+    return (file.rows, file.bytes, topic_index, file.checksum, file.modified, file.verified)
 
 
 class FileCheck:
@@ -218,27 +219,42 @@ class FileCheck:
 
     def young(self, now: int) -> list[HourOutcome]:
         """Returns the faults of young hours. Faults of older hours only go to the ledger."""
-        latest, before = self._initial_state()
-        young = self._young(latest, now)
-        outcomes = self._check(latest, before, {*young, *before.faulty}, now, all_=False)
-        return [outcome for outcome in outcomes if outcome.faults and outcome.hour in young]
+        manifest, checked_before = self._initial_state()
+        young_hours = self._young(manifest, now)
+        outcomes = self._check(
+            manifest, checked_before, {*young_hours, *checked_before.faulty}, now, all_=False
+        )
+        return [outcome for outcome in outcomes if outcome.faults and outcome.hour in young_hours]
 
     def on_request(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
         """Checks all content of these hours, or of all hours."""
+        manifest, checked_before = self._initial_state()
+        return self._check(manifest, checked_before, hours, now, all_=True)
+
+    def changed_files(self, hours: Collection[Hour], now: int) -> dict[Hour, list[str]]:
+        """Returns the files of these hours whose content is not as committed."""
         latest, before = self._initial_state()
-        return self._check(latest, before, hours, now, all_=True)
+        present, _ = listed(self._commit_log.store, latest.table, hours)
+        known = self._known(latest, before, hours, all_=False)
+        spoilt_files = self._spoilt_files(known, hours, present, now, all_=True)
+        changed = {hour: sorted(spoilt_files & known[hour].keys()) for hour in hours}
+        return {hour: paths for hour, paths in changed.items() if paths}
 
     def _initial_state(self) -> tuple[Manifest, Checked]:
-        latest = self._commit_log.latest()
-        if latest is None or not self._commit_log.is_visible(latest.run):
+        manifest = self._commit_log.latest()
+        if manifest is None or not self._commit_log.is_visible(manifest.run):
             raise self._run_taken()
         data = self._commit_log.store.read(state_path(self._commit_log.table))
-        return latest, (data and from_bytes(data)) or Checked()
+        return manifest, (data and from_bytes(data)) or Checked()
 
     def _young(self, latest: Manifest, now: int) -> set[Hour]:
-        since, this = now - self._young_millis, hour_of(now)
-        young = {Hour(hour) for hour in range(hour_of(since), this + 1, HOUR_MILLIS)}
-        return young | {hour for hour, state in latest.hours.items() if state.at > since}
+        since_millis, current_hour = now - self._young_millis, hour_of(now)
+        young_hours = {
+            Hour(hour) for hour in range(hour_of(since_millis), current_hour + 1, HOUR_MILLIS)
+        }
+        return young_hours | {
+            hour for hour, state in latest.hours.items() if state.at > since_millis
+        }
 
     def _check(
         self,
@@ -250,12 +266,16 @@ class FileCheck:
         all_: bool,
     ) -> list[HourOutcome]:
         table, store = latest.table, self._commit_log.store
-        present, names = listed(store, table, hours)
-        wanted = sorted({*latest.hours, *present} if hours is None else hours)
-        latest = recalled(store, latest, wanted, now)
-        known = self._known(latest, before, wanted, all_=all_)
-        spoilt = self._spoilt_files(known, wanted, present, now, all_=all_)
-        outcomes = self._outcomes(latest, wanted, known, present, spoilt, all_=all_)
+        present_files, names = listed(store, table, hours)
+        hours_to_check = sorted({*latest.hours, *present_files} if hours is None else hours)
+        latest = recalled(store, latest, hours_to_check, now)
+        known_files = self._known(latest, before, hours_to_check, all_=all_)
+        spoilt_files = self._spoilt_files(
+            known_files, hours_to_check, present_files, now, all_=all_
+        )
+        outcomes = self._outcomes(
+            latest, hours_to_check, known_files, present_files, spoilt_files, all_=all_
+        )
         if max(self._commit_log.runs(), default=0) != latest.run:
             raise self._run_taken()
         self._markers.update(outcomes, names, latest.hours)
@@ -263,15 +283,19 @@ class FileCheck:
         checked_hours = {outcome.hour for outcome in outcomes}
         faulty = {outcome.hour for outcome in outcomes if outcome.faults}
         faulty |= {hour for hour in before.faulty if hour not in checked_hours}
-        kept = {*self._young(latest, now), *sorted(faulty)[-MOST_FAULTY:]}
-        listed_still = {
+        kept_hours = {*self._young(latest, now), *sorted(faulty)[-MOST_FAULTY:]}
+        listed_hours = {
             hour for hour, state in latest.hours.items() if state.files and not state.unlisted
         }
         after = Checked(
             latest.run,
-            {hour: known[hour] for hour in known.keys() & (kept | listed_still) if known[hour]},
-            {hour: digest for hour, digest in digests.items() if hour in kept},
-            tuple(sorted(faulty & kept)),
+            {
+                hour: known_files[hour]
+                for hour in known_files.keys() & (kept_hours | listed_hours)
+                if known_files[hour]
+            },
+            {hour: digest for hour, digest in digests.items() if hour in kept_hours},
+            tuple(sorted(faulty & kept_hours)),
         )
         if after != before:
             store.replace(state_path(table), to_bytes(after))
@@ -284,15 +308,17 @@ class FileCheck:
         runs = [run for run in self._commit_log.runs() if run <= latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
             before = Checked()  # manifests in between are gone
-        known = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
+        known_files = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
         # For hours that the state lacks, earlier manifests may still list files.
-        missing = {hour: files for hour, files in known.items() if hour not in before.files}
+        missing_hours = {
+            hour: files for hour, files in known_files.items() if hour not in before.files
+        }
         for run in runs:
             if run > before.run:
-                apply_run(known, self._commit_log.read(run))
+                apply_run(known_files, self._commit_log.read(run))
             elif all_:
-                apply_run(missing, self._commit_log.read(run))
-        return known
+                apply_run(missing_hours, self._commit_log.read(run))
+        return known_files
 
     def _spoilt_files(
         self,
@@ -304,25 +330,28 @@ class FileCheck:
         all_: bool,
     ) -> set[str]:
         """Returns files whose content differs from what was committed, and notes in `known` what
-        was verified."""
+        was verified. If every file is, their turns do not matter, and an idle load writes nothing.
+        """
         files = {path: (hour, file) for hour in hours for path, file in known[hour].items()}
         entries = {path: entry for hour in hours for path, entry in present.get(hour, {}).items()}
-        wanted = to_verify(
+        paths_to_verify = to_verify(
             {path: file for path, (_, file) in files.items()},
             entries,
             all_=all_,
             most_bytes=self._most_bytes,
             now=now,
         )
-        spoilt = set()
-        size = sum(entries[path].size for path in wanted)
-        sums = in_parallel(self._checksum, wanted, threads=READERS, size=size)
-        for path, checksum in zip(wanted, sums, strict=True):
+        spoilt_files, is_whole = set(), len(paths_to_verify) == len(files)
+        size = sum(entries[path].size for path in paths_to_verify)
+        sums = in_parallel(self._checksum, paths_to_verify, threads=READERS, size=size)
+        for path, checksum in zip(paths_to_verify, sums, strict=True):
             hour, file = files[path]
-            known[hour][path] = verified(file, entries[path], checksum, now)
             if differs(file, checksum):
-                spoilt.add(path)
-        return spoilt
+                spoilt_files.add(path)
+            elif is_whole and is_recent(file, now) and file.modified == entries[path].modified:
+                continue
+            known[hour][path] = verified(file, entries[path], checksum, now)
+        return spoilt_files
 
     def _checksum(self, path: str) -> str:
         return self._commit_log.store.checksum(path)
@@ -338,8 +367,8 @@ class FileCheck:
         all_: bool,
     ) -> list[HourOutcome]:
         sizes = {
-            hour: {path: entry.size for path, entry in of_hour.items()}
-            for hour, of_hour in entries.items()
+            hour: {path: entry.size for path, entry in hour_entries.items()}
+            for hour, hour_entries in entries.items()
         }
         expected_hours = [
             expected(latest.table, hour, latest.hours.get(hour, NO_HOUR), known.get(hour, {}))
@@ -350,7 +379,10 @@ class FileCheck:
             for hour in expected_hours
             for path in to_count(hour, sizes.get(hour.hour, {}), all_=all_, spoilt=spoilt)
         ]
-        rows = self._count(paths) if paths else {}
+        empty = {path for of_hour in sizes.values() for path, size in of_hour.items() if not size}
+        rows = dict.fromkeys(empty.intersection(paths), 0)
+        if paths := [path for path in paths if path not in empty]:
+            rows |= self._count(paths)
         return [
             outcome_of(hour, sizes.get(hour.hour, {}), rows, all_=all_, spoilt=spoilt)
             for hour in expected_hours
@@ -365,10 +397,10 @@ class FileCheck:
         for outcome in outcomes:
             if not (outcome.files or outcome.faults or outcome.hour in before.said):
                 continue
-            of_hour = statements(outcome, self._topics)
-            if all_ or digest(of_hour) != before.said.get(outcome.hour):
-                report += of_hour
-                digests[outcome.hour] = digest(of_hour)
+            hour_statements = statements(outcome, self._topics)
+            if all_ or digest(hour_statements) != before.said.get(outcome.hour):
+                report += hour_statements
+                digests[outcome.hour] = digest(hour_statements)
         if report and self._tell([{"checked": part} for part in divided(report, weight)]):
             return {**before.said, **digests}
         return dict(before.said)

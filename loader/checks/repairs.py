@@ -20,22 +20,22 @@ def files_differ(
     text: str, root: str, table: str, hours: Iterable[tuple[Hour, Sequence[FaultyFile]]]
 ) -> FilesDiffer:
     """The error for these faults, with their repair."""
-    extra: list[str] = []
-    rebuild, moved = [], []
+    extra_paths: list[str] = []
+    rebuild, moved_hours = [], []
     for hour, faults in hours:
         paths = [fault.path for fault in faults if is_extra_file(fault, table, hour)]
-        extra += paths
+        extra_paths += paths
         if paths:
-            moved.append(hour_folder(hour))
+            moved_hours.append(hour_folder(hour))
         if len(paths) < len(faults):
             rebuild.append(hour_folder(hour))
-    moves = tuple(filter(None, (move_command(root, path) for path in extra[:MOST_MOVES])))
+    moves = tuple(filter(None, (move_command(root, path) for path in extra_paths[:MOST_MOVES])))
     return FilesDiffer(
         text,
         rebuild=tuple(rebuild),
         moves=moves,
-        moved=tuple(moved),
-        more_moves=len(extra) - len(moves),
+        moved=tuple(moved_hours),
+        more_moves=len(extra_paths) - len(moves),
     )
 
 

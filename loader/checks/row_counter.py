@@ -1,4 +1,4 @@
-"""Counts the rows of files that are no longer known to be intact."""
+"""Counts the rows of files that may no longer be intact."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,5 +21,5 @@ class RowCounter:
         except LoaderError:
             if len(paths) == 1:
                 return {paths[0]: UNKNOWN}
-        half = len(paths) // 2
-        return self(paths[:half]) | self(paths[half:])
+        middle = len(paths) // 2
+        return self(paths[:middle]) | self(paths[middle:])

@@ -1,4 +1,4 @@
-"""The findings of a check as the ledger words them (docs/ledger-entries.md, `Checked`). Pure.
+"""States the findings of a check as ledger entries (docs/ledger-entries.md, `Checked`). Pure.
 
 The latest comparison of an hour counts, so an hour is reported in one entry, whatever its faults:
 if there are very many, only the first are named, and the rest are reported as sums.
@@ -61,8 +61,12 @@ def weight(statement: Mapping[str, Any]) -> int:
 
 def printable(path: str) -> str:
     """A path, which may have any characters, as text that can be printed and sent."""
-    shown = one_line(path)
-    return shown if len(shown) <= _LONGEST_PATH else f"{shown[:_LONGEST_PATH]}…"
+    printable_path = one_line(path)
+    return (
+        printable_path
+        if len(printable_path) <= _LONGEST_PATH
+        else f"{printable_path[:_LONGEST_PATH]}…"
+    )
 
 
 def _of_topic(
@@ -81,10 +85,10 @@ def _of_topic(
 def _named(outcome: HourOutcome, faults: Sequence[FaultyFile]) -> Iterator[FaultyFile]:
     """The faults that are named, and sums of the rest by kind of fault."""
     yield from faults[:MOST_FAULTS]
-    rest: dict[FileFaultKind, list[FaultyFile]] = defaultdict(list)
+    remaining_files: dict[FileFaultKind, list[FaultyFile]] = defaultdict(list)
     for file in faults[MOST_FAULTS:]:
-        rest[file.fault].append(file)
-    for fault, files in rest.items():
+        remaining_files[file.fault].append(file)
+    for fault, files in remaining_files.items():
         yield FaultyFile(
             f"{outcome.folder} ({len(files):,} more files)",
             fault,
@@ -94,5 +98,5 @@ def _named(outcome: HourOutcome, faults: Sequence[FaultyFile]) -> Iterator[Fault
 
 
 def _sum(counts: Iterable[int]) -> int:
-    known = list(counts)
-    return UNKNOWN if UNKNOWN in known else sum(known)
+    known_counts = list(counts)
+    return UNKNOWN if UNKNOWN in known_counts else sum(known_counts)

@@ -37,10 +37,10 @@ def log_of(piece: Slice) -> Log:
 
 def by_log(slices: Iterable[Slice]) -> dict[Log, list[Slice]]:
     """The slices of each partition, in the order of their offsets."""
-    by_partition: dict[Log, list[Slice]] = defaultdict(list)
+    slices_by_log: dict[Log, list[Slice]] = defaultdict(list)
     for piece in sorted(slices, key=lambda piece: piece.first):
-        by_partition[log_of(piece)].append(piece)
-    return dict(sorted(by_partition.items()))
+        slices_by_log[log_of(piece)].append(piece)
+    return dict(sorted(slices_by_log.items()))
 
 
 def accounts_of(pieces: Sequence[Slice], reports: Mapping[int, SliceReport]) -> list[Account]:
@@ -50,11 +50,11 @@ def accounts_of(pieces: Sequence[Slice], reports: Mapping[int, SliceReport]) -> 
     belong to no slice, or to two.
     """
     accounts: list[Account] = []
-    reached = pieces[0].first
+    next_offset = pieces[0].first
     for piece in pieces:
         report = reports[piece.number]
-        accounts += _continued(piece, report, reached)
-        reached = max(reached, report.next_offset)
+        accounts += _continued(piece, report, next_offset)
+        next_offset = max(next_offset, report.next_offset)
     return accounts
 
 
@@ -62,29 +62,31 @@ def _continued(piece: Slice, report: SliceReport, reached: int) -> list[Account]
     """A slice's accounts, starting where those before it end."""
     if report.begins < reached and report.accounts:
         raise _broken_sequence(piece, report.begins, reached, "were read by two slices")
-    hole = (reached, report.begins - 1)
+    missing_range = (reached, report.begins - 1)
     accounts = list(report.accounts)
-    if hole[1] < hole[0]:
+    if missing_range[1] < missing_range[0]:
         return accounts
     if report.begins - report.leads > reached:
         raise _broken_sequence(piece, reached, report.begins, "were read by no slice")
-    compacted, missing = (0, (hole,)) if report.gives_up else (hole[1] - hole[0] + 1, ())
+    compacted_count, missing_offsets = (
+        (0, (missing_range,)) if report.gives_up else (missing_range[1] - missing_range[0] + 1, ())
+    )
     if not accounts:
         return [
             Account(
                 leader_epoch=report.leader_epoch,
                 first=reached,
                 next_offset=report.begins,
-                compacted=compacted,
-                missing=missing,
+                compacted=compacted_count,
+                missing=missing_offsets,
             )
         ]
     first = accounts[0]
     accounts[0] = msgspec.structs.replace(
         first,
         first=reached,
-        compacted=first.compacted + compacted,
-        missing=(*missing, *first.missing),
+        compacted=first.compacted + compacted_count,
+        missing=(*missing_offsets, *first.missing),
     )
     return accounts
 
@@ -106,30 +108,30 @@ def passages(
     sources: LandedSources,
     hours: Mapping[Hour, HourState],
 ) -> tuple[Passage, ...]:
-    """The passages of a run, by partition. `hours` are those before the run; they decide which rows
-    are late. Raises Mismatch if an offset is not accounted for."""
-    passages_: list[Passage] = []
+    """The passages of a run, by partition. `hours` is the state of hours before the run, by which
+    rows are late or not. Raises Mismatch if an offset is not accounted for."""
+    new_passages: list[Passage] = []
     for pieces in by_log(slices).values():
         accounts = _joined(accounts_of(pieces, reports))
-        last = {account.leader_epoch: place for place, account in enumerate(accounts)}
-        for place, account in enumerate(accounts):
+        last_indexes = {account.leader_epoch: index for index, account in enumerate(accounts)}
+        for index, account in enumerate(accounts):
             epoch = account.leader_epoch
-            runs = sources.of(pieces[0].origin, epoch) if place == last[epoch] else {}
-            passages_.append(_passage(pieces[0], account, runs, hours))
-    return tuple(passages_)
+            runs = sources.of(pieces[0].origin, epoch) if index == last_indexes[epoch] else {}
+            new_passages.append(_passage(pieces[0], account, runs, hours))
+    return tuple(new_passages)
 
 
 def _joined(accounts: Sequence[Account]) -> list[Account]:
     """Joins neighbouring accounts of one epoch if both have duplicates, or neither has."""
-    joined: list[Account] = []
+    joined_accounts: list[Account] = []
     for account in accounts:
         if account.first == account.next_offset:
             continue
-        if joined and _can_be_joined(joined[-1], account):
-            joined[-1] = _sum_of_accounts(joined[-1], account)
+        if joined_accounts and _can_be_joined(joined_accounts[-1], account):
+            joined_accounts[-1] = _sum_of_accounts(joined_accounts[-1], account)
         else:
-            joined.append(account)
-    return joined
+            joined_accounts.append(account)
+    return joined_accounts
 
 
 def _can_be_joined(a: Account, b: Account) -> bool:
@@ -160,10 +162,10 @@ def _passage(
     hours: Mapping[Hour, HourState],
 ) -> Passage:
     if not account.adds_up:
-        last = account.next_offset - 1
+        last_offset = account.next_offset - 1
         raise Mismatch(
-            f"{log_name(piece.topic, piece.partition)}, offsets {account.first} to {last}: the"
-            " counts do not add up; nothing was committed: load again"
+            f"{log_name(piece.topic, piece.partition)}, offsets {account.first} to {last_offset}:"
+            " the counts do not add up; nothing was committed: load again"
         )
     return Passage(
         topic=piece.topic,
@@ -186,11 +188,13 @@ def _passage(
 
 
 def _windows(windows: Iterable[LandedWindow]) -> tuple[LandedWindow, ...]:
-    by_start: dict[int, LandedWindow] = {}
+    windows_by_start: dict[int, LandedWindow] = {}
     for window in windows:
-        previous = by_start.get(window.start)
-        by_start[window.start] = window if previous is None else _sum_of_windows(previous, window)
-    return tuple(by_start[start] for start in sorted(by_start))
+        previous = windows_by_start.get(window.start)
+        windows_by_start[window.start] = (
+            window if previous is None else _sum_of_windows(previous, window)
+        )
+    return tuple(windows_by_start[start] for start in sorted(windows_by_start))
 
 
 def _sum_of_windows(first: LandedWindow, second: LandedWindow) -> LandedWindow:

@@ -68,7 +68,8 @@ class CommitLog:
         return self.read(runs[-1]) if runs else None
 
     def read(self, run: int) -> Manifest:
-        """The manifest of a run. Raises StoreError if it cannot be read: none is ever skipped."""
+        """The manifest of a run. Raises StoreError if it cannot be read, since a manifest is never
+        skipped."""
         path = manifest_path(self.table, run)
         data = self.store.read(path, self._most_bytes)
         if data is None:
@@ -78,7 +79,7 @@ class CommitLog:
             if version > VERSION:
                 raise StoreError(
                     f"{self.store.uri(path)} was written by a newer Penstock (manifest version"
-                    f" {version}, this one reads {VERSION}): load with that"
+                    f" {version}, this one reads {VERSION}): load with the newer Penstock"
                 )
             manifest = msgspec.json.decode(data, type=known_type(Manifest))
         except msgspec.MsgspecError as error:
@@ -99,9 +100,9 @@ class CommitLog:
             raise LoaderError(_too_long(manifest, len(data), self._most_bytes))
         self.store.sync([added.staged for added in manifest.adds])
         path = manifest_path(self.table, manifest.run)
-        newest = max(self.runs(), default=0)
+        newest_run = max(self.runs(), default=0)
         # The store lets old numbers be created again once their manifests are deleted.
-        if newest >= manifest.run or not self.store.create(path, data):
+        if newest_run >= manifest.run or not self.store.create(path, data):
             raise RunTaken(
                 f"table {self.table}: another loader committed run {manifest.run} meanwhile;"
                 " this run was discarded"
@@ -120,23 +121,23 @@ class CommitLog:
 
     def unpublished(self) -> list[int]:
         """Runs that may not be completely published yet, in ascending order."""
-        listed = self._listed()
-        return sorted(listed.committed - listed.published)
+        listed_runs = self._listed()
+        return sorted(listed_runs.committed - listed_runs.published)
 
     def mark_published(self, run: int) -> None:
         self.store.create(published_path(self.table, run), b"")
 
     def forget(self, keep: int) -> None:
         """Removes all but the newest `keep` manifests, but never one of an unpublished run."""
-        listed = self._listed()
-        kept = set(sorted(listed.committed)[-max(keep, FEWEST_KEPT) :])
-        old = (listed.committed & listed.published) - kept
-        for run in sorted(old):
+        listed_runs = self._listed()
+        kept_runs = set(sorted(listed_runs.committed)[-max(keep, FEWEST_KEPT) :])
+        old_runs = (listed_runs.committed & listed_runs.published) - kept_runs
+        for run in sorted(old_runs):
             self.store.delete(manifest_path(self.table, run))
         # The marks go last: without them, the run would be published again.
-        for run in sorted(old | (listed.visible - listed.committed)):
+        for run in sorted(old_runs | (listed_runs.visible - listed_runs.committed)):
             self.store.delete(visible_path(self.table, run))
-        for run in sorted(old | (listed.published - listed.committed)):
+        for run in sorted(old_runs | (listed_runs.published - listed_runs.committed)):
             self.store.delete(published_path(self.table, run))
 
     def _check_visible(self, run: int) -> None:
@@ -164,10 +165,10 @@ def _too_long(manifest: Manifest, size: int, limit: int) -> str:
         "hours": "its open hours have too many files",
     }
     sizes = {part: len(msgspec.json.encode(getattr(manifest, part))) for part in advice}
-    largest = max(sizes, key=lambda part: sizes[part])
+    largest_part = max(sizes, key=lambda part: sizes[part])
     return (
         f"table {manifest.table}: the manifest of run {manifest.run} would be {size:,} bytes long,"
-        f" and the limit is {limit:,}; {advice[largest]}; nothing was committed"
+        f" and the limit is {limit:,}; {advice[largest_part]}; nothing was committed"
     )
 
 
@@ -242,10 +243,11 @@ def with_checksums(store: Store, manifest: Manifest) -> Manifest:
     """The manifest with a checksum of each file that it adds. Raises StoreError."""
     if not manifest.adds:
         return manifest
-    staged = [file.staged for file in manifest.adds]
+    staged_paths = [file.staged for file in manifest.adds]
     size = sum(file.bytes for file in manifest.adds)
-    sums = in_parallel(store.checksum, staged, threads=READERS, size=size)
-    added = zip(manifest.adds, sums, strict=True)
+    sums = in_parallel(store.checksum, staged_paths, threads=READERS, size=size)
+    added_sums = zip(manifest.adds, sums, strict=True)
     return msgspec.structs.replace(
-        manifest, adds=tuple(msgspec.structs.replace(file, checksum=crc) for file, crc in added)
+        manifest,
+        adds=tuple(msgspec.structs.replace(file, checksum=crc) for file, crc in added_sums),
     )

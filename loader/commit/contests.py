@@ -47,8 +47,8 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct):
-    """The decisions: `buried` are offsets whose events become dead letters, `freed`, by topic,
-    events that landed before and land again."""
+    """The decisions: `buried` has the offsets of events that become dead letters, `freed`, by
+    topic, the events that landed before and land again."""
 
     buried: dict[Partition, Intervals] = {}
     freed: dict[str, dict[str, Intervals]] = {}
@@ -58,17 +58,17 @@ class Settled(msgspec.Struct):
         for log, offsets in other.buried.items():
             self.buried[log] = union(self.buried.get(log, ()), offsets)
         for topic, sources in other.freed.items():
-            by_source = self.freed.setdefault(topic, {})
+            intervals_by_source = self.freed.setdefault(topic, {})
             for source, seqs in sources.items():
-                by_source[source] = union(by_source.get(source, ()), seqs)
+                intervals_by_source[source] = union(intervals_by_source.get(source, ()), seqs)
         self.collisions += other.collisions
 
     def warnings(self) -> Iterator[str]:
-        lost = sum(collision.events for collision in self.collisions)
-        if lost:
+        lost_events = sum(collision.events for collision in self.collisions)
+        if lost_events:
             yield (
-                f"{lost:,} events have the source and seq of another event, but different content:"
-                f" they became dead letters (`{COLLISION}`), the first of source"
+                f"{lost_events:,} events have the source and seq of another event, but different"
+                f" content: they became dead letters (`{COLLISION}`), the first of source"
                 f" {self.collisions[0].source} in {self.collisions[0].topic}-"
                 f"{self.collisions[0].partition} from offset {self.collisions[0].first} on"
             )
@@ -96,10 +96,11 @@ class Settled(msgspec.Struct):
                 landed={
                     source: landed_of(
                         minus(
-                            intervals_of(landed), self.freed.get(sources.topic, {}).get(source, ())
+                            intervals_of(landed_events),
+                            self.freed.get(sources.topic, {}).get(source, ()),
                         )
                     )
-                    for source, landed in sources.landed.items()
+                    for source, landed_events in sources.landed.items()
                 },
             )
             for sources in known
@@ -107,21 +108,21 @@ class Settled(msgspec.Struct):
 
 
 def settled(contests: Mapping[Named, Sequence[Contender]], topic: str, topic_id: str) -> Settled:
-    """Decides contests; contenders are in the order in which they landed or occur in the log."""
-    result = Settled()
-    buried: dict[int, list[Interval]] = defaultdict(list)
-    freed: dict[str, list[Interval]] = defaultdict(list)
+    """Decides contests. Contenders are in the order in which they landed or are in the log."""
+    settled = Settled()
+    buried_offsets: dict[int, list[Interval]] = defaultdict(list)
+    freed_intervals: dict[str, list[Interval]] = defaultdict(list)
     for (source, seq), contenders in sorted(contests.items()):
         winner = next((event for event in contenders if event.claimed), contenders[0])
-        same = [event for event in contenders if event.content == winner.content]
-        others = [event for event in contenders if event.content != winner.content]
-        before = any(event.landed and event.claimed != winner.claimed for event in others)
-        if before and not any(event.landed for event in same):
-            freed[source].append((seq, seq + 1))
-        for event in others:
+        equal_events = [event for event in contenders if event.content == winner.content]
+        other_events = [event for event in contenders if event.content != winner.content]
+        has_landed = any(event.landed and event.claimed != winner.claimed for event in other_events)
+        if has_landed and not any(event.landed for event in equal_events):
+            freed_intervals[source].append((seq, seq + 1))
+        for event in other_events:
             if event.landed or (event.claimed and event.claimed == winner.claimed):
                 continue
-            buried[event.partition].append((event.offset, event.offset + 1))
+            buried_offsets[event.partition].append((event.offset, event.offset + 1))
             collision = Collision(
                 topic=topic,
                 topic_id=topic_id,
@@ -136,13 +137,15 @@ def settled(contests: Mapping[Named, Sequence[Contender]], topic: str, topic_id:
                 from_time=event.time,
                 to_time=event.time + 1,
             )
-            _note(result.collisions, collision)
-    result.buried = {
-        (topic, partition): merged(intervals) for partition, intervals in buried.items()
+            _note(settled.collisions, collision)
+    settled.buried = {
+        (topic, partition): merged(intervals) for partition, intervals in buried_offsets.items()
     }
-    if freed:
-        result.freed = {topic: {source: merged(intervals) for source, intervals in freed.items()}}
-    return result
+    if freed_intervals:
+        settled.freed = {
+            topic: {source: merged(intervals) for source, intervals in freed_intervals.items()}
+        }
+    return settled
 
 
 def _note(collisions: list[Collision], collision: Collision) -> None:
@@ -160,15 +163,15 @@ def _note(collisions: list[Collision], collision: Collision) -> None:
 
 
 def _beginning(collision: Collision) -> tuple[object, ...]:
-    place = collision.partition, collision.leader_epoch, collision.kept_partition
-    return place, collision.source, collision.seq, collision.first, collision.kept
+    key = collision.partition, collision.leader_epoch, collision.kept_partition
+    return key, collision.source, collision.seq, collision.first, collision.kept
 
 
 def _continuation(collision: Collision) -> tuple[object, ...]:
     """The beginning of a collision that continues this one."""
-    place = collision.partition, collision.leader_epoch, collision.kept_partition
+    key = collision.partition, collision.leader_epoch, collision.kept_partition
     return (
-        place,
+        key,
         collision.source,
         collision.seq + collision.events,
         collision.first + collision.events,

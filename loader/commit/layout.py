@@ -57,7 +57,7 @@ def published_path(table: str, run: int) -> str:
 
 
 def staging(table: str) -> str:
-    """The folder of all files that runs have not committed yet."""
+    """The folder of all files that are not committed yet."""
     return f"{table_state(table)}/staging"
 
 
@@ -105,8 +105,8 @@ def hour_path(table: str, hour: Hour) -> str:
 
 
 def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str = "") -> Marker:
-    """The marker of a complete hour. `by`: how completeness was decided; it is left out if a
-    complete hour only changed."""
+    """The marker of a complete hour. `by`: how completeness was decided; left out if a complete
+    hour has only changed."""
     content = {
         "run": run,
         "complete_since_run": state.complete,

@@ -55,7 +55,7 @@ FEW_DUPLICATES: Final = 100  # fewer are always accepted
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The committer and time of a run, and the limits that it must keep."""
+    """Who commits a run, when, and within which limits."""
 
     now: int  # milliseconds
     loader: str
@@ -87,10 +87,10 @@ def load_manifest(
     check_dead(table, reports, terms)
     check_duplicates(table, reports, terms)
     run, now = next_run(previous), terms.now
-    before = {} if previous is None else previous.hours
-    adds = [*added(plan.slices, staged, table=table, run=run, now=now)]
-    visible = [file for file in adds if file.path.startswith(f"{table}/")]
-    hours = _hours(before, visible, run, now)
+    previous_hours = {} if previous is None else previous.hours
+    added_files = [*added(plan.slices, staged, table=table, run=run, now=now)]
+    visible_files = [file for file in added_files if file.path.startswith(f"{table}/")]
+    hours = _hours(previous_hours, visible_files, run, now)
     return Manifest(
         version=VERSION,
         run=run,
@@ -99,9 +99,9 @@ def load_manifest(
         committed=now,
         loader=terms.loader,
         topics=topics_after(plan, staged.reports),
-        adds=tuple(adds),
-        markers=tuple(_late_markers(table, run, visible, hours)),
-        passages=passages(plan.slices, staged.reports, staged.sources, before),
+        adds=tuple(added_files),
+        markers=tuple(_late_markers(table, run, visible_files, hours)),
+        passages=passages(plan.slices, staged.reports, staged.sources, previous_hours),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
         hours=trimmed_hours(hours, now),
@@ -126,12 +126,12 @@ def added(
         files[file.slice].append(file)
     for piece in slices:
         report = staged.reports[piece.number]
-        numbers: Counter[str] = Counter()
+        name_counts: Counter[str] = Counter()
         for file in sorted(files[piece.number], key=lambda file: (file.hour or 0, file.path)):
-            dead = file.kind is FileKind.DEAD
+            is_dead = file.kind is FileKind.DEAD
             hour = hour_of(now) if file.hour is None else file.hour
             name = part_path(
-                f"{DEAD}/{piece.topic}" if dead else table,
+                f"{DEAD}/{piece.topic}" if is_dead else table,
                 hour,
                 cluster=piece.cluster,
                 partition=piece.partition,
@@ -139,11 +139,11 @@ def added(
                 end=report.next_offset,
                 run=run,
             )
-            numbers[name] += 1
-            further = f"-{numbers[name]}" if numbers[name] > 1 else ""
+            name_counts[name] += 1
+            number_suffix = f"-{name_counts[name]}" if name_counts[name] > 1 else ""
             yield Added(
                 staged=file.path,
-                path=f"{name}{further}{file.suffix}",
+                path=f"{name}{number_suffix}{file.suffix}",
                 hour=hour,
                 rows=file.rows,
                 bytes=file.bytes,
@@ -158,63 +158,67 @@ def added(
 def check_dead(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
     """Checks the share of dead records, unless there are fewer than `few_dead`. Events that lost a
     collision could be decoded, and do not count. Raises TooManyDead."""
-    dead = sum(report.dead_count - report.dead.get(COLLISION, 0) for report in reports)
-    records = dead + sum(report.row_count + report.duplicates for report in reports)
-    if dead < terms.few_dead or dead <= terms.dead_share * records:
+    dead_count = sum(report.dead_count - report.dead.get(COLLISION, 0) for report in reports)
+    records = dead_count + sum(report.row_count + report.duplicates for report in reports)
+    if dead_count < terms.few_dead or dead_count <= terms.dead_share * records:
         return
     reasons = _total(report.dead for report in reports)
     del reasons[COLLISION]
     reason, _ = reasons.most_common(1)[0]
-    where = next(report for report in reports if reason in report.dead)
+    example = next(report for report in reports if reason in report.dead)
     raise TooManyDead(
-        f"table {table}: {dead:,} of {records:,} records cannot be decoded, more than"
+        f"table {table}: {dead_count:,} of {records:,} records cannot be decoded, more than"
         f" `dead_share: {terms.dead_share}` allows; most frequent reason: {reason} (as in"
-        f" {where.topic}-{where.partition}, offsets {where.first} to {where.next_offset - 1});"
-        " nothing was committed"
+        f" {example.topic}-{example.partition}, offsets {example.first} to"
+        f" {example.next_offset - 1}); nothing was committed"
     )
 
 
 def check_duplicates(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Checks the share of duplicates, as a producer that gives all its events the same number would
-    lose them. Raises TooManyDuplicates."""
+    """Checks the share of duplicates, since a producer that numbers all its events alike would lose
+    them. Raises TooManyDuplicates."""
     duplicates = sum(report.duplicates + report.dead.get(COLLISION, 0) for report in reports)
     records = sum(report.duplicates + report.row_count + report.dead_count for report in reports)
     if duplicates < FEW_DUPLICATES or duplicates <= terms.duplicate_share * records:
         return
-    where = max(reports, key=lambda report: report.duplicates)
+    example = max(reports, key=lambda report: report.duplicates)
     raise TooManyDuplicates(
         f"table {table}: {duplicates:,} of {records:,} records have a source and seq that landed"
         f" before, more than `duplicate_share: {terms.duplicate_share}` allows; most frequent:"
-        f" source {where.repeated} (as in {where.topic}-{where.partition}, offsets {where.first} to"
-        f" {where.next_offset - 1}); nothing was committed. Events without numbers must have an"
-        " empty source; if the log has events twice: --set duplicate_share=1"
+        f" source {example.repeated} (as in {example.topic}-{example.partition}, offsets"
+        f" {example.first} to {example.next_offset - 1}); nothing was committed."
+        " Events without numbers must have an empty source; if the log has events twice:"
+        " --set duplicate_share=1"
     )
 
 
 def topics_after(plan: Plan, reports: Mapping[int, SliceReport]) -> tuple[TopicState, ...]:
     """The state of all topics after the run."""
-    read = by_log(plan.slices)
+    slices_by_log = by_log(plan.slices)
 
     def partition_after(topic: TopicState, before: PartitionState) -> PartitionState:
-        pieces = read.get((topic.cluster, topic.topic, before.partition))
+        pieces = slices_by_log.get((topic.cluster, topic.topic, before.partition))
         if not pieces:
             return before
         slice_reports = [reports[piece.number] for piece in pieces]
-        newest = max(slice_reports, key=lambda report: report.next_offset)
+        newest_report = max(slice_reports, key=lambda report: report.next_offset)
         epochs = [report.leader_epoch for report in slice_reports if report.leader_epoch >= 0]
         batches = [report.last for report in slice_reports if report.last is not None]
-        given_up = sum(account.given_up for account in accounts_of(pieces, reports))
+        given_up_count = sum(account.given_up for account in accounts_of(pieces, reports))
         return msgspec.structs.replace(
             before,
-            next_offset=newest.next_offset,
+            next_offset=newest_report.next_offset,
             leader_epoch=max(epochs, default=before.leader_epoch),
-            skipped=before.skipped + given_up,
+            skipped=before.skipped + given_up_count,
             last=max(batches, key=lambda batch: batch.next_offset, default=before.last),
         )
 
     return tuple(
         msgspec.structs.replace(
-            topic, partitions=tuple(partition_after(topic, old) for old in topic.partitions)
+            topic,
+            partitions=tuple(
+                partition_after(topic, old_partition) for old_partition in topic.partitions
+            ),
         )
         for topic in plan.topics
     )
@@ -235,11 +239,11 @@ def _partition_at_rest(state: PartitionState) -> PartitionState:
 def _hours(
     before: Mapping[Hour, HourState], adds: Sequence[Added], run: int, now: int
 ) -> dict[Hour, HourState]:
-    by_hour: dict[Hour, list[Added]] = defaultdict(list)
+    files_by_hour: dict[Hour, list[Added]] = defaultdict(list)
     for file in adds:
-        by_hour[file.hour].append(file)
+        files_by_hour[file.hour].append(file)
     hours = dict(before)
-    for hour, files in by_hour.items():
+    for hour, files in files_by_hour.items():
         state = before.get(hour, HourState(rows=0, files=()))
         rows = sum(file.rows for file in files)
         hours[hour] = msgspec.structs.replace(
@@ -266,10 +270,10 @@ def _late_markers(
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    total: Counter[str] = Counter()
+    total_counts: Counter[str] = Counter()
     for part in counts:
-        total.update(part)
-    return total
+        total_counts.update(part)
+    return total_counts
 
 
 def rebuild_manifest(
@@ -294,12 +298,12 @@ def rebuild_manifest(
     _check_hours(previous.table, reports, hours)
     check_dead(previous.table, reports, terms)
     check_duplicates(previous.table, reports, terms)
-    read = passages(plan.slices, staged.reports, staged.sources, {})
+    new_passages = passages(plan.slices, staged.reports, staged.sources, {})
     if not accept_gap:
-        _check_all_came_back(previous, read, hours)
+        _check_all_came_back(previous, new_passages, hours)
     _check_none_is_emptied(previous, reports, hours)
     run, now = next_run(previous), terms.now
-    adds = tuple(added(plan.slices, staged, table=previous.table, run=run, now=now))
+    added_files = tuple(added(plan.slices, staged, table=previous.table, run=run, now=now))
     return Manifest(
         version=VERSION,
         run=run,
@@ -308,14 +312,14 @@ def rebuild_manifest(
         committed=now,
         loader=terms.loader,
         topics=at_rest(previous.topics),
-        adds=adds,
+        adds=added_files,
         removes=tuple(_replaced(previous, hours)),
         markers=tuple(_markers_gone(previous.table, hours, markers)),
-        passages=read,
+        passages=new_passages,
         rebuilt=tuple(sorted(hours)),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=trimmed_hours(_hours_rebuilt(previous, adds, hours, run, now), now),
+        hours=trimmed_hours(_hours_rebuilt(previous, added_files, hours, run, now), now),
         sources=after_run(previous.sources, staged.sources, now=now, forget=terms.forget_after),
         schema=terms.schema,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
@@ -324,10 +328,11 @@ def rebuild_manifest(
 
 def _check_hours(table: str, reports: Sequence[SliceReport], hours: Collection[Hour]) -> None:
     for report in reports:
-        odd = report.rows.keys() - set(hours)
-        if odd:
+        unexpected_hours = report.rows.keys() - set(hours)
+        if unexpected_hours:
             raise Mismatch(
-                f"rows of {hour_path(table, min(odd))} were written, which is not being rebuilt"
+                f"rows of {hour_path(table, min(unexpected_hours))} were written, which is not"
+                " being rebuilt"
             )
 
 
@@ -339,12 +344,12 @@ def _check_all_came_back(
     for window in (window for passage in read for window in passage.windows):
         rows_by_hour[hour_of(window.start)] += window.rows + window.duplicates + window.dead
     for hour in sorted(hours):
-        had = previous.hours[hour].rows if hour in previous.hours else 0
-        if rows_by_hour[hour] < had:
+        previous_rows = previous.hours[hour].rows if hour in previous.hours else 0
+        if rows_by_hour[hour] < previous_rows:
             raise GapError(
-                f"{hour_path(previous.table, hour)} has {had:,} rows, but the brokers have only"
-                f" {rows_by_hour[hour]:,} of its events; nothing was replaced. To rebuild it from"
-                " those: --accept-gap"
+                f"{hour_path(previous.table, hour)} has {previous_rows:,} rows, but the brokers"
+                f" have only {rows_by_hour[hour]:,} of its events; nothing was replaced."
+                " To rebuild the hour from these events: --accept-gap"
             )
 
 
@@ -352,15 +357,15 @@ def _check_none_is_emptied(
     previous: Manifest, reports: Sequence[SliceReport], hours: Collection[Hour]
 ) -> None:
     hours_with_rows = {hour for report in reports for hour, rows in report.rows.items() if rows}
-    emptied = [
+    emptied_hours = [
         hour_path(previous.table, hour)
         for hour in sorted(hours)
         if hour not in hours_with_rows and hour in previous.hours and previous.hours[hour].rows
     ]
-    if emptied:
+    if emptied_hours:
         raise GapError(
-            f"{', '.join(emptied)}: none of the rows could be read again from the brokers; nothing"
-            " was replaced. To remove these rows, delete their files"
+            f"{', '.join(emptied_hours)}: none of the rows could be read again from the brokers;"
+            " nothing was replaced. To remove these rows, delete their files"
         )
 
 
@@ -383,13 +388,15 @@ def _hours_rebuilt(
     previous: Manifest, adds: Sequence[Added], rebuilt: Collection[Hour], run: int, now: int
 ) -> dict[Hour, HourState]:
     """The hours after a rebuild. One without rows is still known, and is to be closed."""
-    by_hour: defaultdict[Hour, list[Added]] = defaultdict(list)
+    files_by_hour: defaultdict[Hour, list[Added]] = defaultdict(list)
     for file in adds:
         if not file.path.startswith(f"{DEAD}/"):
-            by_hour[file.hour].append(file)
-    empty = HourState(rows=0, files=(), changed=run, at=now)
-    hours = {hour: empty if hour in rebuilt else state for hour, state in previous.hours.items()}
-    for hour, files in sorted(by_hour.items()):
+            files_by_hour[file.hour].append(file)
+    empty_state = HourState(rows=0, files=(), changed=run, at=now)
+    hours = {
+        hour: empty_state if hour in rebuilt else state for hour, state in previous.hours.items()
+    }
+    for hour, files in sorted(files_by_hour.items()):
         hours[hour] = HourState(
             rows=sum(file.rows for file in files),
             files=tuple(file.path for file in files),

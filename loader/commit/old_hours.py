@@ -1,4 +1,4 @@
-"""Bounds the old hours in a manifest, and recalls them from their folders when needed.
+"""Limits the old hours in a manifest, and recalls them from their folders when needed.
 
 A manifest lists all hours, so what it keeps of each must shrink with age. First the names of its
 files go, since its folder has them as well. Then, if it is complete, the hour itself goes: its
@@ -22,7 +22,7 @@ REMEMBERED_MILLIS: Final = 365 * DAY_MILLIS
 
 
 def trimmed_hours(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourState]:
-    """The hours as a manifest keeps them."""
+    """The hours that a manifest keeps."""
     return {
         hour: _without_list(state) if _age(hour, state, now) > LISTED_MILLIS else state
         for hour, state in hours.items()
@@ -36,7 +36,7 @@ def may_be_forgotten(hour: Hour, now: int) -> bool:
 
 
 class _Success(msgspec.Struct, frozen=True):
-    """The content of a complete hour's marker; see loader/commit/layout.py."""
+    """The content of a complete hour's marker (loader/commit/layout.py)."""
 
     run: int
     complete_since_run: int
@@ -74,14 +74,15 @@ def _without_list(state: HourState) -> HourState:
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
-    """The manifest with these hours, if it had dropped them because they were complete long ago."""
+    """The manifest with these hours, which may have been dropped because they were complete long
+    ago."""
     states: dict[Hour, HourState] = {}
     for hour in hours:
         if hour in manifest.hours or not may_be_forgotten(hour, now):
             continue
         folder = hour_path(manifest.table, hour)
-        success = store.read(f"{folder}/{SUCCESS}") or store.read(f"{folder}/{DAMAGED}")
-        if success is not None and (state := state_from_marker(success)) is not None:
+        marker_content = store.read(f"{folder}/{SUCCESS}") or store.read(f"{folder}/{DAMAGED}")
+        if marker_content is not None and (state := state_from_marker(marker_content)) is not None:
             states[hour] = state
     return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})
 

@@ -42,7 +42,7 @@ ABANDONED_MILLIS: Final = 86_400_000
 
 
 def publish(store: Store, manifest: Manifest) -> None:
-    """Makes the run's files visible. Raises StoreError if that has to be repeated.
+    """Makes the run's files visible. Raises StoreError if it must be called again.
 
     Once the run is visible, no matter which loader did it, later runs may have changed its hours.
     """
@@ -64,22 +64,22 @@ def publish(store: Store, manifest: Manifest) -> None:
 
 
 def restore_markers(store: Store, commit_log: CommitLog, *, since: int) -> list[str]:
-    """Restores markers that differ from the newest run that has them, of all runs from `since` on.
-    Returns the paths of those that differed."""
-    restored: list[str] = []
+    """Restores markers that differ from what the newest run that has them wrote, of all runs from
+    `since` on. Returns the paths of these markers."""
+    restored_paths: list[str] = []
     while True:
         manifests = [commit_log.read(run) for run in commit_log.runs() if run >= since]
         if not manifests:
-            return restored
-        newest = manifests[-1]
-        publish(store, newest)
-        wrong = _wrong_markers(store, manifests)
-        for marker in wrong:
+            return restored_paths
+        newest_manifest = manifests[-1]
+        publish(store, newest_manifest)
+        wrong_markers = _wrong_markers(store, manifests)
+        for marker in wrong_markers:
             _mark(store, marker)
-        restored += [marker.path for marker in wrong]
+        restored_paths += [marker.path for marker in wrong_markers]
         # This may have overwritten a marker of a run committed meanwhile.
-        if not wrong or commit_log.runs()[-1] == newest.run:
-            return restored
+        if not wrong_markers or commit_log.runs()[-1] == newest_manifest.run:
+            return restored_paths
 
 
 def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
@@ -103,20 +103,20 @@ def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) 
 
 
 def _leftovers(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
-    visible = CommitLog(store, table).newest_visible()
+    visible_run = CommitLog(store, table).newest_visible()
     candidates: list[Entry] = []
     for entry in store.list(staging(table)):
         run = run_of_folder(entry.name)
-        if run is not None and run <= visible:
+        if run is not None and run <= visible_run:
             yield entry.path
         elif run is not None:
             candidates.append(entry)
     candidates.extend(store.list(CREATING))
     if not candidates:
         return
-    latest = _store_time(store) - abandoned_after
+    latest_time = _store_time(store) - abandoned_after
     for entry in candidates:
-        if _last_written(store, entry) < latest:
+        if _last_written(store, entry) < latest_time:
             yield entry.path
 
 
@@ -127,19 +127,19 @@ def _store_time(store: Store) -> int:
     times = [entry.modified for entry in store.list(CREATING) if entry.path == path]
     store.delete(path)
     if not times:
-        raise StoreError(f"{store.uri(path)} was written, but is not listed")
+        raise StoreError(f"{store.uri(path)} was written, but its folder does not list it")
     return times[0]
 
 
 def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
     """Makes files and markers visible. Returns early if another loader has done it."""
-    adds: dict[str, list[Added]] = defaultdict(list)
-    removes: dict[str, list[str]] = defaultdict(list)
+    added_by_folder: dict[str, list[Added]] = defaultdict(list)
+    removed_by_folder: dict[str, list[str]] = defaultdict(list)
     markers: dict[str, list[Marker]] = defaultdict(list)
     for added in manifest.adds:
-        adds[_folder(added.path)].append(added)
+        added_by_folder[_folder(added.path)].append(added)
     for path in manifest.removes:
-        removes[_folder(path)].append(path)
+        removed_by_folder[_folder(path)].append(path)
     for marker in manifest.markers:
         if marker.written:
             markers[_folder(marker.path)].append(marker)
@@ -147,13 +147,13 @@ def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
             return
         else:
             _mark(store, marker)
-    for folder in sorted({*adds, *removes, *markers}):
-        _publish_folder(store, adds[folder], removes[folder])
+    for folder in sorted({*added_by_folder, *removed_by_folder, *markers}):
+        _publish_folder(store, added_by_folder[folder], removed_by_folder[folder])
         if markers[folder] and commit_log.is_visible(manifest.run):
             return
         for marker in markers[folder]:
             _mark(store, marker)
-    store.sync(sorted({*adds, *removes}))
+    store.sync(sorted({*added_by_folder, *removed_by_folder}))
 
 
 def _publish_folder(store: Store, adds: Sequence[Added], removes: Sequence[str]) -> None:
@@ -191,19 +191,19 @@ def _is_damaged(store: Store, path: str) -> bool:
 
 def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
     """Markers that differ, except in hours whose files were deleted."""
-    by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
-    folders = {_folder(path) for path in by_path}
-    had_files = {
+    markers_by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
+    folders = {_folder(path) for path in markers_by_path}
+    folders_with_files = {
         folder
         for state in manifests[-1].hours.values()
         for path in state.files
         if (folder := _folder(path)) in folders
     }
-    emptied = {folder for folder in had_files if not store.list(folder)}
+    emptied_folders = {folder for folder in folders_with_files if not store.list(folder)}
     return [
         marker
-        for path, marker in sorted(by_path.items())
-        if _folder(path) not in emptied
+        for path, marker in sorted(markers_by_path.items())
+        if _folder(path) not in emptied_folders
         and not path.endswith(f"/{DAMAGED}")
         and (store.read(path) or b"") != marker.written
         and not (marker.written and _is_damaged(store, path))
@@ -256,12 +256,12 @@ class Publication:
             self._restore_markers(runs[-1])
 
     def _publish_owing(self, newest: int) -> None:
-        owing = [run for run in self._commit_log.unpublished() if run <= newest]
-        if not owing:
+        unpublished_runs = [run for run in self._commit_log.unpublished() if run <= newest]
+        if not unpublished_runs:
             return
-        self._doing(f"completing run {owing[0]}")
-        if newest not in owing:
-            self._write_to_ledger(owing)
+        self._doing(f"completing run {unpublished_runs[0]}")
+        if newest not in unpublished_runs:
+            self._write_to_ledger(unpublished_runs)
             return
         # A run is only committed once the one before it is visible: at most this one is not.
         was_visible = self._commit_log.is_visible(newest)
@@ -282,8 +282,8 @@ class Publication:
         if not manifest.ledger_entries:
             self._commit_log.mark_published(manifest.run)
         # Another loader may have committed later runs, which are not visible yet.
-        owing = [run for run in self._commit_log.unpublished() if run <= manifest.run]
-        self._write_to_ledger(owing, {manifest.run: manifest})
+        unpublished_runs = [run for run in self._commit_log.unpublished() if run <= manifest.run]
+        self._write_to_ledger(unpublished_runs, {manifest.run: manifest})
 
     def _write_to_ledger(
         self, owing: Sequence[int], at_hand: Mapping[int, Manifest] = MappingProxyType({})
@@ -307,7 +307,7 @@ class Publication:
 
     def _commit_offsets(self, manifest: Manifest) -> None:
         """Commits offsets so that Kafka's tools can show the loader's lag. Best effort."""
-        consumed = {
+        consumed_offsets = {
             TopicPartition(topic.topic, partition.partition): Consumed(
                 partition.next_offset, partition.leader_epoch
             )
@@ -317,6 +317,6 @@ class Publication:
             if not partition.absent
         }
         try:
-            commit_offsets(self._brokers, self._group, consumed)
+            commit_offsets(self._brokers, self._group, consumed_offsets)
         except ClientError as error:
             self._warn(f"offsets could not be committed to the brokers: {error}")

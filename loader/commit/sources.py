@@ -37,7 +37,7 @@ WITH_HOLES: Final = 4  # a source with gaps is kept this many times as long
 
 
 class LandedSources:
-    """The sources of one run. Reports are added in the order of their slices; events found twice
+    """The sources of one run. Reports are added in the order of their slices. Events found twice
     count as not written by the later slice, which is landed again without them."""
 
     def __init__(self, known: Iterable[KnownSources] = ()) -> None:
@@ -51,17 +51,17 @@ class LandedSources:
         topic = self._topics.get(report.topic)
         if topic is None:
             topic = self._topics[report.topic] = TopicSources(self._known.get(report.topic, {}))
-        if twice := topic.add(report):
-            self.twice[report.slice] = {source: closed(seqs) for source, seqs in twice.items()}
+        if repeated := topic.add(report):
+            self.twice[report.slice] = {source: closed(seqs) for source, seqs in repeated.items()}
 
     def of(self, log: Partition, leader_epoch: int) -> dict[str, ClosedIntervals]:
-        """The events written from batches of this partition and leader epoch."""
+        """The events written from batches of this partition and leader epoch, by source."""
         topic, partition = log
         return self._topics[topic].of(partition, leader_epoch) if topic in self._topics else {}
 
     @property
     def scattered(self) -> set[str]:
-        """Sources of any topic that are not remembered."""
+        """Sources that are not remembered, of any topic."""
         return {source for topic in self._topics.values() for source in topic.scattered}
 
     @property
@@ -82,47 +82,52 @@ class TopicSources:
         self._several: dict[str, GrowingIntervals] = {}  # sources of several partitions, all runs
 
     def add(self, report: SliceReport) -> dict[str, Intervals]:
-        """Returns those of its events that had landed already, by source."""
+        """Adds a report. Returns those of its events that had landed already, by source."""
         self.scattered.update(report.scattered)
-        by_source = self._landed.setdefault(report.partition, {})
-        all_twice: dict[str, Intervals] = {}
+        landed_by_source = self._landed.setdefault(report.partition, {})
+        repeated_by_source: dict[str, Intervals] = {}
         for run in report.sources:
-            apart = self._of_epoch(report.partition, run.leader_epoch)
-            written = half_open(run.intervals)
-            twice = self._twice(run.source, written, report.partition, by_source)
-            if apart is not by_source:
-                landed = apart.setdefault(run.source, GrowingIntervals())
-                for interval in minus(written, twice):
-                    landed.add(*interval)
-            if twice:
-                all_twice[run.source] = union(all_twice.get(run.source, ()), twice)
-        return all_twice
+            epoch_sources = self._of_epoch(report.partition, run.leader_epoch)
+            written_intervals = half_open(run.intervals)
+            repeats = self._twice(run.source, written_intervals, report.partition, landed_by_source)
+            if epoch_sources is not landed_by_source:
+                intervals = epoch_sources.setdefault(run.source, GrowingIntervals())
+                for interval in minus(written_intervals, repeats):
+                    intervals.add(*interval)
+            if repeats:
+                repeated_by_source[run.source] = union(
+                    repeated_by_source.get(run.source, ()), repeats
+                )
+        return repeated_by_source
 
     def of(self, partition: int, leader_epoch: int) -> dict[str, ClosedIntervals]:
-        by_source = self._by_epoch.get((partition, leader_epoch), {})
-        return {source: closed(by_source[source].intervals) for source in sorted(by_source)}
+        landed_by_source = self._by_epoch.get((partition, leader_epoch), {})
+        return {
+            source: closed(landed_by_source[source].intervals)
+            for source in sorted(landed_by_source)
+        }
 
     def all(self) -> Iterator[tuple[str, int, Intervals]]:
-        """Each source with its partition, or SEVERAL, and the events written of it."""
-        for partition, by_source in self._landed.items():
-            for source, landed in by_source.items():
+        """All sources, each with its partition, or SEVERAL, and its written events."""
+        for partition, landed_by_source in self._landed.items():
+            for source, intervals in landed_by_source.items():
                 if source not in self._several:
-                    yield source, partition, landed.intervals
-        for source, landed in self._several.items():
-            yield source, SEVERAL, landed.intervals
+                    yield source, partition, intervals.intervals
+        for source, intervals in self._several.items():
+            yield source, SEVERAL, intervals.intervals
 
     def _of_epoch(self, partition: int, leader_epoch: int) -> dict[str, GrowingIntervals]:
         """The sources of a partition's batches of one epoch; kept apart only if there are several
         epochs."""
-        all_ = self._landed[partition]
-        first = self._epochs.setdefault(partition, leader_epoch)
+        all_landed = self._landed[partition]
+        first_epoch = self._epochs.setdefault(partition, leader_epoch)
         if (sources := self._by_epoch.get((partition, leader_epoch))) is None:
-            if first != leader_epoch and self._by_epoch[partition, first] is all_:
-                self._by_epoch[partition, first] = {
-                    source: landed.copy() for source, landed in all_.items()
+            if first_epoch != leader_epoch and self._by_epoch[partition, first_epoch] is all_landed:
+                self._by_epoch[partition, first_epoch] = {
+                    source: intervals.copy() for source, intervals in all_landed.items()
                 }
             sources = self._by_epoch[partition, leader_epoch] = (
-                {} if first != leader_epoch else all_
+                {} if first_epoch != leader_epoch else all_landed
             )
         return sources
 
@@ -133,55 +138,57 @@ class TopicSources:
         partition: int,
         by_source: dict[str, GrowingIntervals],
     ) -> Intervals:
-        landed = by_source.get(source)
-        if landed is None:
-            landed = by_source[source] = GrowingIntervals()
+        intervals = by_source.get(source)
+        if intervals is None:
+            intervals = by_source[source] = GrowingIntervals()
         if source not in self._several and self._is_elsewhere(source, partition):
             self._several[source] = self._everywhere(source)
-        everywhere = self._several.get(source)
-        if everywhere is None:
-            return _taken(landed, written)
-        twice = _taken(everywhere, written)
-        for interval in minus(written, twice):
-            landed.add(*interval)
-        return twice
+        all_intervals = self._several.get(source)
+        if all_intervals is None:
+            return _taken(intervals, written)
+        repeats = _taken(all_intervals, written)
+        for interval in minus(written, repeats):
+            intervals.add(*interval)
+        return repeats
 
     def _is_elsewhere(self, source: str, partition: int) -> bool:
-        known = self._known.get(source)
-        first = self._first.setdefault(source, partition)
-        return first != partition or (known is not None and known.partition != partition)
+        known_sources = self._known.get(source)
+        first_partition = self._first.setdefault(source, partition)
+        return first_partition != partition or (
+            known_sources is not None and known_sources.partition != partition
+        )
 
     def _everywhere(self, source: str) -> GrowingIntervals:
-        known = self._known.get(source)
+        known_sources = self._known.get(source)
         parts = [part[source].intervals for part in self._landed.values() if source in part]
-        if known is not None:
-            parts.append(intervals_of(known.landed[source]))
-        everywhere = GrowingIntervals()
+        if known_sources is not None:
+            parts.append(intervals_of(known_sources.landed[source]))
+        all_intervals = GrowingIntervals()
         for interval in union(*parts):
-            everywhere.add(*interval)
-        return everywhere
+            all_intervals.add(*interval)
+        return all_intervals
 
 
 def _taken(landed: GrowingIntervals, intervals: Intervals) -> Intervals:
     """Adds the intervals, and returns what had been added before."""
-    twice: list[Intervals] = []
+    repeats: list[Intervals] = []
     for interval in intervals:
-        new = landed.add(*interval)
-        if new != (interval,):
-            twice.append(minus((interval,), new))
-    return union(*twice) if twice else ()
+        new_intervals = landed.add(*interval)
+        if new_intervals != (interval,):
+            repeats.append(minus((interval,), new_intervals))
+    return union(*repeats) if repeats else ()
 
 
 def seen_in(known: Sequence[KnownSources], logs: Iterable[Partition]) -> dict[Partition, Seen]:
-    """The events that landed earlier, by partition, for the partitions to read and SEVERAL."""
-    read = set(logs)
-    wanted = read | {(topic, SEVERAL) for topic, _ in read}
-    seen: dict[Partition, dict[str, Landed]] = {}
+    """The events that landed earlier, by partition: for the partitions to read, and for SEVERAL."""
+    read_logs = set(logs)
+    logs_and_several = read_logs | {(topic, SEVERAL) for topic, _ in read_logs}
+    seen_events: dict[Partition, dict[str, Landed]] = {}
     for sources in known:
         log = (sources.topic, sources.partition)
-        if log in wanted:
-            seen.setdefault(log, {}).update(sources.landed)
-    return {**seen}
+        if log in logs_and_several:
+            seen_events.setdefault(log, {}).update(sources.landed)
+    return {**seen_events}
 
 
 def after_run(
@@ -189,15 +196,15 @@ def after_run(
 ) -> tuple[KnownSources, ...]:
     """The sources to remember after a run. Times are in milliseconds. Scattered sources are not
     remembered."""
-    by_topic: dict[str, list[KnownSources]] = {topic: [] for topic in landed.topics}
+    sources_by_topic: dict[str, list[KnownSources]] = {topic: [] for topic in landed.topics}
     for sources in before:
-        by_topic.setdefault(sources.topic, []).append(sources)
-    nothing = TopicSources({})
+        sources_by_topic.setdefault(sources.topic, []).append(sources)
+    no_sources = TopicSources({})
     return tuple(
-        KnownSources(topic=topic, partition=partition, loaded=loaded, landed=sources)
-        for topic, known in sorted(by_topic.items())
-        for (partition, loaded), sources in sorted(
-            _of_topic(known, landed.topics.get(topic, nothing), now, forget).items()
+        KnownSources(topic=topic, partition=partition, loaded=loaded_hour, landed=sources)
+        for topic, known_sources in sorted(sources_by_topic.items())
+        for (partition, loaded_hour), sources in sorted(
+            _of_topic(known_sources, landed.topics.get(topic, no_sources), now, forget).items()
         )
         if sources
     )
@@ -207,23 +214,27 @@ def _of_topic(
     before: Sequence[KnownSources], landed: TopicSources, now: int, forget: int
 ) -> dict[tuple[int, Hour], dict[str, Landed]]:
     """A topic's sources by partition, and by the hour in which they were last loaded."""
-    new = {source: (partition, intervals) for source, partition, intervals in landed.all()}
-    scattered = landed.scattered
+    new_sources = {source: (partition, intervals) for source, partition, intervals in landed.all()}
+    scattered_sources = landed.scattered
     after: defaultdict[tuple[int, Hour], dict[str, Landed]] = defaultdict(dict)
     for sources in before:
-        for source in sources.landed.keys() & new.keys():
-            partition, intervals = new[source]
-            new[source] = (
+        for source in sources.landed.keys() & new_sources.keys():
+            partition, intervals = new_sources[source]
+            new_sources[source] = (
                 partition if partition == sources.partition else SEVERAL,
                 union(intervals_of(sources.landed[source]), intervals),
             )
         age = now - sources.loaded - HOUR_MILLIS  # at least
-        kept = after[sources.partition, sources.loaded]
+        kept_sources = after[sources.partition, sources.loaded]
         for source, events in sources.landed.items():
-            long = 1 if isinstance(events, int) else WITH_HOLES
-            if source not in new and source not in scattered and age <= forget * long:
-                kept[source] = events
-    for source, (partition, intervals) in new.items():
-        if source not in scattered and len(intervals) <= MOST_INTERVALS:
+            weight = 1 if isinstance(events, int) else WITH_HOLES
+            if (
+                source not in new_sources
+                and source not in scattered_sources
+                and age <= forget * weight
+            ):
+                kept_sources[source] = events
+    for source, (partition, intervals) in new_sources.items():
+        if source not in scattered_sources and len(intervals) <= MOST_INTERVALS:
             after[partition, hour_of(now)][source] = landed_of(intervals)
     return after

@@ -1,5 +1,5 @@
-"""Finds the reports and files that a job has staged, and checks that they are complete and none is
-superfluous.
+"""Finds the reports and files that a job has staged, and checks that they are complete, without
+superfluous ones.
 
     {directory}/kind=rows/slice=3/dt=2026-11-20/hour=07/part-….txt
 
@@ -61,31 +61,35 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 def staged(store: Store, directory: str, sources: LandedSources) -> Staged:
-    """The results of a landing job; adds its sources to `sources`. Raises Mismatch for unknown
-    files, and for reports and files that exist twice."""
+    """The results of a landing job. Adds its sources to `sources`. Raises Mismatch for unknown
+    files, and for duplicate reports or files."""
     reports: dict[int, Entry] = {}
     files = []
     for entry, keys in _job_files(store, directory):
         try:
             kind, number = FileKind(keys["kind"]), int(keys["slice"])
         except ValueError:
-            raise Mismatch(f"{entry.path}: not a file of a load") from None
+            raise Mismatch(f"{entry.path} is not a file of a load") from None
         if kind is not FileKind.REPORT:
             files.append(StagedFile(kind, number, _hour(keys["hour"]), entry.path, entry.size))
             continue
         if number in reports:
             raise Mismatch(f"{directory}: slice {number} has two reports")
         reports[number] = entry
-    twice = [key for key, n in Counter((f.kind, f.slice, f.hour) for f in files).items() if n > 1]
-    if twice:
-        kind, number, _ = twice[0]
+    repeated_keys = [
+        key
+        for key, count in Counter((file.kind, file.slice, file.hour) for file in files).items()
+        if count > 1
+    ]
+    if repeated_keys:
+        kind, number, _ = repeated_keys[0]
         raise Mismatch(f"{directory}: slice {number} has two files of {kind} in one folder")
     return Staged(_reports(store, reports, sources), tuple(files), sources)
 
 
 def reshaped(before: Staged, kinds: Iterable[FileKind], store: Store, directory: str) -> Staged:
-    """The files after a conversion: all of these kinds were replaced by files with rows in
-    slice=…/dt=…/hour=… of a directory."""
+    """The files after a conversion: files with rows in slice=…/dt=…/hour=… of a directory replace
+    all files of these kinds."""
     replaced_kinds = set(kinds)
     files = [file for file in before.files if file.kind not in replaced_kinds]
     for entry, keys in _job_files(store, directory):
@@ -104,22 +108,27 @@ def reshaped(before: Staged, kinds: Iterable[FileKind], store: Store, directory:
 
 
 def read_again(before: Staged, again: Staged) -> Staged:
-    """The results after some slices were landed again, which replaces their earlier ones."""
-    kept = tuple(file for file in before.files if file.slice not in again.reports)
-    return replace(before, reports={**before.reports, **again.reports}, files=(*kept, *again.files))
+    """The results after some slices were landed again: their new results replace the earlier
+    ones."""
+    kept_files = tuple(file for file in before.files if file.slice not in again.reports)
+    return replace(
+        before, reports={**before.reports, **again.reports}, files=(*kept_files, *again.files)
+    )
 
 
 def check(planned: Sequence[Slice], results: Staged, *, some_hours: bool = False) -> None:
-    """Checks that each slice has its report and exactly the files that it names, or raises
-    Mismatch.
+    """Checks that each slice has its report and exactly the files named there. Raises Mismatch.
 
     Slices of one partition must meet, and rows of mixed hours must have been divided. With
     `some_hours`, only certain hours were to be landed.
     """
     numbers = {piece.number for piece in planned}
     if numbers != results.reports.keys():
-        odd = sorted(numbers ^ results.reports.keys())
-        raise Mismatch(f"{len(results.reports)} of {len(numbers)} slices reported; see {odd[:5]}")
+        odd_numbers = sorted(numbers ^ results.reports.keys())
+        raise Mismatch(
+            f"{len(results.reports)} of {len(numbers)} slices reported; missing or"
+            f" unexpected reports: {odd_numbers[:5]}"
+        )
     for piece in planned:
         _check_report(piece, results.reports[piece.number], some_hours)
     for pieces in by_log(planned).values():
@@ -128,24 +137,24 @@ def check(planned: Sequence[Slice], results: Staged, *, some_hours: bool = False
 
 
 def verified(counts: Mapping[str, int], results: Staged) -> Staged:
-    """The results with counted rows, which are by path. Raises Mismatch if the reports differ from
-    them."""
-    held: Counter[_Key] = Counter()
+    """The results with each file's row count from `counts`, by path. Raises Mismatch if a report
+    disagrees with the counts."""
+    row_counts: Counter[_Key] = Counter()
     for file in results.files:
         if file.path not in counts:
             raise Mismatch(f"{file.path} was not counted")
-        held[file.kind, file.slice, file.hour] += counts[file.path]
+        row_counts[file.kind, file.slice, file.hour] += counts[file.path]
     for number, report in results.reports.items():
-        reported: dict[_Key, int] = {
+        reported_counts: dict[_Key, int] = {
             (FileKind.ROWS, number, hour): rows for hour, rows in report.rows.items()
         }
-        reported[FileKind.DEAD, number, None] = report.letters
-        for (kind, _, hour), rows in reported.items():
-            if held[kind, number, hour] != rows:
+        reported_counts[FileKind.DEAD, number, None] = report.letters
+        for (kind, _, hour), rows in reported_counts.items():
+            if row_counts[kind, number, hour] != rows:
                 raise Mismatch(
                     f"{report.topic}-{report.partition}, offsets {report.first:,} to"
                     f" {report.next_offset - 1:,}: {rows:,} {kind} were written, and"
-                    f" {held[kind, number, hour]:,} are in the files"
+                    f" {row_counts[kind, number, hour]:,} are in the files"
                 )
     files = tuple(replace(file, rows=counts[file.path]) for file in results.files)
     return replace(results, files=files)
@@ -154,30 +163,33 @@ def verified(counts: Mapping[str, int], results: Staged) -> Staged:
 def sources_of(store: Store, directories: Iterable[str]) -> Mapping[int, Mapping[str, Intervals]]:
     """The events that each slice landed, by source. Reports in later directories replace earlier
     ones."""
-    by_slice: dict[int, Mapping[str, Intervals]] = {}
+    sources_by_slice: dict[int, Mapping[str, Intervals]] = {}
     for directory in directories:
         for entry, keys in _job_files(store, directory):
             if keys["kind"] == FileKind.REPORT:
-                landed: dict[str, Intervals] = {}
+                landed_sources: dict[str, Intervals] = {}
                 for run in _report(store, entry, int(keys["slice"])).sources:
-                    landed[run.source] = union(landed.get(run.source, ()), half_open(run.intervals))
-                by_slice[int(keys["slice"])] = landed
-    return by_slice
+                    landed_sources[run.source] = union(
+                        landed_sources.get(run.source, ()), half_open(run.intervals)
+                    )
+                sources_by_slice[int(keys["slice"])] = landed_sources
+    return sources_by_slice
 
 
 def memory_warnings(results: Staged) -> Iterator[str]:
     """Warns about sources whose duplicates cannot be recognized."""
-    scattered = results.sources.scattered
-    if scattered:
+    scattered_sources = results.sources.scattered
+    if scattered_sources:
         yield (
-            f"the numbers of {len(scattered)} sources, such as {min(scattered)}, are too scattered"
-            " to remember which have landed: events that the log has twice become two rows"
+            f"the numbers of {len(scattered_sources)} sources, such as {min(scattered_sources)},"
+            " are too scattered to remember which have landed: events that the log has twice"
+            " become two rows"
         )
-    untracked = sum(report.untracked for report in results.reports.values())
-    if untracked:
+    untracked_count = sum(report.untracked for report in results.reports.values())
+    if untracked_count:
         yield (
-            f"{untracked:,} rows are of more sources than a task can remember: events that the log"
-            " has twice become two rows; lower `tasks.records`"
+            f"{untracked_count:,} rows are of more sources than a task can remember: events that"
+            " the log has twice become two rows; lower `tasks.records`"
         )
 
 
@@ -189,7 +201,7 @@ def _job_files(store: Store, directory: str) -> Iterable[tuple[Entry, Mapping[st
         folder = entry.path.removeprefix(f"{directory}/").rpartition("/")[0]
         match = _FOLDERS.fullmatch(folder)
         if match is None:
-            raise Mismatch(f"{entry.path}: not a file of a load")
+            raise Mismatch(f"{entry.path} is not a file of a load")
         yield entry, match.groupdict()
 
 
@@ -206,8 +218,8 @@ def _reports(
     """Reads several at a time; only a few are in memory with their sources."""
     reports = {}
     entries = sorted(by_slice.items())
-    for at in range(0, len(entries), REPORTS_AT_ONCE):
-        batch = entries[at : at + REPORTS_AT_ONCE]
+    for start in range(0, len(entries), REPORTS_AT_ONCE):
+        batch = entries[start : start + REPORTS_AT_ONCE]
         for report in in_parallel(
             lambda item: _report(store, item[1], item[0]), batch, threads=READERS
         ):
@@ -234,8 +246,8 @@ def _check_report(piece: Slice, report: SliceReport, some_hours: bool) -> None:
     windows = [window for account in report.accounts for window in account.windows]
     for window in windows:
         rows[hour_of(window.start)] += window.rows
-    dead = sum(window.dead for window in windows)
-    agrees = (
+    dead_count = sum(window.dead for window in windows)
+    is_consistent = (
         (report.topic, report.partition, report.first)
         == (piece.topic, piece.partition, piece.first)
         and report.next_offset >= piece.end
@@ -245,9 +257,9 @@ def _check_report(piece: Slice, report: SliceReport, some_hours: bool) -> None:
         and +rows == +Counter(report.rows)
         and sum(window.duplicates for window in windows) == report.duplicates
         and sum(account.dead for account in report.accounts) == report.dead_count
-        and (dead == report.dead_count or (some_hours and dead < report.dead_count))
+        and (dead_count == report.dead_count or (some_hours and dead_count < report.dead_count))
     )
-    if not agrees:
+    if not is_consistent:
         raise Mismatch(
             f"{piece.log}, offsets {piece.first} to {report.next_offset - 1}: the report of slice"
             f" {piece.number} does not add up: {report.row_count:,} rows, {report.duplicates:,}"
@@ -258,25 +270,25 @@ def _check_report(piece: Slice, report: SliceReport, some_hours: bool) -> None:
 
 def _is_whole(report: SliceReport) -> bool:
     """Whether the report accounts for each offset from its beginning exactly once."""
-    reached = report.begins
+    next_offset = report.begins
     for account in report.accounts:
-        if account.first != reached or not account.adds_up:
+        if account.first != next_offset or not account.adds_up:
             return False
-        reached = account.next_offset
-    return reached == report.next_offset
+        next_offset = account.next_offset
+    return next_offset == report.next_offset
 
 
 def _check_files(results: Staged) -> None:
-    expected: set[_Key] = {
+    expected_keys: set[_Key] = {
         (FileKind.ROWS, report.slice, hour)
         for report in results.reports.values()
         for hour, rows in report.rows.items()
         if rows
     }
-    expected |= {
+    expected_keys |= {
         (FileKind.DEAD, report.slice, None) for report in results.reports.values() if report.dead
     }
-    odd = expected ^ {(file.kind, file.slice, file.hour) for file in results.files}
-    if odd:
-        kind, number, _ = min(odd, key=str)
-        raise Mismatch(f"slice {number}: files of {kind} are missing, or too many")
+    odd_keys = expected_keys ^ {(file.kind, file.slice, file.hour) for file in results.files}
+    if odd_keys:
+        kind, number, _ = min(odd_keys, key=str)
+        raise Mismatch(f"slice {number}: files of {kind} are missing or superfluous")

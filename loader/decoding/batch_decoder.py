@@ -35,7 +35,7 @@ NOTHING: Final = (0, 0)
 
 class BatchDecoder:
     """Decodes batches of one partition. Rows get `topic` and `partition`, and `cluster` if the
-    table has that column. Those outside of `times`, from and to in milliseconds, are out of range.
+    table has that column. Rows outside of `times` (from and to, in milliseconds) are out of range.
     """
 
     def __init__(
@@ -61,50 +61,56 @@ class BatchDecoder:
         """Returns None if the batch cannot be decoded whole."""
         header = batch.header
         try:
-            unpacked = decompress(Codec(header.codec), batch.data[HEADER_SIZE:])
+            data = decompress(Codec(header.codec), batch.data[HEADER_SIZE:])
         except (BatchError, ValueError):
             return None
-        schema_id = first_schema_id(unpacked)
+        schema_id = first_schema_id(data)
         if schema_id is None:
             return None
         writer = self._writers.of(schema_id)
         if isinstance(writer, Unusable) or writer.native is None:
             return None
-        rows = writer.native.batch(header, unpacked, schema_id)
+        rows = writer.native.batch(header, data, schema_id)
         if rows is None:
             return None
-        good, bad = self._assembly.rows(rows, writer.conversion)
-        dead: list[Dead] = []
-        if bad:
+        fitting_rows, reasons = self._assembly.rows(rows, writer.conversion)
+        letters: list[Dead] = []
+        if reasons:
             try:
-                unfit = [record for record in records(batch.data) if record.offset in bad]
+                unfit_records = [
+                    record for record in records(batch.data) if record.offset in reasons
+                ]
             except BatchError:
                 return None
-            dead = [_dead(record, bad[record.offset], schema_id) for record in unfit]
+            letters = [_dead(record, reasons[record.offset], schema_id) for record in unfit_records]
         counts = {schema_id: header.record_count}
-        return self._assembly.decoded([good], tuple(dead), counts)
+        return self._assembly.decoded([fitting_rows], tuple(letters), counts)
 
     def _singly(self, batch: FetchedBatch) -> Decoded:
-        records_, dead, unnamed = _read(batch)
-        by_prefix: defaultdict[bytes | None, list[Record]] = defaultdict(list)
-        for record in records_:
-            by_prefix[record.value and record.value[:PREFIX_SIZE]].append(record)
+        read_records, letters, unnamed_range = _read(batch)
+        records_by_prefix: defaultdict[bytes | None, list[Record]] = defaultdict(list)
+        for record in read_records:
+            records_by_prefix[record.value and record.value[:PREFIX_SIZE]].append(record)
         batches: list[pa.RecordBatch] = []
         counts: dict[int, int] = {}
-        for prefix, group in by_prefix.items():
+        for prefix, group in records_by_prefix.items():
             if prefix is None:
-                dead += (_dead(record, Unusable(NO_VALUE, "a null value")) for record in group)
+                letters += (_dead(record, Unusable(NO_VALUE, "a null value")) for record in group)
                 continue
             try:
                 schema_id, _ = split(prefix)
             except BadMessage as error:
-                dead += (_dead(record, Unusable(NOT_FRAMED, str(error))) for record in group)
+                letters += (_dead(record, Unusable(NOT_FRAMED, str(error))) for record in group)
                 continue
             counts[schema_id] = len(group)
-            self._group(schema_id, group, batches, dead)
-        dead.sort(key=lambda letter: letter.offset)
-        decoded = self._assembly.decoded(batches, tuple(dead), counts)
-        return replace(decoded, unnamed=unnamed) if unnamed[0] < unnamed[1] else decoded
+            self._group(schema_id, group, batches, letters)
+        letters.sort(key=lambda letter: letter.offset)
+        decoded = self._assembly.decoded(batches, tuple(letters), counts)
+        return (
+            replace(decoded, unnamed=unnamed_range)
+            if unnamed_range[0] < unnamed_range[1]
+            else decoded
+        )
 
     def _group(
         self,
@@ -118,18 +124,20 @@ class BatchDecoder:
         if isinstance(writer, Unusable):
             dead += (_dead(record, writer, schema_id) for record in group)
             return
-        read, bad = writer.read([record.value or b"" for record in group])
-        dead += (_dead(group[place], why, schema_id) for place, why in bad.items())
-        if not read.places:
+        raw_bodies, reasons = writer.read([record.value or b"" for record in group])
+        dead += (_dead(group[index], reason, schema_id) for index, reason in reasons.items())
+        if not raw_bodies.places:
             return
-        readable = [group[place] for place in read.places]
-        offsets = pa.array([record.offset for record in readable], pa.int64())
-        times = pa.array([record.timestamp for record in readable], pa.int64())
-        rows, misfits = self._assembly.rows(Rows(offsets, times, read.bodies), writer.conversion)
+        readable_records = [group[index] for index in raw_bodies.places]
+        offsets = pa.array([record.offset for record in readable_records], pa.int64())
+        times = pa.array([record.timestamp for record in readable_records], pa.int64())
+        rows, misfits = self._assembly.rows(
+            Rows(offsets, times, raw_bodies.bodies), writer.conversion
+        )
         batches.append(rows)
         dead += (
             _dead(record, misfits[record.offset], schema_id)
-            for record in readable
+            for record in readable_records
             if record.offset in misfits
         )
 
@@ -137,30 +145,32 @@ class BatchDecoder:
 def _read(batch: FetchedBatch) -> tuple[list[Record], list[Dead], tuple[int, int]]:
     """The records of a batch. If it is broken, all its other offsets are dead: up to MOST_BROKEN as
     letters, the rest as a half-open range."""
-    records_: list[Record] = []
+    read_records: list[Record] = []
     header = batch.header
     try:
         for record in records(batch.data):
-            records_.append(record)  # noqa: PERF402  (keeps the records before an error)
+            read_records.append(record)  # noqa: PERF402  (keeps the records before an error)
     except BatchError as error:
-        raw = bytes(batch.data)
-        present = {record.offset for record in records_}
-        missing = (at for at in range(header.base_offset, header.next_offset) if at not in present)
-        dead = [
+        raw_batch = bytes(batch.data)
+        present_offsets = {record.offset for record in read_records}
+        missing_offsets = (
+            at for at in range(header.base_offset, header.next_offset) if at not in present_offsets
+        )
+        letters = [
             Dead(
                 offset=offset,
                 timestamp=header.base_timestamp,
                 key=None,
-                value=None if place else raw,
+                value=None if index else raw_batch,
                 reason=BROKEN_BATCH,
                 detail=f"the batch at offset {header.base_offset}: {error}",
             )
-            for place, offset in enumerate(islice(missing, MOST_BROKEN))
+            for index, offset in enumerate(islice(missing_offsets, MOST_BROKEN))
         ]
-        rest = next(missing, header.next_offset)
-        records_ = [record for record in records_ if record.offset < rest]
-        return records_, dead, (rest, header.next_offset)
-    return records_, [], NOTHING
+        end_offset = next(missing_offsets, header.next_offset)
+        read_records = [record for record in read_records if record.offset < end_offset]
+        return read_records, letters, (end_offset, header.next_offset)
+    return read_records, [], NOTHING
 
 
 def _dead(record: Record, why: Unusable, schema_id: int = -1) -> Dead:

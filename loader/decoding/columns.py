@@ -72,10 +72,10 @@ class Columns:
         """A field of the header, whose fields come after all others of the schema."""
         record = self.reader.type
         assert isinstance(record, Record)
-        begin = len(record.fields) - 1
+        header_index = len(record.fields) - 1
         if self.header is HeaderColumns.NESTED:
-            return rows.column(begin).field(place)
-        return rows.column(begin + place)
+            return rows.column(header_index).field(place)
+        return rows.column(header_index + place)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Columns):
@@ -99,21 +99,26 @@ class Columns:
         if not self.has_header:
             return _named(free_names(names, used_names), types)
         if self.header is HeaderColumns.NESTED:
-            own, *others = free_names(names, used_names)
-            return [*_named(others, types[1:]), pa.field(own, types[0])]
-        flat = [field.name for field in types[0]]
-        known, further = flat[:_KNOWN], [f"header_{name}" for name in flat[_KNOWN:]]
-        header = free_names([*known, *further], used_names)
+            header_name, *other_names = free_names(names, used_names)
+            return [*_named(other_names, types[1:]), pa.field(header_name, types[0])]
+        flat_names = [field.name for field in types[0]]
+        known_names, further_names = (
+            flat_names[:_KNOWN],
+            [f"header_{name}" for name in flat_names[_KNOWN:]],
+        )
+        header = free_names([*known_names, *further_names], used_names)
         fields = _named(free_names(names[1:], used_names), types[1:])
         return [*fields, *_named(header, [field.type for field in types[0]])]
 
     def _origin(self) -> list[pa.Field]:
-        left_out = set()
+        left_out_names = set()
         if self.has_header:
-            left_out.add("_timestamp")
+            left_out_names.add("_timestamp")
         if not self.with_cluster:
-            left_out.add("_cluster")
-        return [pa.field(name, type_) for name, type_ in ORIGIN.items() if name not in left_out]
+            left_out_names.add("_cluster")
+        return [
+            pa.field(name, type_) for name, type_ in ORIGIN.items() if name not in left_out_names
+        ]
 
 
 def _named(names: list[str], types: list[pa.DataType]) -> list[pa.Field]:

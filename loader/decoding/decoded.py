@@ -17,8 +17,8 @@ NO_SCHEMA: Final = -1
 
 
 class Dead(msgspec.Struct, frozen=True):
-    """A record that did not become a row. `reason` is one of the constants above; `detail` is
-    specific."""
+    """A record that did not become a row. `reason` is one of the constants above; `detail`
+    describes this record."""
 
     offset: int
     timestamp: int

@@ -19,7 +19,8 @@ WANTED_TIME: Final = "time from `oldest` to `newest`"
 
 
 class RowAssembly:
-    """Assembles rows of one partition. Excludes rows outside of `times`, in milliseconds."""
+    """Assembles rows of one partition. Excludes rows outside of `times` (from and to, in
+    milliseconds)."""
 
     def __init__(
         self,
@@ -43,15 +44,15 @@ class RowAssembly:
     def rows(
         self, read: Rows, conversion: Conversion
     ) -> tuple[pa.RecordBatch, Mapping[int, Unusable]]:
-        """The rows that fit, and the reasons for rejecting the others, by offset."""
-        done = conversion.convert(read.bodies)
-        misfits = done.misfits
-        columns = self._values(done.column)
+        """The rows that fit, and by offset the reasons for rejecting the others."""
+        converted = conversion.convert(read.bodies)
+        misfits = converted.misfits
+        columns = self._values(converted.column)
         for name in self._origin:
             if name == "_timestamp":
-                stamped = RECORD_TIMES.convert(read.times)
-                misfits += stamped.misfits
-                columns.append(stamped.column)
+                converted_times = RECORD_TIMES.convert(read.times)
+                misfits += converted_times.misfits
+                columns.append(converted_times.column)
             else:
                 columns.append(self._origin_column(name, read.offsets))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._columns.arrow)
@@ -60,15 +61,17 @@ class RowAssembly:
             misfits += bounded(times, self._times, OUT_OF_RANGE, WANTED_TIME).misfits
         if not misfits:
             return batch, {}
-        bad: dict[int, Unusable] = {}
+        unusable_by_offset: dict[int, Unusable] = {}
         for misfit in misfits:
-            why = Unusable(misfit.reason, misfit.detail)
+            unusable = Unusable(misfit.reason, misfit.detail)
             for offset in read.offsets.filter(misfit.rows).to_pylist():
-                bad.setdefault(offset, why)
-        if bad:
-            good = pc.invert(pc.is_in(read.offsets, value_set=pa.array(bad, pa.int64())))
-            batch = batch.filter(good)
-        return batch, bad
+                unusable_by_offset.setdefault(offset, unusable)
+        if unusable_by_offset:
+            fits_mask = pc.invert(
+                pc.is_in(read.offsets, value_set=pa.array(unusable_by_offset, pa.int64()))
+            )
+            batch = batch.filter(fits_mask)
+        return batch, unusable_by_offset
 
     def decoded(
         self,
@@ -98,13 +101,13 @@ class RowAssembly:
             return [column]
         if not record.fields:
             return []
-        values = [column.field(place) for place in range(column.type.num_fields)]
+        values = [column.field(index) for index in range(column.type.num_fields)]
         if not self._columns.has_header:
             return values
-        header, *others = values
+        header, *other_values = values
         if self._columns.header is HeaderColumns.NESTED:
-            return [*others, header]
-        return [*others, *(header.field(place) for place in range(header.type.num_fields))]
+            return [*other_values, header]
+        return [*other_values, *(header.field(index) for index in range(header.type.num_fields))]
 
     def _origin_column(self, name: str, offsets: pa.Int64Array) -> pa.Array:
         if name == "_offset":

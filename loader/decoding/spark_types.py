@@ -58,11 +58,11 @@ def _arrow(type_: Any) -> pa.DataType:
 
 
 def _struct(fields: pa.Schema | pa.StructType) -> Any:
-    described = [
+    described_fields = [
         {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": {}}
         for field in fields
     ]
-    return {"type": "struct", "fields": described}
+    return {"type": "struct", "fields": described_fields}
 
 
 def _type(type_: pa.DataType) -> Any:

@@ -29,7 +29,7 @@ _WIDER: Final = {
 
 
 class CannotWiden(Exception):
-    """Two versions of a column cannot be widened; names the column, and both types."""
+    """Two versions of a column cannot be widened. The error names the column and both types."""
 
     def __init__(self, column: str, former: pa.DataType, latest: pa.DataType) -> None:
         self.column = column
@@ -46,11 +46,11 @@ def widened(former: pa.Schema, latest: pa.Schema) -> pa.Schema:
 def _fields(
     former: Iterable[pa.Field], latest: Iterable[pa.Field], path: str
 ) -> Iterator[pa.Field]:
-    before = {field.name.lower(): field for field in former}
+    former_fields = {field.name.lower(): field for field in former}
     for field in latest:
-        previous = before.pop(field.name.lower(), field)
+        previous = former_fields.pop(field.name.lower(), field)
         yield pa.field(field.name, _type(previous.type, field.type, f"{path}{field.name}"))
-    yield from before.values()
+    yield from former_fields.values()
 
 
 def _type(former: pa.DataType, latest: pa.DataType, path: str) -> pa.DataType:
@@ -67,7 +67,7 @@ def _type(former: pa.DataType, latest: pa.DataType, path: str) -> pa.DataType:
         digits = scale + max(former.precision - former.scale, latest.precision - latest.scale)
         if digits <= MOST_DIGITS:
             return pa.decimal128(digits, scale)
-    wider = _WIDER.get(frozenset({former, latest}))
-    if wider is None:
+    wider_type = _WIDER.get(frozenset({former, latest}))
+    if wider_type is None:
         raise CannotWiden(path, former, latest)
-    return wider
+    return wider_type

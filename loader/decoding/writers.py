@@ -49,16 +49,16 @@ class Writer:
         self._rows = RowReader(schema)
 
     def read(self, messages: list[bytes]) -> tuple[Read, dict[int, Unusable]]:
-        """Reads messages with their envelope. Returns the bodies, and the messages that could not
-        be read."""
+        """Reads messages with their envelope. Returns the bodies, and the messages that cannot be
+        read."""
         reading = _Reading(messages, self._raw)
-        place = 0
-        while place < len(messages):
+        index = 0
+        while index < len(messages):
             if self.native is not None:
-                place = reading.natively(place, self.native)
-            if place < len(messages):
-                reading.singly(place, self._rows)
-                place += 1
+                index = reading.natively(index, self.native)
+            if index < len(messages):
+                reading.singly(index, self._rows)
+                index += 1
         return reading.all(), reading.bad
 
 

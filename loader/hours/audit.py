@@ -1,4 +1,4 @@
-"""Asks the audit service over HTTP whether agents and brokers are done with an hour.
+"""Asks the audit service over HTTP whether agents and brokers have delivered everything of an hour.
 
 Every outcome is a verdict: if the audit is unreachable, hours only wait. After a failed connection
 or a malformed answer it is not asked again in this load; a refused question does not affect others.
@@ -29,7 +29,7 @@ Question = tuple[str, Hour]  # a topic and an hour of it
 
 
 class _Gate(msgspec.Struct, frozen=True):
-    """The audit's answer; see docs/audit-in-detail.md. Other fields are ignored."""
+    """The audit's answer; see docs/audit-in-detail.md. Unknown fields are ignored."""
 
     complete: bool
     by: str = ""
@@ -42,7 +42,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 class _AuditError(Exception):
-    """A failed question; its text continues `the audit at …, which`."""
+    """The error of a failed query; its text continues `the audit at …, which`."""
 
     def __init__(self, words: str, *, refused: bool = False) -> None:
         super().__init__(words)
@@ -68,7 +68,7 @@ class Audit:
         self.away: Waiting | None = None  # set when the audit is not asked any more
 
     def ask(self, questions: Iterable[Question]) -> dict[Question, HourVerdict]:
-        """Asks one question after the other."""
+        """Asks the questions, one after the other."""
         verdicts: dict[Question, HourVerdict] = {}
         with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
             for question in questions:
@@ -79,15 +79,15 @@ class Audit:
         try:
             gate = self._gate(client, topic, hour)
         except _AuditError as error:
-            waiting = Waiting(f"the audit at {self._url}, which {error}")
+            waiting_verdict = Waiting(f"the audit at {self._url}, which {error}")
             if not error.refused:
-                self.away = waiting
-            return waiting
+                self.away = waiting_verdict
+            return waiting_verdict
         if gate.complete:
             return Complete(f"audit: {_line(gate.by, _MOST_LETTERS)}" if gate.by else "audit")
-        missing = _line(gate.missing, _MOST_LETTERS)
+        missing_names = _line(gate.missing, _MOST_LETTERS)
         names = tuple(_line(name, _LONGEST_NAME) for name in gate.names[:MOST_NAMES])
-        return Waiting(missing or f"the audit at {self._url}, which gave no reason", names)
+        return Waiting(missing_names or f"the audit at {self._url}, which gave no reason", names)
 
     def _gate(self, client: HttpClient, topic: str, hour: Hour) -> _Gate:
         query = urlencode({"cluster": self._cluster, "topic": topic, "hour": hour})
@@ -96,12 +96,12 @@ class Audit:
         except HttpError as error:
             raise _AuditError(f"could not be asked ({error.why})") from None
         if answer.status != _OK:
-            words = f"answered HTTP {answer.status}{_problem(answer.body)}"
-            raise _AuditError(words, refused=answer.status in _REFUSED)
+            problem = f"answered HTTP {answer.status}{_problem(answer.body)}"
+            raise _AuditError(problem, refused=answer.status in _REFUSED)
         try:
             return msgspec.json.decode(answer.body, type=known_type(_Gate))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise _AuditError("does not answer like an audit") from None
+            raise _AuditError("did not answer like an audit service") from None
 
 
 def _problem(body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Decides what to do with hours that are over: declare them complete (`_SUCCESS`) or incomplete
+"""Decides what to do with past hours: declare them complete (`_SUCCESS`) or incomplete
 (`_INCOMPLETE`). Builds the manifest of the run that does so. Pure.
 
 Rule 1: an hour's small files are merged in the run that declares it complete, never later.
@@ -44,7 +44,7 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 class Merge(msgspec.Struct, frozen=True):
-    """Files of an hour to be merged into fewer."""
+    """Files of an hour that are to be merged into fewer files."""
 
     hour: Hour
     files: tuple[str, ...]
@@ -53,14 +53,14 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
-    """Hours that are over and not complete, in order."""
+    """Past hours that are not complete, in order."""
     hours = {} if previous is None else previous.hours
-    known = (hour for hour, state in hours.items() if _is_open(hour, state, now))
-    return tuple(sorted((*known, *_without_rows(hours, now))))
+    known_hours = (hour for hour, state in hours.items() if _is_open(hour, state, now))
+    return tuple(sorted((*known_hours, *_without_rows(hours, now))))
 
 
 def complete_hours(manifest: Manifest, hours: Iterable[Hour]) -> tuple[Hour, ...]:
-    """The complete ones of these hours."""
+    """Those of these hours that are complete."""
     return tuple(hour for hour in hours if manifest.hours.get(hour, NO_ROWS).complete >= 0)
 
 
@@ -76,8 +76,8 @@ def to_close(
         if isinstance(verdict, Complete):
             closings.append(Closing(hour, by=verdict.by))
             continue
-        past_deadline = now >= hour + HOUR_MILLIS + config.deadline * 1000
-        if past_deadline and state.incomplete != verdict.missing:
+        is_past_deadline = now >= hour + HOUR_MILLIS + config.deadline * 1000
+        if is_past_deadline and state.incomplete != verdict.missing:
             closings.append(Closing(hour, missing=verdict.missing, names=verdict.names))
     return tuple(closings)
 
@@ -86,17 +86,21 @@ def merge_of(
     hour: Hour, files: Collection[str], sizes: Mapping[str, int], config: CompletenessConfig
 ) -> Merge | None:
     """The merge of an hour's small files, if it would reduce their number. `sizes` are by path."""
-    small = tuple(sorted(path for path in files if sizes[path] < config.merge_below))
-    total = sum(sizes[path] for path in small)
-    files_wanted = max(1, -(-total // config.merge_to))
-    return Merge(hour, small, total, files_wanted) if files_wanted < len(small) else None
+    small_files = tuple(sorted(path for path in files if sizes[path] < config.merge_below))
+    total_bytes = sum(sizes[path] for path in small_files)
+    file_count = max(1, -(-total_bytes // config.merge_to))
+    return (
+        Merge(hour, small_files, total_bytes, file_count) if file_count < len(small_files) else None
+    )
 
 
 def _without_rows(hours: Mapping[Hour, HourState], now: int) -> Iterator[Hour]:
     """Recent hours that the manifest does not have."""
-    this = hour_of(now)
-    first = max(min(hours, default=this), this - LOOKED_BACK)
-    return (Hour(hour) for hour in range(first, this, HOUR_MILLIS) if hour not in hours)
+    current_hour = hour_of(now)
+    first_hour = max(min(hours, default=current_hour), current_hour - LOOKED_BACK)
+    return (
+        Hour(hour) for hour in range(first_hour, current_hour, HOUR_MILLIS) if hour not in hours
+    )
 
 
 def _is_open(hour: Hour, state: HourState, now: int) -> bool:
@@ -106,17 +110,17 @@ def _is_open(hour: Hour, state: HourState, now: int) -> bool:
 def gone_files(
     latest: Manifest, hours: Iterable[Hour], present: Container[str]
 ) -> dict[Hour, list[str]]:
-    """The deleted files of these hours; hours without any are left out."""
-    gone = {
+    """The deleted files by hour, for those of these hours that have any."""
+    gone_by_hour = {
         hour: [path for path in latest.hours[hour].files if path not in present] for hour in hours
     }
-    return {hour: files for hour, files in gone.items() if files}
+    return {hour: files for hour, files in gone_by_hour.items() if files}
 
 
 def files_left(
     latest: Manifest, deleted: Mapping[Hour, Sequence[str]]
 ) -> dict[Hour, tuple[str, ...]]:
-    """The remaining files of hours with deleted files."""
+    """The remaining files by hour, for hours with deleted files."""
     return {
         hour: tuple(path for path in latest.hours[hour].files if path not in set(files))
         for hour, files in deleted.items()
@@ -129,7 +133,7 @@ def with_remaining(
     sizes: Mapping[str, int],
     rows: Mapping[str, int],
 ) -> Manifest:
-    """The manifest, if these hours have only these files. `sizes` and `rows` are by path."""
+    """The manifest, with only these files in these hours. `sizes` and `rows` are by path."""
     hours = {
         hour: msgspec.structs.replace(
             latest.hours[hour],
@@ -167,10 +171,10 @@ def close_manifest(
     """The manifest of the run that closes these hours. Raises Mismatch if a merge has lost or
     gained rows, as far as that is known."""
     run = previous.run + 1
-    by_hour = {done.merge.hour: done for done in merged}
+    merged_by_hour = {merged_hour.merge.hour: merged_hour for merged_hour in merged}
     hours = dict(previous.hours)
-    adds: list[Added] = []
-    removes: list[str] = []
+    all_added: list[Added] = []
+    removed_paths: list[str] = []
     markers: list[Marker] = []
     for closing in closings:
         hour, state = closing.hour, hours.get(closing.hour, NO_ROWS)
@@ -178,17 +182,17 @@ def close_manifest(
             hours[hour] = msgspec.structs.replace(state, incomplete=closing.missing)
             markers.append(incomplete_marker(previous.table, hour, hours[hour], run, closing.names))
             continue
-        if (done := by_hour.pop(hour, None)) is not None:
-            added = _added(previous.table, done, run)
-            state = _without_small(previous.table, state, done, added)
-            adds += added
-            removes += done.merge.files
+        if (merged_hour := merged_by_hour.pop(hour, None)) is not None:
+            added_files = _added(previous.table, merged_hour, run)
+            state = _without_small(previous.table, state, merged_hour, added_files)
+            all_added += added_files
+            removed_paths += merged_hour.merge.files
         hours[hour] = msgspec.structs.replace(state, complete=run, incomplete="", at=now)
         if state.incomplete:
             markers.append(no_marker(previous.table, hour, INCOMPLETE))
         markers.append(success_marker(previous.table, hour, hours[hour], run, closing.by))
-    if by_hour:
-        raise ValueError(f"merged, but not closed: {sorted(by_hour)}")
+    if merged_by_hour:
+        raise ValueError(f"merged, but not closed: {sorted(merged_by_hour)}")
     return Manifest(
         version=VERSION,
         run=run,
@@ -197,8 +201,8 @@ def close_manifest(
         committed=now,
         loader=loader,
         topics=at_rest(previous.topics),
-        adds=tuple(adds),
-        removes=tuple(removes),
+        adds=tuple(all_added),
+        removes=tuple(removed_paths),
         markers=tuple(markers),
         hours=trimmed_hours(hours, now),
         sources=previous.sources,
@@ -214,12 +218,12 @@ def _added(table: str, merged: Merged, run: int) -> list[Added]:
     return [
         Added(
             staged=file.staged,
-            path=f"{hour_path(table, hour)}/part-merged-{number:04}-{run}{file.suffix}",
+            path=f"{hour_path(table, hour)}/part-merged-{index:04}-{run}{file.suffix}",
             hour=hour,
             rows=file.rows,
             bytes=file.bytes,
         )
-        for number, file in enumerate(merged.files)
+        for index, file in enumerate(merged.files)
     ]
 
 
@@ -227,17 +231,19 @@ def _without_small(
     table: str, state: HourState, merged: Merged, added: Sequence[Added]
 ) -> HourState:
     merged_paths = set(merged.merge.files)
-    kept = tuple(path for path in state.files if path not in merged_paths)
+    kept_files = tuple(path for path in state.files if path not in merged_paths)
     rows = sum(file.rows for file in added)
-    if len(kept) + len(merged_paths) != len(state.files):
-        raise Mismatch(f"{hour_path(table, merged.merge.hour)}: merged files are not the hour's")
-    if rows > state.rows or (not kept and rows != state.rows):
+    if len(kept_files) + len(merged_paths) != len(state.files):
+        raise Mismatch(
+            f"{hour_path(table, merged.merge.hour)}: the merged files are not files of this hour"
+        )
+    if rows > state.rows or (not kept_files and rows != state.rows):
         raise Mismatch(
             f"{hour_path(table, merged.merge.hour)}: merging {state.rows:,} rows resulted in"
             f" {rows:,}"
         )
     return msgspec.structs.replace(
         state,
-        files=(*kept, *(file.path for file in added)),
+        files=(*kept_files, *(file.path for file in added)),
         bytes=state.bytes - merged.merge.bytes + sum(file.bytes for file in added),
     )

@@ -57,26 +57,26 @@ HourVerdict = Complete | Waiting
 
 def combined(verdicts: Iterable[HourVerdict]) -> HourVerdict:
     """The verdict of all topics that feed a table."""
-    waiting, by = [], []
+    waiting_verdicts, decided_by = [], []
     for verdict in verdicts:
         if isinstance(verdict, Waiting):
-            waiting.append(verdict)
+            waiting_verdicts.append(verdict)
         else:
-            by.append(verdict.by)
-    if not waiting:
-        return Complete("; ".join(dict.fromkeys(by)))
-    missing = "; ".join(dict.fromkeys(verdict.missing for verdict in waiting))
-    names = dict.fromkeys(name for verdict in waiting for name in verdict.names)
-    return Waiting(missing, tuple(names)[:MOST_NAMES])
+            decided_by.append(verdict.by)
+    if not waiting_verdicts:
+        return Complete("; ".join(dict.fromkeys(decided_by)))
+    reasons = "; ".join(dict.fromkeys(verdict.missing for verdict in waiting_verdicts))
+    names = dict.fromkeys(name for verdict in waiting_verdicts for name in verdict.names)
+    return Waiting(reasons, tuple(names)[:MOST_NAMES])
 
 
 class Completeness(Protocol):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict | None:
-        """The verdict on an hour of a table, whose topics were loaded up to these states; a state
+        """The verdict on an hour of a table, whose topics were loaded up to these states. A state
         is None if the topic was never read. `events`: rows have Penstock's header, so agents write
-        them. None: the next load decides."""
+        them. A verdict of None is left to the next load."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):
@@ -109,10 +109,10 @@ class Watermarks(msgspec.Struct, frozen=True):
                 f"topic {topic}, which does not exist (remove it from the configuration if it is"
                 " no longer needed)"
             )
-        expected = self.expected(topic)
-        if not expected and events and self.settle_millis is None:
+        expected_agents = self.expected(topic)
+        if not expected_agents and events and self.settle_millis is None:
             return Waiting(_no_agent(topic))
-        verdict = self._of_agents(topic, expected, hour + HOUR_MILLIS)
+        verdict = self._of_agents(topic, expected_agents, hour + HOUR_MILLIS)
         if isinstance(verdict, Complete) and not _is_read(state, end):
             return Waiting(f"the load, which has not read {topic} to its end")
         return verdict
@@ -120,45 +120,51 @@ class Watermarks(msgspec.Struct, frozen=True):
     def expected(self, topic: str) -> Sequence[Behind]:
         """The agents that ship to a topic, with their progress, the slowest first."""
         if topic not in self._expected:
-            behind = self._shipping_to(topic)
-            if not behind and topic.endswith(DEAD_SUFFIX):
-                behind = self._shipping_to(topic.removesuffix(DEAD_SUFFIX))
-            self._expected[topic] = behind
+            slowest_agents = self._shipping_to(topic)
+            if not slowest_agents and topic.endswith(DEAD_SUFFIX):
+                slowest_agents = self._shipping_to(topic.removesuffix(DEAD_SUFFIX))
+            self._expected[topic] = slowest_agents
         return self._expected[topic]
 
     def _shipping_to(self, topic: str) -> Sequence[Behind]:
         if not self._waited_for:
             self._waited_for.update(self.agents.waited_for())
-        by_topics = [behind for topics, behind in self._waited_for.items() if topic in topics]
-        return by_topics[0] if len(by_topics) == 1 else list(merge(*by_topics))
+        slowest_by_topics = [
+            agents for topics, agents in self._waited_for.items() if topic in topics
+        ]
+        return (
+            slowest_by_topics[0] if len(slowest_by_topics) == 1 else list(merge(*slowest_by_topics))
+        )
 
     def _of_agents(self, topic: str, expected: Sequence[Behind], until: int) -> HourVerdict:
-        behind = []
+        slowest_agents = []
         for agent in expected:
             if agent.until >= until:
                 break
             if agent.until < self.agents.required(agent, until):
-                behind.append(agent)
-        if behind:
-            return _waiting_for(behind)
+                slowest_agents.append(agent)
+        if slowest_agents:
+            return _waiting_for(slowest_agents)
         if expected and expected[-1].until >= until:
             return Complete("agents")
-        settle = SETTLE_SECONDS * 1000 if self.settle_millis is None else self.settle_millis
-        if self.now < until + settle:
+        settle_millis = SETTLE_SECONDS * 1000 if self.settle_millis is None else self.settle_millis
+        if self.now < until + settle_millis:
             return Waiting(f"{topic}: settle time, since no agent writes to it")
-        return Complete(f"settle time ({settle / 1000:g} s)")
+        return Complete(f"settle time ({settle_millis / 1000:g} s)")
 
 
 def _is_read(state: TopicState | None, end: TopicEnd) -> bool:
     """Whether the load has reached the log's end. The ends of partitions that brokers do not show
     are unknown."""
-    read: dict[int, int] = {}
+    next_offsets: dict[int, int] = {}
     if state is not None:
         if end.topic_id and state.topic_id and end.topic_id != state.topic_id:
             return False
-        read = {partition.partition: partition.next_offset for partition in state.partitions}
-    return read.keys() <= end.offsets.keys() and all(
-        read.get(partition, 0) >= offset for partition, offset in end.offsets.items()
+        next_offsets = {
+            partition.partition: partition.next_offset for partition in state.partitions
+        }
+    return next_offsets.keys() <= end.offsets.keys() and all(
+        next_offsets.get(partition, 0) >= offset for partition, offset in end.offsets.items()
     )
 
 
@@ -172,10 +178,10 @@ def _no_agent(topic: str) -> str:
 
 def _waiting_for(behind: Sequence[Behind]) -> Waiting:
     hosts = list(dict.fromkeys(sorted(agent.host for agent in behind)))
-    words = ", ".join(hosts[:_FEW])
+    host_list = ", ".join(hosts[:_FEW])
     if len(hosts) > _FEW:
-        words += f" and {len(hosts) - _FEW} more"
-    return Waiting(f"agents on {words}", tuple(hosts[:MOST_NAMES]))
+        host_list += f" and {len(hosts) - _FEW} more"
+    return Waiting(f"agents on {host_list}", tuple(hosts[:MOST_NAMES]))
 
 
 class AuditGate(msgspec.Struct, frozen=True):
@@ -192,15 +198,15 @@ class AuditGate(msgspec.Struct, frozen=True):
         """Judges an hour; see `Completeness`."""
         if not events:
             return self._by_time(self.settle_millis).judge(topics, hour, events=False)
-        by_topic = [self.answers.get((topic, hour)) for topic in topics]
-        answers = [answer for answer in by_topic if answer is not None]
-        if len(answers) < len(by_topic):
+        topic_answers = [self.answers.get((topic, hour)) for topic in topics]
+        answers = [answer for answer in topic_answers if answer is not None]
+        if len(answers) < len(topic_answers):
             return None
         verdict = combined(answers)
         if isinstance(verdict, Waiting):
             return verdict
-        read = self._by_time(0).judge(topics, hour, events=False)
-        return read if isinstance(read, Waiting) else verdict
+        settle_verdict = self._by_time(0).judge(topics, hour, events=False)
+        return settle_verdict if isinstance(settle_verdict, Waiting) else verdict
 
     def _by_time(self, settle_millis: int | None) -> Watermarks:
         """Judges only by the topics' ends and time."""

@@ -1,4 +1,4 @@
-"""Reads `_audit` to its end, from where it was last read, and then looks up the topics' ends.
+"""Reads `_audit` from the position of the last read to its end, and then looks up the topics' ends.
 
 The order matters: what heartbeats guarantee lies below ends that are looked up after them; see
 completeness.py. So a load reads watermarks before it is planned.
@@ -72,17 +72,17 @@ class LedgerRead(msgspec.Struct, frozen=True):
 
 
 def cache_path(cluster_id: str, cluster: str) -> str:
-    """The file's path. Ids, Kafka's and ours, have letters, digits, `-` and `_`. A cluster without
-    an id goes by its configured name."""
+    """The file's path. Ids, Kafka's and Penstock's, have letters, digits, `-` and `_`. The file of
+    a cluster without an id is named after its configured name."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id or cluster)
     return f"{PENSTOCK}/~watermarks/{name}.json"
 
 
 def to_bytes(read: LedgerRead) -> bytes:
-    sets: dict[frozenset[str], TopicSet] = {}
+    topic_sets: dict[frozenset[str], TopicSet] = {}
 
     def number(topics: frozenset[str]) -> TopicSet:
-        return sets.setdefault(topics, len(sets))
+        return topic_sets.setdefault(topics, len(topic_sets))
 
     rows = [
         _AgentRow(
@@ -100,9 +100,12 @@ def to_bytes(read: LedgerRead) -> bytes:
         read.positions.cluster_id,
         read.positions.topic_id,
         read.positions.offsets,
-        list(map(sorted, sets)),
+        list(map(sorted, topic_sets)),
         rows,
-        [(r.host, r.agent, r.since, r.time) for r in read.agents.retired.values()],
+        [
+            (host_retired.host, host_retired.agent, host_retired.since, host_retired.time)
+            for host_retired in read.agents.retired.values()
+        ],
         read.positions.epochs,
     )
     return msgspec.json.encode(file)
@@ -114,15 +117,15 @@ def from_bytes(data: bytes) -> LedgerRead | None:
         file = msgspec.json.decode(data, type=known_type(_File))
         if file.version != VERSION:
             return None
-        sets = [frozenset(topics) for topics in file.topics]
-        agents = {row.id: _agent(row, sets) for row in file.agents}
+        topic_sets = [frozenset(topics) for topics in file.topics]
+        agents = {row.id: _agent(row, topic_sets) for row in file.agents}
     except (msgspec.DecodeError, IndexError):
         return None
-    retired = {
+    retired_hosts = {
         (host, agent): HostRetired(host, agent, *rest) for host, agent, *rest in file.retired
     }
     positions = LedgerPositions(file.cluster_id, file.topic_id, file.offsets, file.epochs)
-    return LedgerRead(positions, Agents(agents, retired))
+    return LedgerRead(positions, Agents(agents, retired_hosts))
 
 
 def _agent(row: _AgentRow, sets: list[frozenset[str]]) -> HeardAgent:
@@ -144,16 +147,16 @@ def read_watermarks(
     topics: Iterable[str],
     now: int,
 ) -> Watermarks:
-    """The watermarks of these topics, from all that agents have reported. Raises errors of the
-    brokers, the registry and the store: no hour can be judged then."""
+    """The watermarks of these topics, from everything that agents have reported. Raises errors of
+    the brokers, the registry and the store: without watermarks, no hour can be judged."""
     cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
     path = cache_path(cluster_id, config.cluster)
-    read = read_ledger(brokers, lookup_at(registry), _cached(store, path))
-    read.agents.forget(now - int(config.completeness.silent_agents * 1000))
-    store.replace(path, to_bytes(read))
-    settle = config.completeness.settle
-    settle_millis = None if settle is None else int(settle * 1000)
-    return Watermarks(read.agents, topic_ends(brokers, topics), now, settle_millis)
+    ledger_read = read_ledger(brokers, lookup_at(registry), _cached(store, path))
+    ledger_read.agents.forget(now - int(config.completeness.silent_agents * 1000))
+    store.replace(path, to_bytes(ledger_read))
+    settle_seconds = config.completeness.settle
+    settle_millis = None if settle_seconds is None else int(settle_seconds * 1000)
+    return Watermarks(ledger_read.agents, topic_ends(brokers, topics), now, settle_millis)
 
 
 def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> LedgerRead:
@@ -162,7 +165,7 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
     if cached is None or cached.positions.cluster_id != cluster_id:
         cached = LedgerRead(LedgerPositions(cluster_id), Agents())
     positions = cached.positions
-    logged = time.monotonic()
+    logged_at = time.monotonic()
     for chunk in LedgerReader(brokers, lookup, chunk_bytes=_CHUNK_BYTES).read(positions):
         if chunk.gap:
             log.warning(
@@ -172,9 +175,9 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
         for statement in statements(chunk.body):
             cached.agents.take(statement)
         positions = chunk.positions
-        if chunk.to_come and time.monotonic() - logged > _LOG_SECONDS:
-            logged = time.monotonic()
-            log.info("reading the ledger, remaining entries=%d", chunk.to_come)
+        if chunk.to_come and time.monotonic() - logged_at > _LOG_SECONDS:
+            logged_at = time.monotonic()
+            log.info("reading the ledger remaining_entries=%d", chunk.to_come)
     return LedgerRead(positions, cached.agents)
 
 
@@ -182,24 +185,28 @@ def topic_ends(brokers: Brokers, topics: Iterable[str]) -> Mapping[str, TopicEnd
     """The ends of topics; None for those that do not exist."""
     names = sorted(set(topics))
     metadata = brokers.refresh(names)
-    existing = {name: brokers.topic(name, Operation.READ) for name in names if metadata.has(name)}
+    existing_topics = {
+        name: brokers.topic(name, Operation.READ) for name in names if metadata.has(name)
+    }
     targets = [
         TopicPartition(name, partition.index)
-        for name, topic in existing.items()
+        for name, topic in existing_topics.items()
         for partition in topic.partitions
     ]
-    offsets: dict[str, dict[int, int]] = {name: {} for name in existing}
+    offsets: dict[str, dict[int, int]] = {name: {} for name in existing_topics}
     for target, offset in offsets_of(brokers, dict.fromkeys(targets, LATEST)).items():
         offsets[target.topic][target.partition] = offset
-    ends: dict[str, TopicEnd | None] = dict.fromkeys(names)
-    return ends | {name: TopicEnd(id_of(topic), offsets[name]) for name, topic in existing.items()}
+    ends_by_topic: dict[str, TopicEnd | None] = dict.fromkeys(names)
+    return ends_by_topic | {
+        name: TopicEnd(id_of(topic), offsets[name]) for name, topic in existing_topics.items()
+    }
 
 
 def _cached(store: Store, path: str) -> LedgerRead | None:
     data = store.read(path)
     if data is None:
         return None
-    cached = from_bytes(data)
-    if cached is None:
+    ledger_read = from_bytes(data)
+    if ledger_read is None:
         log.warning("the saved state of the ledger is damaged; reading the whole ledger")
-    return cached
+    return ledger_read

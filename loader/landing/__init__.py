@@ -1,1 +1,1 @@
-"""A task's work: reads a slice and produces the pieces of its files."""
+"""The work of a task: reads a slice and produces the pieces of its files."""

@@ -24,29 +24,31 @@ def without_losers(decoded: Decoded, data: memoryview, losers: Intervals) -> Dec
     if rows is None or decoded.sources is None or decoded.seqs is None:
         return decoded
     offsets = rows.column(_OFFSET).to_pylist()
-    lost = {offset: place for place, offset in enumerate(offsets) if has(losers, offset)}
-    if not lost:
+    lost_indexes = {offset: index for index, offset in enumerate(offsets) if has(losers, offset)}
+    if not lost_indexes:
         return decoded
-    dead = [
+    dead_letters = [
         Dead(
             record.offset,
             record.timestamp,
             record.key,
             record.value,
             COLLISION,
-            f"another event has source {decoded.sources[lost[record.offset]]}"
-            f" and seq {decoded.seqs[lost[record.offset]]}",
+            f"another event has source {decoded.sources[lost_indexes[record.offset]]}"
+            f" and seq {decoded.seqs[lost_indexes[record.offset]]}",
             split(record.value or b"")[0],
         )
         for record in records(data)
-        if record.offset in lost
+        if record.offset in lost_indexes
     ]
-    kept = pa.array([row for row, offset in enumerate(offsets) if offset not in lost], pa.int64())
+    kept_rows = pa.array(
+        [row for row, offset in enumerate(offsets) if offset not in lost_indexes], pa.int64()
+    )
     return replace(
         decoded,
-        rows=rows.take(kept) if len(kept) else None,
-        times=decoded.times.take(kept),
-        sources=decoded.sources.take(kept),
-        seqs=decoded.seqs.take(kept),
-        dead=tuple(sorted((*decoded.dead, *dead), key=lambda letter: letter.offset)),
+        rows=rows.take(kept_rows) if len(kept_rows) else None,
+        times=decoded.times.take(kept_rows),
+        sources=decoded.sources.take(kept_rows),
+        seqs=decoded.seqs.take(kept_rows),
+        dead=tuple(sorted((*decoded.dead, *dead_letters), key=lambda letter: letter.offset)),
     )

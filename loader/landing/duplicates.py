@@ -69,112 +69,124 @@ class Duplicates:
 
     @property
     def most_repeated(self) -> str:
-        """The source with most duplicates; empty if there are none."""
+        """The source with the most duplicates; empty if there are none."""
         return max(self._repeated, key=lambda source: (self._repeated[source], source), default="")
 
     def end_part(self, leader_epoch: int) -> None:
         """Assigns the events that were new since the last part to this epoch."""
         self._parts += self._part(leader_epoch)
-        self._in_parts = {source: landed.intervals for source, landed in self._landed.items()}
+        self._in_parts = {source: intervals.intervals for source, intervals in self._landed.items()}
 
     def runs(self, leader_epoch: int) -> tuple[SourceRun, ...]:
-        """The new events by source; those since the last part belong to this epoch."""
-        closed_runs = (run for run in self._parts if run.source not in self._scattered)
-        return (*closed_runs, *self._part(leader_epoch))
+        """The new events by source; those since the last part are assigned to this epoch."""
+        remembered_runs = (run for run in self._parts if run.source not in self._scattered)
+        return (*remembered_runs, *self._part(leader_epoch))
 
     def _part(self, leader_epoch: int) -> tuple[SourceRun, ...]:
-        new = (
-            (source, minus(landed.intervals, self._in_parts.get(source, ())))
-            for source, landed in sorted(self._landed.items())
+        new_runs = (
+            (source, minus(landed_intervals.intervals, self._in_parts.get(source, ())))
+            for source, landed_intervals in sorted(self._landed.items())
         )
         return tuple(
             SourceRun(source=source, intervals=closed(intervals), leader_epoch=leader_epoch)
-            for source, intervals in new
+            for source, intervals in new_runs
             if intervals
         )
 
     def new(self, arrived: Arrived) -> Arrived:
-        """The rows that are not duplicates, in their order. They count as landed from now on."""
+        """The rows that are not duplicates, in their order. From now on they count as landed."""
         sources, seqs = arrived.sources, arrived.seqs
         if sources is None or seqs is None:
             return arrived
-        numbered = _numbered(sources, seqs)
-        if numbered is None:
-            new = self._new_rows(sources, seqs)
+        numbered_mask = _numbered(sources, seqs)
+        if numbered_mask is None:
+            new_rows = self._new_rows(sources, seqs)
         else:
-            places = pc.indices_nonzero(numbered).cast(pa.int64())
-            others = pc.indices_nonzero(pc.invert(numbered)).cast(pa.int64())
-            among = self._new_rows(sources.take(places), seqs.take(places))
-            new = _sorted(pa.concat_arrays([places.take(_rows(among, len(places))), others]))
-        if isinstance(new, list):
-            return arrived.within(new)
-        return arrived if len(new) == len(arrived) else arrived.at(new)
+            numbered_rows = pc.indices_nonzero(numbered_mask).cast(pa.int64())
+            other_rows = pc.indices_nonzero(pc.invert(numbered_mask)).cast(pa.int64())
+            new_among_numbered = self._new_rows(
+                sources.take(numbered_rows), seqs.take(numbered_rows)
+            )
+            new_rows = _sorted(
+                pa.concat_arrays(
+                    [numbered_rows.take(_rows(new_among_numbered, len(numbered_rows))), other_rows]
+                )
+            )
+        if isinstance(new_rows, list):
+            return arrived.within(new_rows)
+        return arrived if len(new_rows) == len(arrived) else arrived.at(new_rows)
 
     def note(self, arrived: Arrived, new: Arrived) -> None:
         """Notes the positions of rows that are not in `new`."""
-        offsets, landed = (part.rows.column(_OFFSET) for part in (arrived, new))
-        repeated = arrived.where(pc.invert(pc.is_in(offsets, value_set=landed)))
-        sources, seqs = repeated.sources, repeated.seqs
+        offsets, landed_offsets = (part.rows.column(_OFFSET) for part in (arrived, new))
+        repeated_rows = arrived.where(pc.invert(pc.is_in(offsets, value_set=landed_offsets)))
+        sources, seqs = repeated_rows.sources, repeated_rows.seqs
         if sources is None or seqs is None:
             return
-        offsets = repeated.rows.column(_OFFSET)
-        ended = sorted({*_cuts(sources, seqs), *_cuts(sources, offsets)})
-        for start, end in pairwise([0, *ended]):
+        offsets = repeated_rows.rows.column(_OFFSET)
+        stretch_ends = sorted({*_cuts(sources, seqs), *_cuts(sources, offsets)})
+        for start, end in pairwise([0, *stretch_ends]):
             if len(self.repeats) < MOST_REPEATS:
                 source, seq, offset = (column[start].as_py() for column in (sources, seqs, offsets))
                 self.repeats.append(Repeat(source, seq, offset, end - start))
 
     def _new_rows(self, sources: pa.Array, seqs: pa.Int64Array) -> "list[RowRange] | pa.Int64Array":
         """The positions of new rows, in ascending order."""
-        cuts = _cuts(sources, seqs)
-        if len(cuts) <= _FEW_RUNS + len(seqs) // _LONG_RUN:
-            return _joined(list(self._kept(sources, seqs, cuts)))
-        encoded = sources.dictionary_encode()
-        columns = pa.table([encoded.indices, seqs], names=["source", "seq"])
+        cut_rows = _cuts(sources, seqs)
+        if len(cut_rows) <= _FEW_RUNS + len(seqs) // _LONG_RUN:
+            return _joined(list(self._kept(sources, seqs, cut_rows)))
+        encoded_sources = sources.dictionary_encode()
+        columns = pa.table([encoded_sources.indices, seqs], names=["source", "seq"])
         keys = [("source", "ascending"), ("seq", "ascending")]
         order = pc.sort_indices(columns, sort_keys=keys)  # stable: the first of equals comes first
-        codes = encoded.indices.take(order)
-        kept = self._kept(encoded.dictionary.take(codes), seqs.take(order), None)
-        return _sorted(order.take(positions(kept, len(order))).cast(pa.int64()))
+        source_codes = encoded_sources.indices.take(order)
+        kept_intervals = self._kept(
+            encoded_sources.dictionary.take(source_codes), seqs.take(order), None
+        )
+        return _sorted(order.take(positions(kept_intervals, len(order))).cast(pa.int64()))
 
     def _kept(
         self, sources: pa.Array, seqs: pa.Array, cuts: Sequence[int] | None
     ) -> Iterator[RowRange]:
         cuts = _cuts(sources, seqs) if cuts is None else cuts
         starts = pa.array([0, *cuts[:-1]] if cuts else [], pa.int64())
-        names, firsts = sources.take(starts).to_pylist(), seqs.take(starts).to_pylist()
-        for source, seq, start, end in zip(names, firsts, starts.to_pylist(), cuts, strict=True):
-            new = self._new(source, seq, seq + end - start)
-            if repeated := end - start - size(new):
-                self._repeat(source, repeated)
-            for first, after in new:
+        names, first_seqs = sources.take(starts).to_pylist(), seqs.take(starts).to_pylist()
+        for source, seq, start, end in zip(
+            names, first_seqs, starts.to_pylist(), cuts, strict=True
+        ):
+            intervals = self._new(source, seq, seq + end - start)
+            if repeated_count := end - start - size(intervals):
+                self._repeat(source, repeated_count)
+            for first, after in intervals:
                 yield start + first - seq, start + after - seq
 
     def _new(self, source: str, first: int, after: int) -> Intervals:
-        new = missing(self._landed_before(source), first, after)
-        if not new or source in self._scattered:
-            return new
-        landed = self._landed.get(source)
-        if landed is None:
+        new_intervals = missing(self._landed_before(source), first, after)
+        if not new_intervals or source in self._scattered:
+            return new_intervals
+        intervals = self._landed.get(source)
+        if intervals is None:
             if self._tracked >= self._most_tracked:
-                self.untracked += size(new)
-                return new
-            landed = self._landed[source] = GrowingIntervals()
-        before = len(landed)
-        new = tuple(part for interval in new for part in landed.add(*interval))
-        self._tracked += len(landed) - before
-        if len(landed) > self._most_intervals or self._tracked > self._most_tracked:
-            self._tracked -= len(landed) - 1
+                self.untracked += size(new_intervals)
+                return new_intervals
+            intervals = self._landed[source] = GrowingIntervals()
+        previous_length = len(intervals)
+        new_intervals = tuple(
+            part for interval in new_intervals for part in intervals.add(*interval)
+        )
+        self._tracked += len(intervals) - previous_length
+        if len(intervals) > self._most_intervals or self._tracked > self._most_tracked:
+            self._tracked -= len(intervals) - 1
             self._scattered.add(source)
             del self._landed[source]
-        return new
+        return new_intervals
 
     def _landed_before(self, source: str) -> Intervals:
-        landed = self._seen.get(source, 0)
-        if isinstance(landed, int):
-            return intervals_of(landed)
+        landed_events = self._seen.get(source, 0)
+        if isinstance(landed_events, int):
+            return intervals_of(landed_events)
         if (intervals := self._with_holes.get(source)) is None:
-            intervals = self._with_holes[source] = intervals_of(landed)
+            intervals = self._with_holes[source] = intervals_of(landed_events)
         return intervals
 
     def _repeat(self, source: str, events: int) -> None:
@@ -203,16 +215,16 @@ def _sorted(rows: pa.Int64Array) -> pa.Int64Array:
 def _cuts(sources: pa.Array, seqs: pa.Array) -> list[int]:
     """The ends of runs: the source changes, or seqs are not consecutive."""
     steps = pc.subtract(seqs, numbers(len(seqs)))
-    cuts, changes = ends(steps), ends(sources)
+    cut_rows, changes = ends(steps), ends(sources)
     if len(changes) > 1:
-        cuts = sorted({*cuts, *changes})
-    return cuts
+        cut_rows = sorted({*cut_rows, *changes})
+    return cut_rows
 
 
 def _joined(stretches: Sequence[RowRange]) -> list[RowRange]:
     """The same rows in as few stretches as possible."""
     if not stretches:
         return []
-    cuts = [(end, start) for (_, end), (start, _) in pairwise(stretches) if end != start]
-    starts = [stretches[0][0], *(start for _, start in cuts)]
-    return list(zip(starts, [*(end for end, _ in cuts), stretches[-1][1]], strict=True))
+    gaps = [(end, start) for (_, end), (start, _) in pairwise(stretches) if end != start]
+    starts = [stretches[0][0], *(start for _, start in gaps)]
+    return list(zip(starts, [*(end for end, _ in gaps), stretches[-1][1]], strict=True))

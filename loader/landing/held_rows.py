@@ -1,4 +1,4 @@
-"""Holds rows back, by hour, until they are worth writing.
+"""Holds rows back, by hour, until there are enough of them for writing.
 
 A batch of one hour is kept as it is; one in which the hour changes once or twice is split there.
 Batches of many hours are kept until there are enough rows to sort all of them by hour at once,
@@ -35,8 +35,8 @@ class _HourRows(msgspec.Struct):
     bytes: int = 0
 
     def add(self, batch: pa.RecordBatch, size: int) -> int:
-        """Returns the number of additional bytes held."""
-        before = self.bytes
+        """Adds rows. Returns the number of additional bytes held."""
+        previous_bytes = self.bytes
         self.bytes += size
         if batch.num_rows < _FEW_ROWS:
             self.small.append(batch)
@@ -45,17 +45,17 @@ class _HourRows(msgspec.Struct):
         else:
             self._join()
             self.batches.append(batch)
-        return self.bytes - before
+        return self.bytes - previous_bytes
 
     def all(self) -> list[pa.RecordBatch]:
         return self.batches + self.small
 
     def _join(self) -> None:
         if len(self.small) > 1:
-            apart = sum(map(self.held.of, self.small))
-            if apart < _JOINED_BYTES:
+            separate_bytes = sum(map(self.held.of, self.small))
+            if separate_bytes < _JOINED_BYTES:
                 self.small = [pa.concat_batches(self.small)]
-                self.bytes += self.held.of(self.small[0]) - apart
+                self.bytes += self.held.of(self.small[0]) - separate_bytes
         self.batches += self.small
         self.small = []
 
@@ -69,11 +69,11 @@ class _Block:
         order = pc.sort_indices(hours)  # stable: within an hour they stay as they came
         self.rows = rows.take(order)
         sorted_hours = hours.take(order)
-        cuts = ends(sorted_hours)
-        starts = [0, *cuts[:-1]]
-        names = sorted_hours.take(pa.array(starts, pa.int64())).to_pylist()
+        hour_ends = ends(sorted_hours)
+        hour_starts = [0, *hour_ends[:-1]]
+        hour_values = sorted_hours.take(pa.array(hour_starts, pa.int64())).to_pylist()
         self.stretches: dict[Hour, RowRange] = dict(
-            zip(map(Hour, names), zip(starts, cuts, strict=True), strict=True)
+            zip(map(Hour, hour_values), zip(hour_starts, hour_ends, strict=True), strict=True)
         )
         self.bytes = self._held.of(self.rows)
 
@@ -112,15 +112,15 @@ class HeldRows:
         return self.bytes >= self._memory_bytes
 
     def add(self, rows: pa.RecordBatch, times: pa.Int64Array, bounds: tuple[int, int]) -> None:
-        """Adds rows; `bounds` are the earliest and the latest of their times."""
-        first, last = map(hour_of, bounds)
-        if first == last:
-            self._add_to(first, rows)
+        """Adds rows; `bounds` are their earliest and latest times."""
+        first_hour, last_hour = map(hour_of, bounds)
+        if first_hour == last_hour:
+            self._add_to(first_hour, rows)
             return
         hours = beginnings(times, HOUR_MILLIS)
-        cuts = ends(hours)
-        if len(cuts) <= _FEW_HOURS:
-            for start, end in zip([0, *cuts], cuts, strict=False):
+        hour_ends = ends(hours)
+        if len(hour_ends) <= _FEW_HOURS:
+            for start, end in zip([0, *hour_ends], hour_ends, strict=False):
                 self._add_to(Hour(hours[start].as_py()), part_of(rows, start, end))
             return
         size = self._held.of(rows)
@@ -131,12 +131,12 @@ class HeldRows:
             self._sort()
 
     def take_largest(self) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
-        """Takes the hours with most rows until half of the memory is free. The iterator must be
+        """Takes the hours with the most rows until half of the memory is free. The iterator must be
         exhausted."""
         yield from self._take(self._memory_bytes // 2)
 
     def take_all(self) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
-        """All hours, those with most rows first."""
+        """All hours, those with the most rows first."""
         yield from self._take(0)
 
     def _add_to(self, hour: Hour, rows: pa.RecordBatch) -> None:
@@ -150,14 +150,14 @@ class HeldRows:
             if self.bytes <= most_bytes:
                 break
             self.bytes -= size
-            whole = self._hours.pop(hour, None)
+            hour_rows = self._hours.pop(hour, None)
             batches = [batch for block in self._blocks for batch in block.take(hour)]
-            yield hour, [*(whole.all() if whole else ()), *batches]
+            yield hour, [*(hour_rows.all() if hour_rows else ()), *batches]
         self._blocks = [block for block in self._blocks if block.stretches]
         for block in self._blocks:
             block.shrink()
-        whole_hours = sum(rows.bytes for rows in self._hours.values())
-        self.bytes = whole_hours + sum(block.bytes for block in self._blocks)
+        hour_bytes = sum(rows.bytes for rows in self._hours.values())
+        self.bytes = hour_bytes + sum(block.bytes for block in self._blocks)
 
     def _sizes(self) -> dict[Hour, int]:
         sizes = {hour: rows.bytes for hour, rows in self._hours.items()}

@@ -1,4 +1,4 @@
-"""Counts the records of a slice and their outcome, for its report.
+"""Counts the records of a slice and their outcomes, for its report.
 
 Each offset is counted where it is seen: as a record, a marker, an empty batch, or a gap. If the
 counts do not add up, there is no report. An account ends with its leader epoch. Batches with
@@ -97,8 +97,8 @@ class _Account(msgspec.Struct):
 
 
 class LandedSlice(msgspec.Struct):
-    """Counts a slice, and decides nothing. With `only_hours`, windows of other hours are not
-    counted."""
+    """Counts the records of a slice, and decides nothing. With `only_hours`, windows of other hours
+    are not counted."""
 
     piece: Slice
     window_millis: int
@@ -128,7 +128,7 @@ class LandedSlice(msgspec.Struct):
     def read(
         self, header: BatchHeader, schema_ids: Mapping[int, int], *, has_duplicates: bool
     ) -> None:
-        """Begins a batch; the calls that follow are about its records."""
+        """Begins a batch; later calls are about its records."""
         self._account_of(header, has_duplicates=has_duplicates)
         self._batches += 1
         self._bytes += header.size
@@ -176,13 +176,13 @@ class LandedSlice(msgspec.Struct):
             self._dead[letter.reason] += 1
             self._died_at(letter.timestamp, 1)
 
-    def died_unnamed(self, time: int, count: int) -> None:
-        """Counts dead records of a batch that are too many for a letter each."""
+    def dead_without_letters(self, time: int, count: int) -> None:
+        """Counts dead records of a batch that has too many to write a dead letter for each."""
         self._unnamed += count
         self._died_at(time, count)
 
     def landed(self, times: pa.Int64Array, within: tuple[int, int]) -> None:
-        """Counts new rows with these times. `within` are the earliest and the latest. Raises
+        """Counts new rows with these times. `within` has the earliest and the latest time. Raises
         TooManyHours."""
         for hour, count in counted(times, HOUR_MILLIS, within).items():
             self._rows[Hour(hour)] += count
@@ -207,14 +207,20 @@ class LandedSlice(msgspec.Struct):
     def report(
         self, next_offset: int, leader_epoch: int, sources: Duplicates, mixed: Iterable[Hour] = ()
     ) -> SliceReport:
-        """The complete report. The slice was read up to `next_offset`, into this epoch. Raises
-        Mismatch if an offset is not accounted for."""
+        """The complete report on a slice that was read up to `next_offset`, in the last leader
+        epoch `leader_epoch`. Raises Mismatch if an offset is not accounted for."""
         accounts = tuple(account.finished() for account in self._accounts)
-        reached = accounts[-1].next_offset if accounts else next_offset
-        odd = next((account for account in accounts if not account.adds_up), None)
-        if odd is not None or reached != next_offset:
-            first, end = (reached, next_offset) if odd is None else (odd.first, odd.next_offset)
-            raise Mismatch(f"{self.piece.log}, offsets {first} to {end - 1}: {unaccounted(odd)}")
+        end_offset = accounts[-1].next_offset if accounts else next_offset
+        odd_account = next((account for account in accounts if not account.adds_up), None)
+        if odd_account is not None or end_offset != next_offset:
+            first, end = (
+                (end_offset, next_offset)
+                if odd_account is None
+                else (odd_account.first, odd_account.next_offset)
+            )
+            raise Mismatch(
+                f"{self.piece.log}, offsets {first} to {end - 1}: {unaccounted(odd_account)}"
+            )
         return SliceReport(
             slice=self.piece.number,
             topic=self.piece.topic,
@@ -245,15 +251,15 @@ class LandedSlice(msgspec.Struct):
         """The account of this batch, extended to the batch's end."""
         account = self._accounts[-1] if self._accounts else None
         if account is None:
-            first = max(header.base_offset, self.piece.first)
+            first_offset = max(header.base_offset, self.piece.first)
         else:
-            first = account.next_offset
+            first_offset = account.next_offset
         if (
             account is None
             or account.leader_epoch != header.leader_epoch
             or (account.has_duplicates != has_duplicates and len(self._accounts) < MOST_ACCOUNTS)
         ):
-            account = _Account(header.leader_epoch, first, first, has_duplicates)
+            account = _Account(header.leader_epoch, first_offset, first_offset, has_duplicates)
             self._accounts.append(account)
         account.next_offset = header.next_offset
         self._last = header
@@ -263,9 +269,9 @@ class LandedSlice(msgspec.Struct):
         return bool(self._accounts) and self._accounts[-1].has_duplicates
 
     def _died_at(self, time: int, count: int) -> None:
-        first, last = self.times
+        first_time, last_time = self.times
         if not self.only_hours:
-            time = min(max(time, first), last)
+            time = min(max(time, first_time), last_time)
         self._accounts[-1].dead += count
         if (window := self._window(time)) is not None:
             window.dead += count
@@ -298,5 +304,5 @@ def unaccounted(odd: Account | None) -> str:
         )
     return (
         f"{description}; nothing was committed. Load again; if it happens again, report it;"
-        " --max-records loads what lies before"
+        " --max-records loads the records before it"
     )

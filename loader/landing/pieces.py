@@ -1,4 +1,4 @@
-"""The output of a task: pieces of files, as rows, with the file that each belongs to.
+"""The output of a task: pieces of files, as rows that name the file.
 
 Spark's text writer concatenates the pieces of a file, with `PIECE_END` after each. A piece is
 binary, in a column of strings: neither Arrow nor Spark interprets it.
@@ -47,7 +47,7 @@ class FileKind(StrEnum):
 
 
 def hours_of_each(slices: int) -> int:
-    """The number of hours with files of their own, for each slice of a task."""
+    """The number of hours that have files of their own, for each slice of a task."""
     return min(MOST_HOURS, MOST_FILES // slices)
 
 
@@ -72,7 +72,7 @@ def piece(kind: FileKind, number: int, hour: Hour | None, value: bytes) -> pa.Re
 
 def file_of(record: pa.RecordBatch) -> tuple[str, pa.Buffer]:
     """The folder of a piece, as Spark names it, and its bytes."""
-    kind, number, day, hour = (record.column(place)[0].as_py() for place in range(4))
+    kind, number, day, hour = (record.column(index)[0].as_py() for index in range(4))
     return f"kind={kind}/slice={number}/dt={day}/hour={hour}", record.column(4).buffers()[2]
 
 

@@ -18,13 +18,15 @@ _SHARED: Final = frozenset(("_cluster", "_topic", "_partition"))  # parts of one
 
 def numbers(count: int) -> pa.Int64Array:
     """Returns the numbers 0 to `count` - 1."""
-    while len(cached := _numbers[0]) < count:
-        _numbers[0] = pa.concat_arrays([cached, pc.add(cached, pa.scalar(len(cached), pa.int64()))])
-    return cached.slice(0, count)
+    while len(cached_numbers := _numbers[0]) < count:
+        _numbers[0] = pa.concat_arrays(
+            [cached_numbers, pc.add(cached_numbers, pa.scalar(len(cached_numbers), pa.int64()))]
+        )
+    return cached_numbers.slice(0, count)
 
 
 def ends(column: pa.Array) -> list[int]:
-    """The ends of stretches of equal values, including the last."""
+    """The ends of stretches of equal values, including the end of the last one."""
     run_ends: list[int] = pc.run_end_encode(column).run_ends.to_pylist()
     return run_ends
 
@@ -33,13 +35,13 @@ def beginnings(times: pa.Int64Array, length: int) -> pa.Int64Array:
     """The beginning of each time's interval of this length."""
     size = pa.scalar(length, pa.int64())
     # Division rounds towards zero, so the dividend must not be negative.
-    before = pa.scalar(-(FIRST_TIME // length) * length, pa.int64())
-    shifted = pc.divide(pc.add(times, before), size)
-    return pc.subtract(pc.multiply(shifted, size), before)
+    offset = pa.scalar(-(FIRST_TIME // length) * length, pa.int64())
+    interval_numbers = pc.divide(pc.add(times, offset), size)
+    return pc.subtract(pc.multiply(interval_numbers, size), offset)
 
 
 def counted(times: pa.Int64Array, length: int, bounds: tuple[int, int]) -> dict[int, int]:
-    """The number of times in each interval. `bounds` are the earliest and the latest."""
+    """The number of times in each interval. `bounds` are the earliest and the latest time."""
     first, last = (bound - bound % length for bound in bounds)
     if first == last:
         return {first: len(times)}
@@ -49,8 +51,8 @@ def counted(times: pa.Int64Array, length: int, bounds: tuple[int, int]) -> dict[
 
 def bounds(times: pa.Int64Array) -> tuple[int, int]:
     """The earliest and the latest of the times, which must not be empty."""
-    extremes = pc.min_max(times)
-    return extremes["min"].as_py(), extremes["max"].as_py()
+    min_and_max = pc.min_max(times)
+    return min_and_max["min"].as_py(), min_and_max["max"].as_py()
 
 
 def positions(stretches: Iterable[tuple[int, int]], rows: int) -> pa.Int64Array:
@@ -80,8 +82,8 @@ class Arrived(msgspec.Struct, frozen=True):
         )
 
     def within(self, stretches: Sequence[RowRange]) -> Self:
-        """These rows. Copied, unless they are most rows and contiguous: a small slice must not keep
-        a large batch in memory."""
+        """Returns these rows: as a copy, unless they are contiguous and most of the rows, so that a
+        small slice does not keep a large batch in memory."""
         if len(stretches) == 1:
             start, end = stretches[0]
             if end - start == len(self):
@@ -110,8 +112,8 @@ class HeldBytes:
         self._shared = [index for index, name in enumerate(schema.names) if name in _SHARED]
 
     def of(self, batch: pa.RecordBatch) -> int:
-        """The memory that a batch holds, including buffers that it only uses a part of, and Arrow's
-        overhead. Ten times faster than `nbytes`."""
+        """The memory that a batch holds, including Arrow's overhead and buffers that it uses only
+        in part. Ten times faster than `nbytes`."""
         size = self._around + batch.get_total_buffer_size()
         for index in self._shared:
             size -= batch.column(index).get_total_buffer_size()
@@ -119,7 +121,8 @@ class HeldBytes:
 
 
 def part_of(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
-    """These rows. Copied, unless they are most rows: a few must not keep all in memory."""
+    """Returns these rows: as a copy, unless they are most of the rows, so that a few rows do not
+    keep all in memory."""
     if end - start > batch.num_rows // 2:
         return batch.slice(start, end - start)
     return batch.take(numbers(end).slice(start))

@@ -1,4 +1,4 @@
-"""The files of a slice, all open until its end, and produced piece by piece.
+"""The files of a slice, all open until its end, and written piece by piece.
 
 Row groups are sized by memory, so that a piece is not too large to pass through Spark; the size
 adapts to how well the rows of this slice compress.
@@ -42,9 +42,9 @@ _MOST_AT_ONCE: Final = 8  # times PIECE_BYTES, in memory, however well rows comp
 
 def writer_settings(rows: pa.Table, compression: FileCompression) -> dict[str, Any]:
     """Arguments for pyarrow's ParquetWriter."""
-    sample = rows.slice(0, _SAMPLE).combine_chunks()
+    sample_rows = rows.slice(0, _SAMPLE).combine_chunks()
     dictionaries, encodings, statistics = [], {}, []
-    for path, values in _leaves(sample):
+    for path, values in _leaves(sample_rows):
         if pa.types.is_boolean(values.type):
             statistics.append(path)
         elif pc.count_distinct(values).as_py() * _REPEATING <= len(values):
@@ -136,7 +136,7 @@ class ParquetStream:
         return piece
 
     def end(self, rows: pa.Table | None = None) -> bytes:
-        """The last piece, including these rows if there are any."""
+        """The last piece, with these rows, if any."""
         if rows is not None:
             self._write(rows)
         self._writer.close()
@@ -149,7 +149,8 @@ class ParquetStream:
 
 
 class SliceFiles:
-    """Files of rows by hour, one for hours beyond `most_hours`, and one for dead letters."""
+    """Files of rows by hour, one file for hours beyond `most_hours`, and one file for dead
+    letters."""
 
     def __init__(
         self, number: int, compression: FileCompression, memory_bytes: int, *, most_hours: int
@@ -232,7 +233,7 @@ class _Mixed:
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, hour: Hour, batches: Sequence[pa.RecordBatch]) -> None:
-        """Adds rows, which are copied as they may be small parts of large batches."""
+        """Adds a copy of these rows, as they may be small parts of large batches."""
         rows = pa.concat_batches(batches)
         column = pa.repeat(pa.scalar(hour, pa.int64()), rows.num_rows)
         rows = pa.RecordBatch.from_arrays([*rows.columns, column], schema=self._schema)

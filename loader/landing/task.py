@@ -99,16 +99,16 @@ def landed(
     try:
         with closing(reader):
             for batch in reader.everything():
-                given_up = _is_missing(batch) and not reader.is_compacted()
-                if given_up and not spec.accept_gap:
+                is_given_up = _is_missing(batch) and not reader.is_compacted()
+                if is_given_up and not spec.accept_gap:
                     raise _missing(piece, batch)
                 if isinstance(batch, PassedOver):
-                    landing.nothing(batch, given_up=given_up)
+                    landing.nothing(batch, given_up=is_given_up)
                     continue
                 decoded = decoder.decode(batch)
                 if piece.buried:
                     decoded = without_losers(decoded, batch.data, half_open(piece.buried))
-                yield from landing.take(batch.header, decoded, given_up=given_up)
+                yield from landing.take(batch.header, decoded, given_up=is_given_up)
     except Corrupt as error:
         first = max(error.first, 0)
         end = first + max(error.count, 1)
@@ -164,36 +164,38 @@ class Landing:
     def take(
         self, header: BatchHeader, decoded: Decoded, *, given_up: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Takes the next batch and its decoded rows. Cuts off what precedes the slice. Absent
+        """Takes the next batch and its decoded rows. Cuts off the part before the slice. Absent
         records were compacted away, unless they are given up. Raises Mismatch if the batch does not
-        have as many records as it says."""
-        dead, arrived = decoded.dead, _arrived(decoded)
-        self._check(header, 0 if arrived is None else len(arrived), decoded)
-        begins = max(header.base_offset, self._piece.first)
-        unnamed = max(0, decoded.unnamed[1] - max(decoded.unnamed[0], begins))
-        if header.base_offset < begins:
-            dead = tuple(letter for letter in dead if letter.offset >= begins)
-            arrived = arrived and self._from_first(arrived)
-        rows = 0 if arrived is None else len(arrived)
+        have the number of records in its header."""
+        dead_letters, arrived_rows = decoded.dead, _arrived(decoded)
+        self._check(header, 0 if arrived_rows is None else len(arrived_rows), decoded)
+        begin_offset = max(header.base_offset, self._piece.first)
+        unnamed_count = max(0, decoded.unnamed[1] - max(decoded.unnamed[0], begin_offset))
+        if header.base_offset < begin_offset:
+            dead_letters = tuple(letter for letter in dead_letters if letter.offset >= begin_offset)
+            arrived_rows = arrived_rows and self._from_first(arrived_rows)
+        rows = 0 if arrived_rows is None else len(arrived_rows)
         if self._slice.starts_epoch(header.leader_epoch):
             self._duplicates.end_part(self._slice.leader_epoch)
-        wanted = self._wanted(arrived) if rows and arrived is not None else None
-        new = None if wanted is None else self._duplicates.new(wanted)
-        has_duplicates = wanted is not None and new is not None and len(new) < len(wanted)
+        wanted_rows = self._wanted(arrived_rows) if rows and arrived_rows is not None else None
+        new_rows = None if wanted_rows is None else self._duplicates.new(wanted_rows)
+        has_duplicates = (
+            wanted_rows is not None and new_rows is not None and len(new_rows) < len(wanted_rows)
+        )
         self._slice.read(header, decoded.schema_ids, has_duplicates=has_duplicates)
-        if rows + len(dead) + unnamed < header.next_offset - begins:
-            for first, end in _holes(header, begins, arrived, dead):
+        if rows + len(dead_letters) + unnamed_count < header.next_offset - begin_offset:
+            for first, end in _holes(header, begin_offset, arrived_rows, dead_letters):
                 self._slice.nothing(first, end, given_up=given_up)
-        if unnamed:
-            self._add_unnamed(header.base_timestamp, unnamed)
-        if dead:
-            yield from self._add_dead(dead)
-        self._slice.of_other_hours(rows - (0 if wanted is None else len(wanted)))
-        if wanted is not None and new is not None:
+        if unnamed_count:
+            self._add_unnamed(header.base_timestamp, unnamed_count)
+        if dead_letters:
+            yield from self._add_dead(dead_letters)
+        self._slice.of_other_hours(rows - (0 if wanted_rows is None else len(wanted_rows)))
+        if wanted_rows is not None and new_rows is not None:
             if has_duplicates:
-                self._slice.repeated(wanted.times, new.times)
-                self._duplicates.note(wanted, new)
-            yield from self._land(new)
+                self._slice.repeated(wanted_rows.times, new_rows.times)
+                self._duplicates.note(wanted_rows, new_rows)
+            yield from self._land(new_rows)
 
     def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
         """Takes offsets without a message. Absent ones were compacted away, unless they are given
@@ -206,16 +208,16 @@ class Landing:
         self._slice.passed_over(passed.header, passed.first, passed.what, given_up=given_up)
 
     def end(self, next_offset: int, leader_epoch: int) -> Iterator[pa.RecordBatch]:
-        """The remaining pieces, and the report. The slice was read up to `next_offset`; what
-        precedes that is of `leader_epoch`, -1 if nothing does."""
+        """The remaining pieces, and the report. The slice was read up to `next_offset`; the last
+        record before that is of `leader_epoch`, -1 if there is none."""
         if self._held is not None:
             for hour, batches in self._held.take_all():
                 yield from self._files.rows(hour, batches)
         if (letters := self._dead.take()) is not None:
             yield from self._files.dead(letters)
         yield from self._files.end()
-        mixed = self._files.mixed_hours
-        report = self._slice.report(next_offset, leader_epoch, self._duplicates, mixed)
+        mixed_hours = self._files.mixed_hours
+        report = self._slice.report(next_offset, leader_epoch, self._duplicates, mixed_hours)
         yield report_piece(report)
 
     def _check(self, header: BatchHeader, rows: int, decoded: Decoded) -> None:
@@ -224,39 +226,39 @@ class Landing:
         count = rows + len(decoded.dead) + decoded.unnamed[1] - decoded.unnamed[0]
         offsets = header.next_offset - header.base_offset
         if count != offsets and (count != header.record_count or count > offsets):
-            last = header.next_offset - 1
+            last_offset = header.next_offset - 1
             raise Mismatch(
-                f"{self._piece.log}, offsets {header.base_offset} to {last}: a batch of"
+                f"{self._piece.log}, offsets {header.base_offset} to {last_offset}: a batch of"
                 f" {header.record_count:,} records became {rows:,} rows and"
                 f" {count - rows:,} dead letters; nothing was committed. This is a bug in"
-                " the loader: report it; --max-records loads what lies before"
+                " the loader: report it; --max-records loads the records before it"
             )
 
     def _wanted(self, arrived: Arrived) -> Arrived | None:
-        wanted = self._of_hours(arrived) if self._only_hours else arrived
-        return wanted if len(wanted) else None
+        wanted_rows = self._of_hours(arrived) if self._only_hours else arrived
+        return wanted_rows if len(wanted_rows) else None
 
     def _land(self, new: Arrived) -> Iterator[pa.RecordBatch]:
         if not len(new):
             return
-        within = bounds(new.times)
-        self._slice.landed(new.times, within)
+        time_bounds = bounds(new.times)
+        self._slice.landed(new.times, time_bounds)
         if self._held is None:
             self._held = HeldRows(new.rows.schema, self._memory_bytes)
-        self._held.add(new.rows, new.times, within)
+        self._held.add(new.rows, new.times, time_bounds)
         if self._held.is_full:
             for hour, batches in self._held.take_largest():
                 yield from self._files.rows(hour, batches)
 
     def _add_dead(self, dead: Sequence[Dead]) -> Iterator[pa.RecordBatch]:
-        wanted = [
+        wanted_letters = [
             letter
             for letter in dead
             if not self._only_hours or hour_of(letter.timestamp) in self._only_hours
         ]
-        self._slice.of_other_hours(len(dead) - len(wanted))
-        self._slice.died(wanted)
-        self._dead.add(wanted)
+        self._slice.of_other_hours(len(dead) - len(wanted_letters))
+        self._slice.died(wanted_letters)
+        self._dead.add(wanted_letters)
         if self._dead.bytes >= _DEAD_BYTES and (letters := self._dead.take()) is not None:
             yield from self._files.dead(letters)
 
@@ -264,19 +266,19 @@ class Landing:
         if self._only_hours and hour_of(time) not in self._only_hours:
             self._slice.of_other_hours(count)
         else:
-            self._slice.died_unnamed(time, count)
+            self._slice.dead_without_letters(time, count)
 
     def _from_first(self, arrived: Arrived) -> Arrived:
-        first = pa.scalar(self._piece.first, pa.int64())
-        return arrived.where(pc.greater_equal(arrived.rows.column(_OFFSET), first))
+        first_offset = pa.scalar(self._piece.first, pa.int64())
+        return arrived.where(pc.greater_equal(arrived.rows.column(_OFFSET), first_offset))
 
     def _of_hours(self, arrived: Arrived) -> Arrived:
-        first, last = map(hour_of, bounds(arrived.times))
-        if first == last and first in self._only_hours:
+        first_hour, last_hour = map(hour_of, bounds(arrived.times))
+        if first_hour == last_hour and first_hour in self._only_hours:
             return arrived
         hours = beginnings(arrived.times, HOUR_MILLIS)
-        wanted = pa.array(sorted(self._only_hours), pa.int64())
-        return arrived.where(pc.is_in(hours, value_set=wanted))
+        hour_array = pa.array(sorted(self._only_hours), pa.int64())
+        return arrived.where(pc.is_in(hours, value_set=hour_array))
 
 
 def _holes(
@@ -284,11 +286,11 @@ def _holes(
 ) -> Iterator[tuple[int, int]]:
     """The offsets of a batch without a record, as half-open ranges."""
     rows = [] if arrived is None else arrived.rows.column(_OFFSET).to_pylist()
-    reached = begins
+    next_offset = begins
     for offset in (*sorted((*rows, *(letter.offset for letter in dead))), header.next_offset):
-        if offset > reached:
-            yield reached, offset
-        reached = offset + 1
+        if offset > next_offset:
+            yield next_offset, offset
+        next_offset = offset + 1
 
 
 def _arrived(decoded: Decoded) -> Arrived | None:
@@ -308,7 +310,7 @@ class DeadLetters:
         self.bytes += sum(_size(letter) for letter in letters)
 
     def take(self) -> pa.Table | None:
-        """All letters; None if there are none."""
+        """All dead letters; None if there are none."""
         letters, self._letters, self.bytes = self._letters, [], 0
         if not letters:
             return None

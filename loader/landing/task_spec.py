@@ -65,22 +65,22 @@ class LandingJob(msgspec.Struct, frozen=True):
         return base64.b64encode(msgspec.msgpack.encode(self)).decode()
 
     def seen_in(self, piece: Slice) -> Seen:
-        packed = (
+        packed_parts = (
             self.seen[log] for log in ((piece.topic, SEVERAL), piece.origin) if log in self.seen
         )
-        seen: dict[str, Landed] = {}
-        for data in packed:
-            seen |= msgspec.msgpack.decode(
+        seen_events: dict[str, Landed] = {}
+        for data in packed_parts:
+            seen_events |= msgspec.msgpack.decode(
                 zlib.decompress(data), type=known_type(dict[str, Landed])
             )
         if piece.besides:
-            further = msgspec.msgpack.decode(
+            further_events = msgspec.msgpack.decode(
                 zlib.decompress(piece.besides), type=known_type(dict[str, ClosedIntervals])
             )
-            for source, events in further.items():
-                both = union(intervals_of(seen.get(source, ())), half_open(events))
-                seen[source] = landed_of(both)
-        return seen
+            for source, events in further_events.items():
+                all_events = union(intervals_of(seen_events.get(source, ())), half_open(events))
+                seen_events[source] = landed_of(all_events)
+        return seen_events
 
 
 def landing_job(
@@ -99,7 +99,7 @@ def landing_job(
     return LandingJob(
         spec,
         tuple(tuple(map(with_besides, group)) for group in groups),
-        {log: _packed(landed) for log, landed in seen.items()},
+        {log: _packed(landed_events) for log, landed_events in seen.items()},
     )
 
 
@@ -114,8 +114,8 @@ def unpacked(text: str) -> LandingJob:
 def times_from(now: int, oldest: float, newest: float) -> tuple[int, int]:
     """The accepted times: from `oldest` seconds before to `newest` seconds after `now`, within the
     calendar. They are the same for all tasks of a run, and for retries."""
-    earliest = max(now - int(oldest * 1000), FIRST_TIME)
-    return earliest, min(now + int(newest * 1000), LAST_TIME)
+    earliest_time = max(now - int(oldest * 1000), FIRST_TIME)
+    return earliest_time, min(now + int(newest * 1000), LAST_TIME)
 
 
 def grouped(slices: Sequence[Slice], tasks: int) -> tuple[tuple[Slice, ...], ...]:

@@ -1,4 +1,4 @@
-"""Loads few records without Spark: the driver reads the slices itself, one after the other, and
+"""Loads few records without Spark: the driver itself reads the slices, one after the other, and
 stages the same files as tasks would.
 
 Planning a Spark job takes longer than reading some ten thousand records, and starting Spark takes
@@ -30,11 +30,11 @@ FILE: Final = "here.c000.txt"  # the name of each file, in a folder of its own
 
 
 class TooLarge(Exception):
-    """The records are few but large."""
+    """The error for records that are few but large."""
 
 
 def is_little(job: LandingJob, records: int) -> bool:
-    """Whether the job reads at most this many records."""
+    """Whether the job reads at most `records` records."""
     return sum(piece.end - piece.first + AS_RECORDS for piece in job.slices) <= records
 
 
@@ -46,14 +46,15 @@ def land_locally(
     store: Store, job: LandingJob, directory: str, brokers: Brokers, done: Callable[[int], None]
 ) -> None:
     """Reads all slices, and stages their files in the directory. `done` receives the number of
-    finished slices after each, and may raise to stop. Raises TooLarge, and what tasks raise."""
+    finished slices after each slice, and may raise an error to stop. Raises TooLarge, and the
+    errors of tasks."""
     spec = msgspec.structs.replace(job.spec, memory_bytes=min(job.spec.memory_bytes, MEMORY_BYTES))
     with WriterSchemas(spec) as schemas:
-        for number, piece in enumerate(job.slices, 1):
-            seen = job.seen_in(piece)
-            pieces = landed(piece, spec, seen, brokers, schemas, most_hours=MOST_HOURS)
+        for finished_count, piece in enumerate(job.slices, 1):
+            seen_events = job.seen_in(piece)
+            pieces = landed(piece, spec, seen_events, brokers, schemas, most_hours=MOST_HOURS)
             write_pieces(store, pieces, directory)
-            done(number)
+            done(finished_count)
 
 
 def write_pieces(store: Store, pieces: Iterable[pa.RecordBatch], directory: str) -> None:
@@ -71,12 +72,12 @@ def write_pieces(store: Store, pieces: Iterable[pa.RecordBatch], directory: str)
 
 
 def rows_in_file(store: Store, path: str) -> int:
-    """The number of rows in a staged Parquet file. Raises StoreError."""
+    """The number of rows of a staged Parquet file. Raises StoreError."""
     return int(opened(store, path).metadata.num_rows)
 
 
 def opened(store: Store, path: str) -> pq.ParquetFile:
-    """The file, read into memory. Raises StoreError."""
+    """The Parquet file, read into memory. Raises StoreError."""
     data = store.read(path)
     if data is None:
         raise StoreError(f"{store.uri(path)} does not exist")

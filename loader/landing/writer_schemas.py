@@ -1,4 +1,4 @@
-"""The schemas of records: those that the driver knew, others from the registry."""
+"""The schemas of records: from the driver if it knew them, otherwise from the registry."""
 
 from collections.abc import Mapping
 from types import TracebackType

@@ -52,12 +52,13 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
-    """The statements of a passage. If it has too many runs, these come first, without offsets."""
+    """The statements of a passage. If it has too many runs, statements without offsets come first
+    and contain them."""
     runs = list(_runs(passage.sources))
     length = _length(passage.windows, window_millis)
     if len(runs) > MOST_RUNS:
-        for at in range(0, len(runs), MOST_RUNS):
-            part = runs[at : at + MOST_RUNS]
+        for start in range(0, len(runs), MOST_RUNS):
+            part = runs[start : start + MOST_RUNS]
             yield Statement(_bare(passage, part), window_millis, _weight((), part))
         runs = []
     windows = _windows(passage, length)
@@ -68,9 +69,11 @@ def begun(manifest: Manifest, window_millis: int) -> Iterator[Statement]:
     """Statements about topics from which a commit log's first run read nothing."""
     if manifest.run != FIRST_RUN:
         return
-    read = {passage.topic for passage in manifest.passages if passage.next_offset > passage.first}
+    topics_read = {
+        passage.topic for passage in manifest.passages if passage.next_offset > passage.first
+    }
     for topic in manifest.topics:
-        if topic.topic not in read:
+        if topic.topic not in topics_read:
             yield Statement(_bare(topic, []), window_millis, _weight((), ()))
 
 
@@ -102,14 +105,21 @@ def _count(windows: Iterable[LandedWindow], length: int) -> int:
 
 def _windows(passage: Passage, length: int) -> list[Json]:
     """The passage's windows, summed into windows of this length."""
-    by_start: dict[int, list[int]] = {}
+    sums_by_start: dict[int, list[int]] = {}
     for window in passage.windows:
-        sums = by_start.setdefault(window.start - window.start % length, [0] * 6)
-        late = passage.late.get(window.start, 0)
-        counts = (window.rows, window.bytes, window.crc_sum, late, window.duplicates, window.dead)
+        sums = sums_by_start.setdefault(window.start - window.start % length, [0] * 6)
+        late_count = passage.late.get(window.start, 0)
+        counts = (
+            window.rows,
+            window.bytes,
+            window.crc_sum,
+            late_count,
+            window.duplicates,
+            window.dead,
+        )
         for index, count in enumerate(counts):
             sums[index] += count
-    return [_window(start, sums) for start, sums in sorted(by_start.items())]
+    return [_window(start, sums) for start, sums in sorted(sums_by_start.items())]
 
 
 def _window(start: int, sums: Sequence[int]) -> Json:
@@ -140,8 +150,8 @@ def _whole(passage: Passage, windows: list[Json], runs: list[Json]) -> Json:
         "partition": passage.partition,
         "leader_epoch": passage.leader_epoch,
         "offsets": [
-            {"first": first, "count": after - first}
-            for first, after in minus(
+            {"first": first, "count": end - first}
+            for first, end in minus(
                 ((passage.first, passage.next_offset),), half_open(passage.missing)
             )
         ],
@@ -182,23 +192,27 @@ def in_ledger(
     origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Manifest:
     """The manifest with everything that its entries depend on. Their numbers continue those of the
-    run before. `origins` has the originals of topics that are copies.
+    previous run. `origins` has the originals of topics that are copies.
 
     The journal identifies the commit log, so it never changes, even if the root gets another name,
     or the ledger is disabled for a time.
     """
-    former = previous.ledger if previous is not None else None
+    former_journal = previous.ledger if previous is not None else None
     if not config.ledger:
-        return msgspec.structs.replace(manifest, ledger=former)
+        return msgspec.structs.replace(manifest, ledger=former_journal)
     journal = LedgerJournal(
-        source=former.source if former is not None else f"loader-{uuid.uuid4().hex}",
+        source=former_journal.source
+        if former_journal is not None
+        else f"loader-{uuid.uuid4().hex}",
         cluster=config.cluster,
         destination=destination_of(previous, config),
         window_millis=config.window * _SECOND,
         origins=dict(origins),
     )
-    with_journal = msgspec.structs.replace(manifest, ledger=journal)
-    return msgspec.structs.replace(with_journal, ledger_entries=entry_count(with_journal))
+    manifest_with_journal = msgspec.structs.replace(manifest, ledger=journal)
+    return msgspec.structs.replace(
+        manifest_with_journal, ledger_entries=entry_count(manifest_with_journal)
+    )
 
 
 def destination_of(latest: Manifest | None, config: LoaderConfig) -> str:
@@ -216,7 +230,7 @@ def entries_of(manifest: Manifest) -> list[Json]:
     journal = manifest.ledger
     if journal is None or not manifest.ledger_entries:
         return []
-    replaced = rebuilt(manifest)
+    rebuilt_hours = rebuilt(manifest)
     return [
         {
             "header": {
@@ -224,7 +238,7 @@ def entries_of(manifest: Manifest) -> list[Json]:
                 "host": manifest.loader.partition("/")[0],
                 "app": APP,
                 "source": journal.source,
-                "seq": manifest.ledger_seq + at,
+                "seq": manifest.ledger_seq + index,
                 "position": 0,
             },
             "version": VERSION,
@@ -235,10 +249,10 @@ def entries_of(manifest: Manifest) -> list[Json]:
             "window_millis": window_millis,
             "passages": [_with_origin(statement.passage, journal.origins) for statement in part],
             # Repeated in each entry, since it applies to the passages in it.
-            "rebuilt": replaced,
-            "collided": [] if at else list(map(_collided, manifest.collisions)),
+            "rebuilt": rebuilt_hours,
+            "collided": [] if index else list(map(_collided, manifest.collisions)),
         }
-        for at, (window_millis, part) in enumerate(_divided(manifest))
+        for index, (window_millis, part) in enumerate(_divided(manifest))
     ]
 
 
@@ -247,8 +261,8 @@ def _collided(collision: Collision) -> Json:
 
 
 def _with_origin(passage: Json, origins: Mapping[str, str]) -> Json:
-    mark = origins.get(passage["topic"])
-    return passage if mark is None else {**passage, "origin": asdict(MirrorOf.parse(mark))}
+    origin = origins.get(passage["topic"])
+    return passage if origin is None else {**passage, "origin": asdict(MirrorOf.parse(origin))}
 
 
 def _divided(manifest: Manifest) -> Iterator[tuple[int, list[Statement]]]:
@@ -257,15 +271,15 @@ def _divided(manifest: Manifest) -> Iterator[tuple[int, list[Statement]]]:
     if journal is None:
         return
     part: list[Statement] = []
-    length, weight, yielded = journal.window_millis, 0, False
+    length, weight, has_yielded = journal.window_millis, 0, False
     for statement in _statements(manifest, journal.window_millis):
         if part and (statement.window_millis != length or weight + statement.weight > MOST_BYTES):
             yield length, part
-            part, weight, yielded = [], 0, True
+            part, weight, has_yielded = [], 0, True
         part.append(statement)
         length, weight = statement.window_millis, weight + statement.weight
     part += begun(manifest, journal.window_millis)
-    if part or (manifest.rebuilt and not yielded):
+    if part or (manifest.rebuilt and not has_yielded):
         yield length, part
 
 

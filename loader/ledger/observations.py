@@ -1,4 +1,4 @@
-"""A loader's reports beside its runs: files that differ from their commit, damaged batches, and
+"""A loader's reports apart from its runs: files that differ from their commit, damaged batches, and
 results of loads.
 
 Rule 1: each load has a journal of its own for this, shared by all tables.
@@ -110,8 +110,11 @@ class Observations:
     def _entries(
         self, lists: Sequence[Mapping[str, Any]], time: int, destination: str
     ) -> list[Json]:
-        where = destination or self._config.root
-        return [self._entry(part, self._seq + at, time, where) for at, part in enumerate(lists)]
+        named_destination = destination or self._config.root
+        return [
+            self._entry(part, self._seq + index, time, named_destination)
+            for index, part in enumerate(lists)
+        ]
 
     def _write(
         self, brokers: Brokers, registry: RegistryClient, entries: Sequence[Json], now: int
@@ -146,14 +149,14 @@ def divided(
 ) -> Iterator[list[Mapping[str, Any]]]:
     """Divides statements into entries by their size."""
     part: list[Mapping[str, Any]] = []
-    filled = 0
+    filled_bytes = 0
     for statement in statements:
         size = weight(statement)
-        if part and filled + size > MOST_BYTES:
+        if part and filled_bytes + size > MOST_BYTES:
             yield part
-            part, filled = [], 0
+            part, filled_bytes = [], 0
         part.append(statement)
-        filled += size
+        filled_bytes += size
     if part:
         yield part
 
@@ -161,10 +164,10 @@ def divided(
 def _time_of(data: bytes | None) -> int:
     """0 if the data is missing, damaged, or of another version."""
     try:
-        last = msgspec.json.decode(data or b"", type=known_type(LastTold))
+        last_told = msgspec.json.decode(data or b"", type=known_type(LastTold))
     except msgspec.DecodeError:
         return 0
-    return last.time if last.version == KEPT_VERSION else 0
+    return last_told.time if last_told.version == KEPT_VERSION else 0
 
 
 def _new_source() -> str:

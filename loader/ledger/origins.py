@@ -1,5 +1,5 @@
-"""The originals of topics that are mirrored copies, from their configs: the ledger names them
-beside the offsets.
+"""Reads the originals of topics that are mirrored copies from the topics' configs, since the ledger
+names them with the offsets.
 """
 
 from collections.abc import Collection
@@ -13,16 +13,16 @@ from wire.mirrored import MIRROR_OF, MirrorOf
 def origins_of(brokers: Brokers, topics: Collection[str]) -> dict[str, str]:
     """The originals of those topics that are copies and whose configs are readable."""
     try:
-        by_topic, _ = configs_of_topics(brokers, topics)
+        configs_by_topic, _ = configs_of_topics(brokers, topics)
     except (Refused, Unsupported):
         return {}
     marks = {
         topic: config.value
-        for topic, configs in by_topic.items()
+        for topic, configs in configs_by_topic.items()
         for config in configs
         if config.name == MIRROR_OF and config.value
     }
-    return {topic: mark for topic, mark in marks.items() if _is_valid(mark)}
+    return {topic: origin for topic, origin in marks.items() if _is_valid(origin)}
 
 
 def _is_valid(mark: str) -> bool:

@@ -1,1 +1,1 @@
-"""Plans a run before anything is read."""
+"""Plans a run before it reads anything."""

@@ -1,4 +1,4 @@
-"""A cluster's state of topics, for planning a run."""
+"""The state of topics in a cluster, for planning a run."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,8 @@ from loader.values.manifests import TopicState
 
 
 class Divergence(msgspec.Struct, frozen=True, kw_only=True):
-    """The log diverges from the one that was read, though name and id are the same."""
+    """The finding that a log diverges from the one that was read, though its name and id are the
+    same."""
 
     same_to: int  # the end of the common part; -1 if unknown
     was: str  # describes the batch that was read

@@ -1,5 +1,5 @@
-"""Queries the cluster for a plan: where logs begin and end, and whether they are still those that
-were read. Needs few requests, however many partitions there are.
+"""Queries the cluster for a plan: where logs begin and end, and whether they are still the logs
+that were read. Needs few requests, whatever the number of partitions.
 
 A topic's id identifies the topic, but not the log: a broker whose directory was removed starts an
 empty one under the same id. Leader epochs reveal this if the broker begins a new one with it.
@@ -42,12 +42,12 @@ def query_facts(
     states = {topic: tuple(partitions) for topic, partitions in topics.items()}
     topics_before = _existing(brokers, states)
     while True:
-        facts = _facts(brokers, topics_before, states)
+        topic_facts = _facts(brokers, topics_before, states)
         # Answers have no ids. They are about these topics if none was recreated meanwhile.
-        again = _existing(brokers, states)
-        if _ids(again) == _ids(topics_before):
-            return facts
-        topics_before = again
+        existing_again = _existing(brokers, states)
+        if _ids(existing_again) == _ids(topics_before):
+            return topic_facts
+        topics_before = existing_again
 
 
 def _existing(brokers: Brokers, names: Iterable[str]) -> dict[str, TopicMetadata]:
@@ -83,7 +83,7 @@ def _facts(
         if state.leader_epoch >= 0 and state.partition < len(topic.partitions)
     }
     epoch_ends = end_offsets_of_epochs(brokers, epochs)
-    ends = offsets_of(brokers, dict.fromkeys(targets, LATEST), committed=True)
+    end_offsets = offsets_of(brokers, dict.fromkeys(targets, LATEST), committed=True)
     earliest = offsets_of(brokers, dict.fromkeys(targets, EARLIEST))
 
     def of_partition(target: TopicPartition, leader_epoch: int) -> PartitionFacts:
@@ -92,7 +92,7 @@ def _facts(
             leader_epoch=leader_epoch,
             earliest=earliest[target],
             # Retention may have passed the end since that was queried.
-            end=max(ends[target], earliest[target]),
+            end=max(end_offsets[target], earliest[target]),
             epoch_end=None if epoch_end < 0 else epoch_end,
         )
 
@@ -112,8 +112,9 @@ def _facts(
 
 
 def asked_offset(facts: PartitionFacts, state: PartitionState) -> int | None:
-    """The offset whose batch shows whether the log is the one that was read. None if no batch can:
-    epochs have already decided, nothing was read or is to be read, or the log now begins later."""
+    """The offset whose batch shows whether the log is the one that was read. None if no batch can
+    show it: epochs have already decided, nothing was read or is to be read, or the log now begins
+    later."""
     if facts.epoch_end is not None and facts.epoch_end < state.next_offset:
         return None
     offset = (state.next_offset if state.last is None else state.last.next_offset) - 1
@@ -129,15 +130,17 @@ def is_same(state: PartitionState, header: BatchHeader) -> bool:
 
 
 def is_batch(last: LastBatch, header: BatchHeader) -> bool:
-    seen = (header.base_offset, header.next_offset, header.crc)
-    return seen == (last.base_offset, last.next_offset, last.crc)
+    seen_batch = (header.base_offset, header.next_offset, header.crc)
+    return seen_batch == (last.base_offset, last.next_offset, last.crc)
 
 
 def candidates(facts: PartitionFacts, earlier: Iterable[LastBatch]) -> list[LastBatch]:
-    """Batches that may still be in the log, the newest first."""
-    by_end = {batch.next_offset: batch for batch in earlier}
+    """Batches that were read and may still be in the log, the newest first."""
+    batches_by_end = {batch.next_offset: batch for batch in earlier}
     return [
-        by_end[end] for end in sorted(by_end, reverse=True) if facts.earliest < end <= facts.end
+        batches_by_end[end]
+        for end in sorted(batches_by_end, reverse=True)
+        if facts.earliest < end <= facts.end
     ]
 
 
@@ -172,19 +175,21 @@ def with_divergences(
     divergences = _diverged(brokers, facts, states)
     if not divergences:
         return dict(facts)
-    compacted = {
+    compacted_topics = {
         name: _is_compacted(brokers, name) for name in {target.topic for target in divergences}
     }
-    located = {
+    located_batches = {
         target: _locate(brokers, target, _of(facts, target), divergence, earlier)
         for target, divergence in divergences.items()
-        if not compacted[target.topic]
+        if not compacted_topics[target.topic]
     }
     return {
         name: replace(
             topic,
             partitions={
-                index: replace(partition, divergence=located.get(TopicPartition(name, index)))
+                index: replace(
+                    partition, divergence=located_batches.get(TopicPartition(name, index))
+                )
                 for index, partition in topic.partitions.items()
             },
         )
@@ -208,18 +213,18 @@ def _diverged(
     for target, state in states.items():
         partition_facts = _of(facts, target)
         header = batches.get(target)
-        cut = partition_facts.epoch_end is None or partition_facts.epoch_end >= state.next_offset
+        is_cut = partition_facts.epoch_end is None or partition_facts.epoch_end >= state.next_offset
         if header is not None and not is_same(state, header):
             divergences[target] = _divergence(state, describe(header))
-        elif cut and partition_facts.end < state.next_offset:
+        elif is_cut and partition_facts.end < state.next_offset:
             divergences[target] = _divergence(state, describe(None))
     return divergences
 
 
 def _divergence(state: PartitionState, found: str) -> Divergence:
-    last = state.next_offset - 1
-    was = f"one that ends at {last}" if state.last is None else str(state.last)
-    return Divergence(same_to=-1, was=was, found=found)
+    last_offset = state.next_offset - 1
+    previous_batch = f"one that ends at {last_offset}" if state.last is None else str(state.last)
+    return Divergence(same_to=-1, was=previous_batch, found=found)
 
 
 def _locate(

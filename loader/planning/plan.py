@@ -48,10 +48,13 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     found: str = ""
 
     def __str__(self) -> str:
-        name, last = f"{self.topic}-{self.partition}", self.end - 1
+        name, last_offset = f"{self.topic}-{self.partition}", self.end - 1
         match self.why:
             case Why.RETENTION:
-                return f"{name}: offsets {self.first} to {last} were deleted before they were read"
+                return (
+                    f"{name}: offsets {self.first} to {last_offset} were deleted before they "
+                    "were read"
+                )
             case Why.RECREATED:
                 return (
                     f"{name}: the topic was deleted and created again; "
@@ -59,15 +62,15 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
                 )
             case Why.TRUNCATED:
                 batch = f": the last batch that was read is {self.was}; in its place: {self.found}"
-                again = (
+                reread_note = (
                     f"; it is unknown how much of the rest is the same: all {self.again:,} offsets "
                     "will be read again, which duplicates rows without a source and seq, or of a "
                     "forgotten source"
                 )
                 return (
-                    f"{name}: offsets {self.first} to {last} were loaded, but the log lost them "
-                    f"since, or has other records there{batch if self.was else ''}"
-                    f"{again if self.again else ''}"
+                    f"{name}: offsets {self.first} to {last_offset} were loaded, but the log lost "
+                    f"them since, or has other records there{batch if self.was else ''}"
+                    f"{reread_note if self.again else ''}"
                 )
             case Why.VANISHED:
                 return f"{name} no longer exists; offsets from {self.first} on were not loaded"
@@ -75,8 +78,8 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 def refusal(gaps: Sequence[object], remedy: str) -> GapError:
     """The error for these gaps, in one line, however many there are."""
-    more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
-    return GapError(f"{gaps[0]}{more}. {remedy}")
+    more_gaps = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
+    return GapError(f"{gaps[0]}{more_gaps}. {remedy}")
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +93,12 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at_the_beginning(facts: PartitionFacts) -> Start:
-    """The start in a partition of a topic that was never read."""
+    """The first offset in a partition of a topic that was never read."""
     return Start(offset=facts.earliest)
 
 
 def added(topic: str, partition: int, facts: PartitionFacts) -> Start:
-    """The start in a partition that was added to a known topic, which must be complete."""
+    """The first offset in a partition that was added to a known topic; its log must be complete."""
     if not facts.earliest:
         return at_the_beginning(facts)
     gap = Gap(topic=topic, partition=partition, first=0, end=facts.earliest, why=Why.RETENTION)
@@ -118,28 +121,28 @@ def continued(topic: str, facts: PartitionFacts, state: PartitionState) -> Start
     def gap(first: int, end: int, why: Why, **fields: Any) -> Gap:
         return Gap(topic=topic, partition=state.partition, first=first, end=end, why=why, **fields)
 
-    reached = state.next_offset
-    if facts.epoch_end is not None and facts.epoch_end < reached:
+    next_offset = state.next_offset
+    if facts.epoch_end is not None and facts.epoch_end < next_offset:
         # The logs are the same up to there; what follows now was never read.
         parts = facts.epoch_end
-        return Start(offset=max(facts.earliest, parts), gap=gap(parts, reached, Why.TRUNCATED))
-    if facts.divergence is not None or facts.end < reached:
-        return _diverged(facts, reached, gap)
-    if reached < facts.earliest:
+        return Start(offset=max(facts.earliest, parts), gap=gap(parts, next_offset, Why.TRUNCATED))
+    if facts.divergence is not None or facts.end < next_offset:
+        return _diverged(facts, next_offset, gap)
+    if next_offset < facts.earliest:
         return Start(
             offset=facts.earliest,
-            skipped=facts.earliest - reached,
+            skipped=facts.earliest - next_offset,
             leader_epoch=state.leader_epoch,
-            gap=gap(reached, facts.earliest, Why.RETENTION),
+            gap=gap(next_offset, facts.earliest, Why.RETENTION),
         )
-    return Start(offset=reached, leader_epoch=state.leader_epoch, last=state.last)
+    return Start(offset=next_offset, leader_epoch=state.leader_epoch, last=state.last)
 
 
 def _diverged(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> Start:
     """The start in a diverged log: where the known common part ends. It is unknown how much of the
     rest is the same, so all of it is read."""
-    same_to = facts.earliest if facts.divergence is None else facts.divergence.same_to
-    start = max(facts.earliest, same_to)
+    same_up_to = facts.earliest if facts.divergence is None else facts.divergence.same_to
+    start = max(facts.earliest, same_up_to)
     gap_found = gap(
         min(facts.end, reached) if facts.divergence is None else start,
         reached,
@@ -152,8 +155,8 @@ def _diverged(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> S
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The ranges that one run reads. `topics` is the state before it: accepted gaps are skipped
-    already, and partitions to read have their start."""
+    """The ranges that one run reads. `topics` is the state before it, in which accepted gaps are
+    skipped, and the partitions to read have their start."""
 
     slices: tuple[Slice, ...]
     ranges: tuple[Range, ...]
@@ -169,8 +172,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether nothing is to be read; false also for new topics that have lost all their events,
-        as the run's record may be the only trace of a former table."""
+        """Whether there is nothing to read; false also for new topics that have lost all their
+        events, as the run's record may be the only trace of a former table."""
         return not self.slices and not self.gaps and not self.never_seen
 
 
@@ -191,7 +194,12 @@ def plan(
         if source.topic in facts
     }
     gaps = [
-        *(start.gap for starts_ in starts.values() for start in starts_.values() if start.gap),
+        *(
+            start.gap
+            for topic_starts in starts.values()
+            for start in topic_starts.values()
+            if start.gap
+        ),
         *(gap for source in table.topics for gap in vanished(facts, states.get(source.topic))),
     ]
     if gaps and not accept_gap:
@@ -201,7 +209,7 @@ def plan(
         for source in table.topics
         for partition, start in starts.get(source.topic, {}).items()
     ]
-    ranges = [range_ for range_ in _limited(ranges, max_records) if range_.offsets]
+    ranges = [read_range for read_range in _limited(ranges, max_records) if read_range.offsets]
     return Plan(
         slices=divide(ranges, records_per_task),
         ranges=tuple(ranges),
@@ -209,10 +217,10 @@ def plan(
         gaps=tuple(gaps),
         absent=tuple(source.topic for source in table.topics if source.topic not in facts),
         never_seen={
-            topic: lost
+            topic: lost_offsets
             for topic in starts
             if topic not in states
-            and (lost := sum(log.earliest for log in facts[topic].partitions.values()))
+            and (lost_offsets := sum(log.earliest for log in facts[topic].partitions.values()))
         },
     )
 
@@ -239,12 +247,19 @@ def vanished(facts: Mapping[str, TopicFacts], known: TopicState | None) -> list[
     """Gaps for partitions that were read and no longer exist, unless reported before."""
     if known is None:
         return []
-    current = facts.get(known.topic)
-    why = Why.RECREATED if current and is_another(current, known) else Why.VANISHED
+    current_facts = facts.get(known.topic)
+    reason = Why.RECREATED if current_facts and is_another(current_facts, known) else Why.VANISHED
     return [
-        Gap(topic=known.topic, partition=state.partition, first=state.next_offset, end=-1, why=why)
+        Gap(
+            topic=known.topic,
+            partition=state.partition,
+            first=state.next_offset,
+            end=-1,
+            why=reason,
+        )
         for state in known.partitions
-        if not state.absent and (current is None or state.partition not in current.partitions)
+        if not state.absent
+        and (current_facts is None or state.partition not in current_facts.partitions)
     ]
 
 
@@ -279,29 +294,33 @@ def _before(
     """The state before the run. Partitions that brokers do not show keep their state, and are
     continued if they come back."""
     states = {topic.topic: topic for topic in state}
-    read = {(range_.topic, range_.partition) for range_ in ranges}
-    fed = {source.topic for source in table.topics}
+    partitions_read = {(range_.topic, range_.partition) for range_ in ranges}
+    feeding_topics = {source.topic for source in table.topics}
 
     def started(source: SourceTopic) -> TopicState:
-        current, former = facts[source.topic], states.get(source.topic)
+        current_facts, former_state = facts[source.topic], states.get(source.topic)
         partitions = (
             PartitionState(
                 partition=partition,
                 next_offset=start.offset,
                 leader_epoch=start.leader_epoch,
-                from_offset=start.offset if (source.topic, partition) in read else -1,
+                from_offset=start.offset if (source.topic, partition) in partitions_read else -1,
                 skipped=start.skipped,
                 last=start.last,
             )
             for partition, start in starts[source.topic].items()
         )
         # Partitions of a deleted topic never come back.
-        kept = () if former is None or is_another(current, former) else _absent(current, former)
+        absent_partitions = (
+            ()
+            if former_state is None or is_another(current_facts, former_state)
+            else _absent(current_facts, former_state)
+        )
         return TopicState(
             topic=source.topic,
             cluster=source.cluster,
-            topic_id=current.topic_id,
-            partitions=(*partitions, *kept),
+            topic_id=current_facts.topic_id,
+            partitions=(*partitions, *absent_partitions),
         )
 
     return (
@@ -311,7 +330,7 @@ def _before(
             for source in table.topics
             if source.topic not in facts and (former := states.get(source.topic)) is not None
         ),
-        *(topic for topic in state if topic.topic not in fed),
+        *(topic for topic in state if topic.topic not in feeding_topics),
     )
 
 

@@ -1,4 +1,5 @@
-"""Plans a rebuild of whole hours: it reads everything that was ever read and is still in the log.
+"""Plans a rebuild of whole hours, which reads everything that was ever read and is still in the
+log.
 
 An hour's events may be anywhere in the log, and its files may have events that the log has lost
 since. Replacing such files would lose these for good, so it is refused.
@@ -63,25 +64,27 @@ def _lost(
     lowest: Mapping[TopicPartition, int],
 ) -> list[Gap]:
     """The gap, if files have rows that are no longer in the log."""
-    begin = lowest.get(TopicPartition(topic.topic, state.partition))
-    if begin is None:
+    lowest_offset = lowest.get(TopicPartition(topic.topic, state.partition))
+    if lowest_offset is None:
         return []
 
     def gap(end: int, why: Why) -> list[Gap]:
-        return [Gap(topic=topic.topic, partition=state.partition, first=begin, end=end, why=why)]
+        return [
+            Gap(topic=topic.topic, partition=state.partition, first=lowest_offset, end=end, why=why)
+        ]
 
     topic_facts = facts.get(topic.topic)
     log = None if topic_facts is None else topic_facts.partitions.get(state.partition)
     if topic_facts is None or log is None:
         return gap(-1, Why.VANISHED)
     # An offset beyond what was read of this log belongs to another log.
-    if is_another(topic_facts, topic) or begin >= state.next_offset:
+    if is_another(topic_facts, topic) or lowest_offset >= state.next_offset:
         return gap(-1, Why.RECREATED)
-    if begin < log.earliest:
+    if lowest_offset < log.earliest:
         return gap(min(log.earliest, state.next_offset), Why.RETENTION)
     common_end = log.end if log.epoch_end is None else min(log.end, log.epoch_end)
-    lost = log.divergence is not None or common_end < state.next_offset
-    return gap(state.next_offset, Why.TRUNCATED) if lost else []
+    is_lost = log.divergence is not None or common_end < state.next_offset
+    return gap(state.next_offset, Why.TRUNCATED) if is_lost else []
 
 
 def _ranges(facts: Mapping[str, TopicFacts], topic: TopicState) -> list[Range]:

@@ -8,8 +8,8 @@ from loader.values.tables import Slice
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """The records that a run reads of one partition: from `first` on, to the end of the batch that
-    contains or precedes `end`."""
+    """The records that a run reads from one partition: from `first` on, to the end of the batch
+    that contains or precedes `end`."""
 
     topic: str
     topic_id: str
@@ -37,7 +37,7 @@ def slices(
     Partitions alternate, so that concurrent tasks read from different leaders. The slices of a
     partition have ascending numbers.
     """
-    in_turn = [
+    ranges_in_turn = [
         (range_, turn, count)
         for turn in range(max(counts, default=0))
         for range_, count in zip(ranges, counts, strict=True)
@@ -54,16 +54,16 @@ def slices(
             end=range_.first + range_.offsets * (turn + 1) // count,
             from_within=from_within or not turn,
         )
-        for number, (range_, turn, count) in enumerate(in_turn)
+        for number, (range_, turn, count) in enumerate(ranges_in_turn)
     )
 
 
 def share(amounts: Sequence[int], limit: int) -> list[int]:
-    """Distributes at most `limit` fairly: equal shares, but none above its amount."""
+    """Distributes at most `limit` fairly: in equal shares, but none above its amount."""
     shares = [0] * len(amounts)
-    ascending = sorted(range(len(amounts)), key=lambda index: amounts[index])
-    for place, index in enumerate(ascending):
+    indexes = sorted(range(len(amounts)), key=lambda index: amounts[index])
+    for position, index in enumerate(indexes):
         # The rest have at least this amount, and share what is left.
-        shares[index] = min(amounts[index], limit // (len(ascending) - place))
+        shares[index] = min(amounts[index], limit // (len(indexes) - position))
         limit -= shares[index]
     return shares

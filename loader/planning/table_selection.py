@@ -16,14 +16,17 @@ _WILD: Final = frozenset("*?[")
 
 
 def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[str]) -> list[str]:
-    """The topics that are named in full, whether they exist or not, and those that match."""
-    exact = {pattern for pattern in patterns if not _WILD & set(pattern)}
-    return sorted(topic for topic in exact.union(topics) if is_taken(topic, patterns, exclude))
+    """The topics with these exact names, whether they exist or not, and those that match
+    patterns."""
+    exact_names = {pattern for pattern in patterns if not _WILD & set(pattern)}
+    return sorted(
+        topic for topic in exact_names.union(topics) if is_taken(topic, patterns, exclude)
+    )
 
 
 def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource, ...]:
     """The tables to load, by name, for a cluster with these topics."""
-    together = [
+    shared_tables = [
         TableSource(
             name=name,
             topics=tuple(
@@ -34,13 +37,13 @@ def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource,
         )
         for name, table in config.tables.items()
     ]
-    assigned = {topic for table in config.tables.values() for topic in table.topics}
-    alone = [
+    assigned_topics = {topic for table in config.tables.values() for topic in table.topics}
+    own_tables = [
         TableSource(name=topic, topics=(SourceTopic(topic=topic, cluster=config.cluster),))
         for topic in matching(topics, config.topics, config.exclude)
-        if topic not in assigned
+        if topic not in assigned_topics
     ]
-    for table in alone:
+    for table in own_tables:
         if table.name in config.tables:
             raise LoaderError(
                 f"topic {table.name} and `tables: {table.name}` would land in the same folder: "
@@ -52,4 +55,4 @@ def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource,
             raise LoaderError(str(error)) from None
         if table.name in RESERVED:
             raise LoaderError(f"topic {table.name}: the folder of that name is reserved")
-    return tuple(sorted([*together, *alone], key=lambda table: table.name))
+    return tuple(sorted([*shared_tables, *own_tables], key=lambda table: table.name))

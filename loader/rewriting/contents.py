@@ -106,8 +106,8 @@ def count_rows(
 def rows_of(spark: SparkSession, by_uri: dict[str, Footer], format_: FileFormat) -> dict[str, int]:
     """The number of rows of files whose footers have been read."""
     counts = {uri: footer.rows for uri, footer in by_uri.items() if footer.rows is not None}
-    uncounted = [uri for uri in by_uri if uri not in counts]
-    return counts | (_counted_by_spark(spark, uncounted, format_) if uncounted else {})
+    uncounted_uris = [uri for uri in by_uri if uri not in counts]
+    return counts | (_counted_by_spark(spark, uncounted_uris, format_) if uncounted_uris else {})
 
 
 def _counted_by_spark(
@@ -118,10 +118,10 @@ def _counted_by_spark(
         rows = read_lines(session, uris)
     else:
         rows = read(session, uris, format_, StructType([]))
-    by_file = rows.groupBy(rows.metadataColumn("_metadata").getField("file_path")).count()
-    by_path = {unquote(urlsplit(path).path): rows for path, rows in by_file.collect()}
+    counts_by_file = rows.groupBy(rows.metadataColumn("_metadata").getField("file_path")).count()
+    counts_by_path = {unquote(urlsplit(path).path): rows for path, rows in counts_by_file.collect()}
     path_of = _jvm(spark).org.apache.hadoop.fs.Path
-    return {uri: int(by_path.get(path_of(uri).toUri().getPath(), 0)) for uri in uris}
+    return {uri: int(counts_by_path.get(path_of(uri).toUri().getPath(), 0)) for uri in uris}
 
 
 def lowest_offsets(
@@ -131,5 +131,7 @@ def lowest_offsets(
     if not uris:
         return {}
     rows = read(rewriting_session(spark), uris, format_, _ORIGIN)
-    lowest = rows.groupBy("_topic", "_partition").agg(sql.min("_offset").alias("lowest")).collect()
-    return {TopicPartition(row["_topic"], row["_partition"]): row["lowest"] for row in lowest}
+    lowest_rows = (
+        rows.groupBy("_topic", "_partition").agg(sql.min("_offset").alias("lowest")).collect()
+    )
+    return {TopicPartition(row["_topic"], row["_partition"]): row["lowest"] for row in lowest_rows}

@@ -58,8 +58,8 @@ def check_avro(spark: SparkSession) -> None:
 
 
 def rewriting_session(spark: SparkSession) -> SparkSession:
-    """A session with settings of its own on the same Spark, since jobs of several tables run at a
-    time."""
+    """A session on the same Spark with settings of its own, since jobs of several tables run
+    concurrently."""
     session = spark.newSession()
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
@@ -67,7 +67,7 @@ def rewriting_session(spark: SparkSession) -> SparkSession:
 
 
 def options_of(format_: FileFormat) -> Mapping[str, str]:
-    """The options for both reading and writing a format."""
+    """The options of a format, for both reading and writing."""
     return _OPTIONS.get(format_, {})
 
 
@@ -107,7 +107,7 @@ def write(
     by: Sequence[str],
     as_lines: bool = False,
 ) -> None:
-    """Writes rows into folders by these columns, which are then not in the files."""
+    """Writes rows into folders by these columns, which are then left out of the files."""
     format_ = "text" if as_lines else target.format.value
     writer = rows.write.mode("append").format(format_).partitionBy(*by)
     writer = writer.option("compression", target.codec).options(**options_of(target.format))

@@ -1,6 +1,6 @@
 """Groups an hour's small files for merging, and verifies that merged files have the same rows. Only
 files with the same columns are merged, so that no value is lost, even if the table's schema has
-changed since. A file whose columns no other has stays as it is.
+changed meanwhile. A file with unique columns stays as it is.
 """
 
 import heapq
@@ -30,13 +30,13 @@ class Footer(msgspec.Struct, frozen=True):
 
 
 def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
-    """Divides the files into this many groups of about equal size, none empty."""
+    """Divides the files into this many groups of about equal size. No group is empty."""
     groups: list[list[str]] = [[] for _ in range(min(wanted, len(sizes)))]
-    heap = [(0, index) for index in range(len(groups))]
+    group_heap = [(0, index) for index in range(len(groups))]
     for path in sorted(sizes, key=lambda path: (-sizes[path], path)):
-        filled, index = heapq.heappop(heap)
+        filled_bytes, index = heapq.heappop(group_heap)
         groups[index].append(path)
-        heapq.heappush(heap, (filled + sizes[path], index))
+        heapq.heappush(group_heap, (filled_bytes + sizes[path], index))
     return [sorted(group) for group in groups]
 
 
@@ -59,7 +59,7 @@ def groups_of(
     *,
     first: int = 0,
 ) -> list[Group]:
-    """The groups of files to merge, numbered from `first` on. Their `merge` has only those files of
+    """The groups of files to merge, numbered from `first` on. Their `merge` has only the files of
     the hour that can be merged."""
     groups: list[Group] = []
     for merge in merges:
@@ -76,14 +76,14 @@ def groups_of(
 def _mergeable(
     merge: Merge, sizes: Mapping[str, int], footers: Mapping[str, Footer]
 ) -> Iterator[list[str]]:
-    by_columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    sizes_by_columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for path in merge.files:
-        by_columns[footers[path].columns][path] = sizes[path]
-    for _, same_columns in sorted(by_columns.items()):
-        share = merge.files_wanted * sum(same_columns.values())
+        sizes_by_columns[footers[path].columns][path] = sizes[path]
+    for _, sizes_by_path in sorted(sizes_by_columns.items()):
+        share = merge.files_wanted * sum(sizes_by_path.values())
         count = max(1, -(-share // max(merge.bytes, 1)))
-        if count < len(same_columns):
-            yield from grouped(same_columns, count)
+        if count < len(sizes_by_path):
+            yield from grouped(sizes_by_path, count)
 
 
 def _group(
@@ -105,17 +105,19 @@ def _group(
 
 
 def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
-    """The file of each group, in their order. Raises Mismatch."""
-    by_number: dict[int, Entry] = {}
+    """The file of each group, in the order of the groups. Raises Mismatch."""
+    entries_by_number: dict[int, Entry] = {}
     for entry in store.list_recursively(directory):
         if entry.name.startswith(("_", ".")):
             continue  # Spark's
         number = _NUMBER.search(entry.path)
-        if number is None or by_number.setdefault(int(number[1]), entry) is not entry:
-            raise Mismatch(f"{entry.path}: not written by a merge")
-    if by_number.keys() != set(range(len(groups))):
-        raise Mismatch(f"{directory}: merged into {len(by_number)} files instead of {len(groups)}")
-    return [by_number[number] for number in range(len(groups))]
+        if number is None or entries_by_number.setdefault(int(number[1]), entry) is not entry:
+            raise Mismatch(f"{entry.path} was not written by a merge")
+    if entries_by_number.keys() != set(range(len(groups))):
+        raise Mismatch(
+            f"{directory}: merged into {len(entries_by_number)} files instead of {len(groups)}"
+        )
+    return [entries_by_number[number] for number in range(len(groups))]
 
 
 def verified(
@@ -124,19 +126,19 @@ def verified(
     rows_in_file: Callable[[str], int],
     target: RowFormat,
 ) -> tuple[Merged, ...]:
-    """The merges, if each new file has as many rows as the old ones; rows are by path. Raises
+    """The merges, if each new file has as many rows as the old ones. `rows` are by path. Raises
     Mismatch."""
-    by_merge: dict[Merge, list[MergedFile]] = {}
+    files_by_merge: dict[Merge, list[MergedFile]] = {}
     for group, entry in zip(groups, entries, strict=True):
-        before, after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
-        if before != after:
+        rows_before, rows_after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
+        if rows_before != rows_after:
             raise Mismatch(
-                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {before:,} rows,"
-                f" but the merged file has {after:,}"
+                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {rows_before:,}"
+                f" rows, but the merged file has {rows_after:,}"
             )
-        file = MergedFile(entry.path, after, entry.size, _suffix(entry, target))
-        by_merge.setdefault(group.merge, []).append(file)
-    return tuple(Merged(merge, tuple(files)) for merge, files in by_merge.items())
+        file = MergedFile(entry.path, rows_after, entry.size, _suffix(entry, target))
+        files_by_merge.setdefault(group.merge, []).append(file)
+    return tuple(Merged(merge, tuple(files)) for merge, files in files_by_merge.items())
 
 
 def _suffix(entry: Entry, target: RowFormat) -> str:

@@ -29,28 +29,28 @@ def joined(
 ) -> Iterator[pa.RecordBatch]:
     """The pieces of the new files, like those of a landing task. A row is a whole file; consecutive
     files of the same number become one file of that hour."""
-    number, joining = -1, None
+    number, joined_file = -1, None
     for batch in files:
         for index in range(batch.num_rows):
             file_number = batch.column(NUMBER)[index].as_py()
-            if joining is None or file_number != number:
-                if joining is not None:
-                    yield from joining.end()
+            if joined_file is None or file_number != number:
+                if joined_file is not None:
+                    yield from joined_file.end()
                 number, hour = file_number, Hour(batch.column(HOUR)[index].as_py())
-                new = SliceFiles(number, compression, held_bytes, most_hours=1)
-                joining = _Joining(new, hour, held_bytes)
+                new_files = SliceFiles(number, compression, held_bytes, most_hours=1)
+                joined_file = _Joining(new_files, hour, held_bytes)
             content = pa.BufferReader(batch.column(CONTENT)[index].as_buffer())
-            yield from joining.add(pq.ParquetFile(content))
-    if joining is not None:
-        yield from joining.end()
+            yield from joined_file.add(pq.ParquetFile(content))
+    if joined_file is not None:
+        yield from joined_file.end()
 
 
 def join_files(
     files: Iterable[pq.ParquetFile], number: int, hour: Hour, compression: FileCompression
 ) -> Iterator[pa.RecordBatch]:
     """The pieces of the resulting file, of that hour."""
-    new = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
-    joining = _Joining(new, hour, HELD_BYTES)
+    new_files = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
+    joining = _Joining(new_files, hour, HELD_BYTES)
     for file in files:
         yield from joining.add(file)
     yield from joining.end()

@@ -67,10 +67,12 @@ def append(
     *,
     least_row_group: int = LEAST_ROW_GROUP,
 ) -> set[int]:
-    """Appends suitable groups as `{directory}/merged={number}/part.c000.parquet`. Returns their
+    """Appends suitable groups, as `{directory}/merged={number}/part.c000.parquet`. Returns their
     numbers."""
-    suitable = [group for group in groups if group.size >= least_row_group * group.row_groups]
-    if not suitable or not str(spark.sparkContext.master).startswith("local"):
+    suitable_groups = [
+        group for group in groups if group.size >= least_row_group * group.row_groups
+    ]
+    if not suitable_groups or not str(spark.sparkContext.master).startswith("local"):
         return set()
 
     def attempt(group: Group) -> int:
@@ -78,17 +80,17 @@ def append(
         _write(spark, files, store.uri(f"{directory}/merged={group.number}/part.c000.parquet"))
         return group.number
 
-    with ThreadPoolExecutor(min(_WRITERS, len(suitable))) as writers:
-        return set(writers.map(attempt, suitable))
+    with ThreadPoolExecutor(min(_WRITERS, len(suitable_groups))) as writers:
+        return set(writers.map(attempt, suitable_groups))
 
 
 def _write(spark: SparkSession, files: Sequence[Any], target: str) -> None:
     parquet = _parquet(spark)
-    with_columns = parquet.ParquetFileReader.open(files[0])
+    schema_reader = parquet.ParquetFileReader.open(files[0])
     try:
-        schema = with_columns.getFooter().getFileMetaData().getSchema()
+        schema = schema_reader.getFooter().getFileMetaData().getSchema()
     finally:
-        with_columns.close()
+        schema_reader.close()
     create = _jvm(spark).java.lang.Class.forName(_MODE).getEnumConstants()[0]
     path = _jvm(spark).org.apache.hadoop.fs.Path(target)
     output = parquet.util.HadoopOutputFile.fromPath(path, _settings(spark))
@@ -148,8 +150,8 @@ def task_of(target: RowFormat) -> Task:
 def _files(session: SparkSession, store: Store, group: Group) -> DataFrame:
     """A row for each file, all in one partition."""
     paths = [as_pattern(store.uri(path)) for path in group.files]
-    read = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
-    return read.coalesce(1).select(
+    frame = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
+    return frame.coalesce(1).select(
         sql.lit(group.number).alias(NUMBER),
         sql.lit(group.merge.hour).cast("long").alias(HOUR),
         CONTENT,
@@ -159,8 +161,8 @@ def _files(session: SparkSession, store: Store, group: Group) -> DataFrame:
 def _mapped(session: SparkSession, rows: DataFrame, task: Task) -> DataFrame:
     """Like `DataFrame.mapInArrow`, which needlessly requires pandas."""
     function = UserDefinedFunction(task, COLUMNS, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    call = function(*(rows[name] for name in rows.columns))
-    return DataFrame(rows._jdf.mapInArrow(call._jc, False, None), session)
+    column = function(*(rows[name] for name in rows.columns))
+    return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), session)
 
 
 def merge_hours(
@@ -178,26 +180,34 @@ def merge_hours(
 
     Leaves out files whose columns no other file has. Raises Mismatch if the number of rows changes.
     """
-    footers_ = _footers(spark, store, [path for merge in merges for path in merge.files], target)
-    groups = groups_of(merges, sizes, footers_)
+    footers = _footers(spark, store, [path for merge in merges for path in merge.files], target)
+    groups = groups_of(merges, sizes, footers)
     session = rewriting_session(spark)
-    pure = groups if target.format is FileFormat.PARQUET else []
-    done = append(spark, store, pure, f"{directory}/appended", least_row_group=append_above)
-    small = [group for group in pure if group.number not in done and group.largest < join_below]
-    done |= {group.number for group in small}
-    other = [group for group in groups if group.number not in done]
-    for number, part in enumerate(_parts(small)):
+    parquet_groups = groups if target.format is FileFormat.PARQUET else []
+    done_numbers = append(
+        spark, store, parquet_groups, f"{directory}/appended", least_row_group=append_above
+    )
+    small_groups = [
+        group
+        for group in parquet_groups
+        if group.number not in done_numbers and group.largest < join_below
+    ]
+    done_numbers |= {group.number for group in small_groups}
+    other_groups = [group for group in groups if group.number not in done_numbers]
+    for number, part in enumerate(_parts(small_groups)):
         join(session, store, part, f"{directory}/joined-{number}", target)
-    for number, part in enumerate(part_ for alike in _alike(other) for part_ in _parts(alike)):
+    for number, part in enumerate(
+        groups_part for equal_groups in _alike(other_groups) for groups_part in _parts(equal_groups)
+    ):
         _rewrite(session, store, part, f"{directory}/merged-{number}", target)
     entries = entries_of(store, directory, groups)
-    inputs = {store.uri(path): footers_[path] for group in groups for path in group.files}
-    before = rows_of(spark, inputs, target.format)
+    inputs = {store.uri(path): footers[path] for group in groups for path in group.files}
+    rows_before = rows_of(spark, inputs, target.format)
     after = count_rows(spark, [store.uri(entry.path) for entry in entries], target.format)
 
     def rows(path: str) -> int:
         uri = store.uri(path)
-        return before[uri] if uri in before else after[uri]
+        return rows_before[uri] if uri in rows_before else after[uri]
 
     return verified(groups, entries, rows, target)
 
@@ -210,15 +220,15 @@ def _footers(
 
 
 def _parts(groups: Sequence[Group]) -> list[Sequence[Group]]:
-    return [groups[at : at + MOST_FILES] for at in range(0, len(groups), MOST_FILES)]
+    return [groups[start : start + MOST_FILES] for start in range(0, len(groups), MOST_FILES)]
 
 
 def _alike(groups: Sequence[Group]) -> list[list[Group]]:
     """Groups with the same columns together."""
-    by_columns: defaultdict[str, list[Group]] = defaultdict(list)
+    groups_by_columns: defaultdict[str, list[Group]] = defaultdict(list)
     for group in groups:
-        by_columns[group.columns].append(group)
-    return list(by_columns.values())
+        groups_by_columns[group.columns].append(group)
+    return list(groups_by_columns.values())
 
 
 def _rewrite(
@@ -226,29 +236,29 @@ def _rewrite(
 ) -> None:
     """Merges groups with the same columns, which are those of their files, not the table's current
     ones."""
-    as_lines = target.format is FileFormat.JSON
+    has_lines = target.format is FileFormat.JSON
 
     def rows(uris: list[str]) -> DataFrame:
-        if as_lines:
+        if has_lines:
             return read_lines(session, uris)
         return read(session, uris, target.format, columns)
 
-    if not as_lines:
+    if not has_lines:
         columns = columns_in(session, store.uri(groups[0].files[0]), target.format)
-    column = "merged" if as_lines else _free_name(columns.names)
+    column = "merged" if has_lines else _free_name(columns.names)
     frames = [
         rows(list(map(store.uri, group.files)))
         .coalesce(1)
         .withColumn(column, sql.lit(group.number))
         for group in groups
     ]
-    together = reduce(DataFrame.union, frames)
-    write(together, store.uri(directory), target, by=[column], as_lines=as_lines)
+    united_frame = reduce(DataFrame.union, frames)
+    write(united_frame, store.uri(directory), target, by=[column], as_lines=has_lines)
 
 
 def _free_name(used_names: Iterable[str]) -> str:
-    lower = {column.lower() for column in used_names}
+    lower_names = {column.lower() for column in used_names}
     name = "merged"
-    while name in lower:
+    while name in lower_names:
         name += "_"
     return name

@@ -48,8 +48,8 @@ def reshape(
         ]
         # Sorts rows by file, since not all of so many files can be open at once.
         session.conf.set("spark.sql.maxConcurrentOutputFileWriters", "0")
-        divided = names.with_folders(frame, folders).drop(HOUR_COLUMN)
-        write(divided, directory, target, by=names.folders)
+        divided_frame = names.with_folders(frame, folders).drop(HOUR_COLUMN)
+        write(divided_frame, directory, target, by=names.folders)
     names.rename_folders(spark, directory)
 
 

@@ -54,19 +54,19 @@ class RowFormat(msgspec.Struct, frozen=True):
 
 
 def codec(format_: FileFormat, compression: FileCompression) -> str:
-    """Spark's name of the codec. Raises LoaderError if the format has no equivalent."""
+    """Spark's name for the codec. Raises LoaderError if the format has no equivalent."""
     name = _CODECS[format_].get(compression)
     if name is None:
-        supported = ", ".join(_CODECS[format_])
-        raise LoaderError(f"`compression: {compression}`: {format_} supports {supported}")
+        supported_codecs = ", ".join(_CODECS[format_])
+        raise LoaderError(f"`compression: {compression}`: {format_} supports {supported_codecs}")
     return name
 
 
 def check_format(
     format_: FileFormat, compression: FileCompression, check_avro: Callable[[], None]
 ) -> None:
-    """Checks that files of this format can be written. `check_avro` raises LoaderError if Spark's
-    Avro module is missing. Raises LoaderError."""
+    """Checks that files of this format can be written. Raises LoaderError, as does `check_avro` if
+    Spark's Avro module is missing."""
     codec(format_, compression)
     if format_ is FileFormat.AVRO:
         check_avro()

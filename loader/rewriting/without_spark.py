@@ -1,5 +1,5 @@
 """Merges small files without Spark if there is little data: the driver joins them itself, hour by
-hour, as tasks would. Also reads the lowest offsets and the columns of a file. Only for Parquet.
+hour, as tasks would. Also reads the lowest offsets and the columns of a file. For Parquet only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,8 @@ def merge_without_spark(
     directory: str,
     target: RowFormat,
 ) -> tuple[Merged, ...]:
-    """Like `merge_hours`. Raises TooLarge if the data grows too much, and StoreError."""
+    """Does the work of `merge_hours`. Raises TooLarge if the data grows too much, and
+    StoreError."""
     groups: list[Group] = []
     rows: dict[str, int] = {}
     for merge in merges:
@@ -63,13 +64,13 @@ def lowest_offsets_in(store: Store, path: str) -> dict[TopicPartition, int] | No
     try:
         file = pq.ParquetFile(pa.BufferReader(data or b""))
         rows = file.read(["_topic", "_partition", "_offset"], use_threads=False)
-        lowest = rows.group_by(["_topic", "_partition"], use_threads=False)
-        lowest = lowest.aggregate([("_offset", "min")])
+        grouped_rows = rows.group_by(["_topic", "_partition"], use_threads=False)
+        grouped_rows = grouped_rows.aggregate([("_offset", "min")])
     except (pa.ArrowException, OSError):
         return None
     return {
         TopicPartition(row["_topic"], row["_partition"]): row["_offset_min"]
-        for row in lowest.to_pylist()
+        for row in grouped_rows.to_pylist()
     }
 
 

@@ -78,21 +78,21 @@ class Comparison:
     def settle(self, folders: Sequence[str]) -> Settled:
         """Compares and decides. `folders` have the reports of the slices. Raises TooManyDuplicates,
         and errors of reading."""
-        all_settled = Settled()
+        settled = Settled()
         sources = sources_of(self._load.context.store, folders)
         with WriterSchemas(self._spec) as schemas:
             for topic in dict.fromkeys(piece.topic for piece in self._slices):
                 pieces = [piece for piece in self._slices if piece.topic == topic]
                 for seqs in _portions(self._repeats(pieces)):
                     contests = self._contests(pieces, sources, seqs, schemas)
-                    all_settled.add(self._settled(pieces[0], contests))
-                    if len(all_settled.collisions) > MOST_COLLISIONS:
+                    settled.add(self._settled(pieces[0], contests))
+                    if len(settled.collisions) > MOST_COLLISIONS:
                         raise TooManyDuplicates(
                             f"table {self._load.name}: more than {MOST_COLLISIONS:,} stretches of"
                             f" {topic} have the source and seq of other events, but different"
                             " content; nothing was committed. --max-records loads fewer at a time"
                         )
-        return all_settled
+        return settled
 
     def _repeats(self, pieces: Sequence[Slice]) -> Seqs:
         seqs: dict[str, list[Interval]] = defaultdict(list)
@@ -125,8 +125,11 @@ class Comparison:
                 (repeat.source, (repeat.seq, repeat.seq + repeat.events))
                 for repeat in report.repeats
             ]
-            landed = sources[piece.number].items()
-            events = [*repeats, *((source, part) for source, seqs in landed for part in seqs)]
+            landed_sources = sources[piece.number].items()
+            events = [
+                *repeats,
+                *((source, part) for source, seqs in landed_sources for part in seqs),
+            ]
             if not any(intersection(contested.get(name, ()), (part,)) for name, part in events):
                 continue
             end = report.next_offset
@@ -142,20 +145,22 @@ class Comparison:
         schemas: WriterSchemas,
     ) -> None:
         """Adds events that landed in earlier runs; those no longer in the log are added as gone."""
-        remaining = self._known_of(topic, contested)
-        for manifest in self._former(remaining):
-            for log, offsets, seqs in _places(manifest, topic, remaining):
-                buried = _buried(manifest, log)
-                landed: dict[Named, Contender] = {}
+        remaining_sources = self._known_of(topic, contested)
+        for manifest in self._former(remaining_sources):
+            for log, offsets, seqs in _places(manifest, topic, remaining_sources):
+                buried_offsets = _buried(manifest, log)
+                landed_contenders: dict[Named, Contender] = {}
                 piece = msgspec.structs.replace(topic, partition=log[1])
                 for name, contender in self._read(piece, offsets, seqs, schemas):
-                    if not has(buried, contender.offset):
-                        landed.setdefault(name, msgspec.structs.replace(contender, landed=True))
-                for name, contender in landed.items():
+                    if not has(buried_offsets, contender.offset):
+                        landed_contenders.setdefault(
+                            name, msgspec.structs.replace(contender, landed=True)
+                        )
+                for name, contender in landed_contenders.items():
                     contests[name].append(contender)
                     self._since = min(self._since, manifest.committed)
                 for source, intervals in seqs.items():
-                    remaining[source] = minus(remaining[source], intervals)
+                    remaining_sources[source] = minus(remaining_sources[source], intervals)
         for source, intervals in self._known_of(topic, contested).items():
             for seq in (seq for first, end in intervals for seq in range(first, end)):
                 if not contests[source, seq]:
@@ -163,13 +168,15 @@ class Comparison:
 
     def _known_of(self, topic: Slice, contested: Seqs) -> dict[str, Intervals]:
         """Those of these events that landed before."""
-        landed: dict[str, Intervals] = {}
+        intervals: dict[str, Intervals] = {}
         for sources in self._known:
             if sources.topic == topic.topic:
                 for source in contested.keys() & sources.landed.keys():
-                    common = intersection(contested[source], intervals_of(sources.landed[source]))
-                    landed[source] = union(landed.get(source, ()), common)
-        return landed
+                    contested_intervals = intersection(
+                        contested[source], intervals_of(sources.landed[source])
+                    )
+                    intervals[source] = union(intervals.get(source, ()), contested_intervals)
+        return intervals
 
     def _former(self, remaining: Seqs) -> Iterator[Manifest]:
         """Earlier manifests, the newest first, while any event is still to be found."""
@@ -185,9 +192,9 @@ class Comparison:
         """Those of these events at these offsets that are still in the log, within the hours being
         loaded."""
         brokers, partition = self._load.brokers, piece.partition
-        earliest = offsets_at(brokers, piece.topic, [partition], EARLIEST)[partition]
-        first, end = max(offsets[0], earliest), offsets[1]
-        if first >= end:
+        earliest_offset = offsets_at(brokers, piece.topic, [partition], EARLIEST)[partition]
+        first_offset, end = max(offsets[0], earliest_offset), offsets[1]
+        if first_offset >= end:
             return
         decoder = BatchDecoder(
             self._columns,
@@ -198,13 +205,19 @@ class Comparison:
             times=self._spec.times,
         )
         reader = PartitionReader(
-            brokers, piece.topic, partition, first, end, topic_id=piece.topic_id, from_within=True
+            brokers,
+            piece.topic,
+            partition,
+            first_offset,
+            end,
+            topic_id=piece.topic_id,
+            from_within=True,
         )
         hours = self._spec.only_hours
         for batch in reader:
             for name, contender in _among(batch, decoder.decode(batch), contested):
-                wanted_hour = not hours or hour_of(contender.time) in hours
-                if wanted_hour and first <= contender.offset < end:
+                is_requested_hour = not hours or hour_of(contender.time) in hours
+                if is_requested_hour and first_offset <= contender.offset < end:
                     yield name, contender
 
     def _settled(self, topic: Slice, contests: Mapping[Named, Sequence[Contender]]) -> Settled:
@@ -215,14 +228,14 @@ class Comparison:
         }
         if not collisions:
             return Settled()
-        claimed = self._claims(topic, {source for source, _ in collisions})
-        with_claims = {
+        claims = self._claims(topic, {source for source, _ in collisions})
+        claimed_collisions = {
             name: [
-                msgspec.structs.replace(event, claimed=claimed.by(name, event)) for event in events
+                msgspec.structs.replace(event, claimed=claims.by(name, event)) for event in events
             ]
             for name, events in collisions.items()
         }
-        return settled(with_claims, topic.topic, topic.topic_id)
+        return settled(claimed_collisions, topic.topic, topic.topic_id)
 
     def _claims(self, topic: Slice, sources: set[str]) -> "_Claims":
         """The agents' claims of these sources; none if the ledger cannot be read."""
@@ -244,18 +257,21 @@ class Comparison:
         """Positions a day before the events landed, or before the previous run was committed."""
         brokers = self._load.brokers
         metadata = brokers.refresh([LEDGER_TOPIC])
-        latest = self._load.commit_log.latest()
-        if latest is None or not metadata.has(LEDGER_TOPIC):
+        latest_manifest = self._load.commit_log.latest()
+        if latest_manifest is None or not metadata.has(LEDGER_TOPIC):
             return LedgerPositions()
         topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
         partitions = [partition.index for partition in topic.partitions]
-        ends = offsets_at(brokers, LEDGER_TOPIC, partitions, LATEST)
-        since = min(self._since, latest.committed) - _DAY
-        offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, since)
+        end_offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, LATEST)
+        since_millis = min(self._since, latest_manifest.committed) - _DAY
+        offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, since_millis)
         return LedgerPositions(
             metadata.cluster_id or "",
             id_of(topic),
-            {index: at if at >= 0 else ends[index] for index, at in offsets.items()},
+            {
+                index: offset if offset >= 0 else end_offsets[index]
+                for index, offset in offsets.items()
+            },
         )
 
 
@@ -280,18 +296,18 @@ class _Claims:
 def _portions(contested: Seqs) -> Iterator[dict[str, Intervals]]:
     """The events, in parts of bounded size."""
     part: dict[str, Intervals] = {}
-    room = _TOGETHER
+    remaining_room = _TOGETHER
     for source, seqs in sorted(contested.items()):
         for begin, end in seqs:
             first = begin
             while first < end:
-                after = min(end, first + room)
+                after = min(end, first + remaining_room)
                 part[source] = union(part.get(source, ()), ((first, after),))
-                room -= after - first
+                remaining_room -= after - first
                 first = after
-                if not room:
+                if not remaining_room:
                     yield part
-                    part, room = {}, _TOGETHER
+                    part, remaining_room = {}, _TOGETHER
     if part:
         yield part
 
@@ -308,14 +324,19 @@ def _places(
     ]
     for passage in passages:
         seqs = {
-            source: common
+            source: intervals
             for source in contested.keys() & passage.sources.keys()
-            if (common := intersection(contested[source], half_open(passage.sources[source])))
+            if (intervals := intersection(contested[source], half_open(passage.sources[source])))
         }
         if seqs:
             key = passage.partition, passage.leader_epoch
-            same = [other for other in passages if (other.partition, other.leader_epoch) == key]
-            offsets = min(other.first for other in same), max(other.next_offset for other in same)
+            epoch_passages = [
+                part for part in passages if (part.partition, part.leader_epoch) == key
+            ]
+            offsets = (
+                min(part.first for part in epoch_passages),
+                max(part.next_offset for part in epoch_passages),
+            )
             yield (passage.topic, passage.partition), offsets, seqs
 
 
@@ -337,16 +358,16 @@ def _among(
     if not len(indices):
         return
     columns = (sources, seqs, rows.column(_OFFSET), decoded.times)
-    by_offset = {
+    events_by_offset = {
         offset: (source, seq, time)
         for source, seq, offset, time in zip(
             *(column.take(indices).to_pylist() for column in columns), strict=True
         )
         if has(contested[source], seq)
     }
-    for record in records(batch.data) if by_offset else ():
-        if record.offset in by_offset:
-            source, seq, time = by_offset[record.offset]
+    for record in records(batch.data) if events_by_offset else ():
+        if record.offset in events_by_offset:
+            source, seq, time = events_by_offset[record.offset]
             yield (
                 (source, seq),
                 Contender(

@@ -38,7 +38,8 @@ def register(
     target: RowFormat,
     hours: Iterable[Hour],
 ) -> None:
-    """Registers the table in its current form, with those of these hours that have a folder.
+    """Registers the table in its current form, and the partitions of those of these hours that have
+    a folder.
 
     The database must exist. Raises LoaderError if another table has the name; Spark's exceptions
     pass through.
@@ -50,8 +51,8 @@ def register(
     else:
         _check_is_ours(spark, name, location, target)
         _bring_up_to_date(spark, name, columns)
-    registered = {row[0] for row in spark.sql(f"SHOW PARTITIONS {name}").collect()}
-    _add_hours(spark, name, list(_new_folders(store, table, hours, registered)))
+    registered_partitions = {row[0] for row in spark.sql(f"SHOW PARTITIONS {name}").collect()}
+    _add_hours(spark, name, list(_new_folders(store, table, hours, registered_partitions)))
 
 
 def hive_name(table: str) -> str:
@@ -73,7 +74,9 @@ def _check_is_ours(spark: SparkSession, name: str, location: str, target: RowFor
     description = json.loads(row[0])
     registered_at, provider = description.get("location", ""), description.get("provider", "")
     if _place(registered_at) != _place(location):
-        raise LoaderError(f"Hive: {name} is another table, at {registered_at}, not at {location}")
+        raise LoaderError(
+            f"Hive: {name} is a different table, at {registered_at} instead of {location}"
+        )
     if (description.get("type"), provider.lower()) != ("EXTERNAL", target.format.value):
         raise LoaderError(
             f"Hive: {name} is not an external table of format {target.format}: drop it in Hive, and"
@@ -83,15 +86,19 @@ def _check_is_ours(spark: SparkSession, name: str, location: str, target: RowFor
 
 def _bring_up_to_date(spark: SparkSession, name: str, columns: StructType) -> None:
     """Changes the columns in one step, which keeps all partitions. No SQL statement can do this."""
-    registered = [column for column in spark.table(name).schema if column.name not in FOLDERS]
-    types = {column.name.lower(): column.dataType for column in registered}
+    registered_columns = [
+        column for column in spark.table(name).schema if column.name not in FOLDERS
+    ]
+    types = {column.name.lower(): column.dataType for column in registered_columns}
     if all(types.get(column.name.lower()) == column.dataType for column in columns):
         return
     names = {column.name.lower() for column in columns}
-    former = [column for column in registered if column.name.lower() not in names]
+    former_columns = [column for column in registered_columns if column.name.lower() not in names]
     state: Any = spark._jsparkSession.sessionState()
     table = state.sqlParser().parseTableIdentifier(name)
-    state.catalog().alterTableDataSchema(table, _in_jvm(spark, StructType([*columns, *former])))
+    state.catalog().alterTableDataSchema(
+        table, _in_jvm(spark, StructType([*columns, *former_columns]))
+    )
     spark.catalog.refreshTable(name)
 
 
@@ -117,10 +124,14 @@ def _is_hour(folder: str) -> bool:
 
 
 def _add_hours(spark: SparkSession, name: str, folders: Sequence[str]) -> None:
-    by_day = [list(group) for _, group in groupby(folders, lambda folder: folder.partition("/")[0])]
-    for start in range(0, len(by_day), DAYS_AT_ONCE):
+    folders_by_day = [
+        list(group) for _, group in groupby(folders, lambda folder: folder.partition("/")[0])
+    ]
+    for start in range(0, len(folders_by_day), DAYS_AT_ONCE):
         partitions = " ".join(
-            _partition(folder) for day in by_day[start : start + DAYS_AT_ONCE] for folder in day
+            _partition(folder)
+            for day in folders_by_day[start : start + DAYS_AT_ONCE]
+            for folder in day
         )
         spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {partitions}")
 

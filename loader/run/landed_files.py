@@ -1,4 +1,4 @@
-"""Reads landed files during a load: how many rows, which lowest offsets and columns they have.
+"""Reads row counts, lowest offsets and columns of landed files during a load.
 
 The driver reads few and small Parquet files itself, so that a small rebuild, or a load that finds a
 damaged file, does not start Spark. Spark reads all others.
@@ -18,7 +18,7 @@ _UNREADABLE: Final = "[FAILED_READ_FILE"  # begins Spark's errors about one file
 
 
 def count_rows(context: LoadContext, on: str, paths: Sequence[str]) -> dict[str, int]:
-    """The rows of files with the configured format, by path. Raises LoaderError."""
+    """The row counts of files of the configured format, by path. Raises LoaderError."""
     if not paths:
         return {}
     store = context.store
@@ -31,28 +31,28 @@ def count_rows(context: LoadContext, on: str, paths: Sequence[str]) -> dict[str,
 
 def lowest_offsets(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int]:
     """The lowest offset of each partition with rows in these files. Warns about files that cannot
-    be read, and leaves them out: a rebuild is what mends them. Raises LoaderError."""
+    be read, and leaves them out, since a rebuild repairs them. Raises LoaderError."""
     if not paths:
         return {}
     load.doing("reading offsets of replaced files")
     if not _is_little(load.context, paths):
         return _by_spark(load, paths)
-    lowest: dict[TopicPartition, int] = {}
+    lowest_by_partition: dict[TopicPartition, int] = {}
     for path in paths:
         offsets = lowest_offsets_in(load.context.store, path)
         if offsets is None:
             _warn(load, path)
         else:
-            _lower(lowest, offsets)
-    return lowest
+            _lower(lowest_by_partition, offsets)
+    return lowest_by_partition
 
 
 def lacking_columns(load: TableLoad, paths: Sequence[str], columns: Set[str]) -> set[str]:
-    """The columns that any of these files lacks; not known of large files."""
+    """The columns that at least one of these files lacks. Large files are not examined."""
     if not columns or not _is_little(load.context, paths):
         return set()
-    present = (columns_in(load.context.store, path) for path in paths)
-    return {name for names in present if names is not None for name in columns - names}
+    present_columns = (columns_in(load.context.store, path) for path in paths)
+    return {name for names in present_columns if names is not None for name in columns - names}
 
 
 def _by_spark(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int]:
@@ -70,10 +70,10 @@ def _by_spark(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int
     if len(paths) == 1:
         _warn(load, paths[0])
         return {}
-    half = len(paths) // 2
-    lowest = _by_spark(load, paths[:half])
-    _lower(lowest, _by_spark(load, paths[half:]))
-    return lowest
+    middle = len(paths) // 2
+    lowest_by_partition = _by_spark(load, paths[:middle])
+    _lower(lowest_by_partition, _by_spark(load, paths[middle:]))
+    return lowest_by_partition
 
 
 def _lower(lowest: dict[TopicPartition, int], offsets: dict[TopicPartition, int]) -> None:

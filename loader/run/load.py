@@ -1,4 +1,4 @@
-"""One load: brings every table up to date with the brokers, several tables at a time.
+"""One load: brings all tables up to date with the brokers, several tables at a time.
 
 An error affects only its own table, and is reported in that table's outcome. Watermarks are read
 before anything is planned: what they guarantee lies below the ends that are planned then.
@@ -55,13 +55,14 @@ def load(
     watcher: TableWatcher,
     stopping: threading.Event | None = None,
 ) -> list[TableOutcome]:
-    """The outcome of every table. Raises LoaderError or ClientError if none could be started.
+    """Loads all tables. Returns their outcomes. Raises LoaderError or ClientError if no table could
+    be started.
 
     Spark is started when it is first needed: by a store that is not local, or for a table with much
     to read, merge or count.
     """
     stopping = stopping or threading.Event()
-    began = int(time.time() * 1000)
+    began_millis = int(time.time() * 1000)
     try:
         check_format(config.format, config.compression, lambda: start_spark().check_avro())
         store = open_store(config.root, lambda root: start_spark().store(root))
@@ -69,7 +70,7 @@ def load(
             store.prove()
     except LoaderError as error:
         if not stopping.is_set() and not request.is_unreported:
-            _report_no_start(config, request, error, began)
+            _report_no_start(config, request, error, began_millis)
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = tables_for(config, request, brokers)
@@ -94,12 +95,12 @@ def load(
                 watcher=watcher,
                 stopping=stopping,
             )
-            report_health(context, brokers, began)
-            with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
-                outcomes = list(threads.map(lambda table: run_table(context, table), tables))
+            report_health(context, brokers, began_millis)
+            with ThreadPoolExecutor(config.tasks.tables, "table") as executor:
+                outcomes = list(executor.map(lambda table: run_table(context, table), tables))
             watcher.finishing("reporting to the ledger")
-            report_successes(context, tables, outcomes, began)
-            report_health(context, brokers, began)
+            report_successes(context, tables, outcomes, began_millis)
+            report_health(context, brokers, began_millis)
             watcher.finishing("")
             return outcomes
 
@@ -117,18 +118,18 @@ def _report_no_start(
 
 
 def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
-    """The tables of this load. Raises LoaderError if a requested one does not exist."""
+    """The tables of this load. Raises LoaderError if a requested table does not exist."""
     metadata = brokers.refresh(None)
     tables = tables_of(config, [name for name in metadata.topics if metadata.has(name)])
     if not request.tables:
         return list(tables)
     names = {table.name for table in tables}
-    requested = set(matching(names, request.tables, ()))
-    if unknown := requested - names:
-        raise LoaderError(f"not among the configured tables: {', '.join(sorted(unknown))}")
-    if not requested:
+    requested_tables = set(matching(names, request.tables, ()))
+    if unknown_tables := requested_tables - names:
+        raise LoaderError(f"these tables are not configured: {', '.join(sorted(unknown_tables))}")
+    if not requested_tables:
         raise LoaderError(f"no table matches {', '.join(request.tables)}")
-    return [table for table in tables if table.name in requested]
+    return [table for table in tables if table.name in requested_tables]
 
 
 def watermarks(
@@ -138,25 +139,25 @@ def watermarks(
     store: Store,
     tables: Sequence[TableSource],
 ) -> Watermarks | None:
-    """The agents' watermarks. None if they cannot be read: then no hour is closed in this load."""
+    """The agents' watermarks. None if they cannot be read; then this load closes no hour."""
     topics = sorted({source.topic for table in tables for source in table.topics})
-    now = int(time.time() * 1000)
+    now_millis = int(time.time() * 1000)
     try:
-        return read_watermarks(brokers, registry, store, config, topics=topics, now=now)
+        return read_watermarks(brokers, registry, store, config, topics=topics, now=now_millis)
     except (ClientError, SchemaError, StoreError) as error:
         log.warning("cannot determine which hours are complete: %s", error)
         return None
 
 
 def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
-    """Runs one table, and returns its outcome whatever happens."""
+    """Runs one table. Returns its outcome, even after an error."""
     outcome = TableOutcome(table.name)
-    began = context.now()
+    began_millis = context.now()
     try:
         context.check_stopped(table.name)
-        patience = _REBUILD_PATIENCE if context.request.rebuild else 0.0
+        patience_seconds = _REBUILD_PATIENCE if context.request.rebuild else 0.0
         lock = sole_loader(
-            context.store.root, table.name, patience=patience, stopping=context.stopping
+            context.store.root, table.name, patience=patience_seconds, stopping=context.stopping
         )
         with lock, context.brokers() as brokers:
             run = TableRun(context, table, brokers)
@@ -170,11 +171,13 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
         log.exception("table %s", table.name)
         outcome.error = LoaderError(f"table {table.name}: {type(error).__name__}: {error}")
     if outcome.error is not None and context.stopping.is_set():
-        when = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
-        outcome.error = Interrupted(f"table {table.name}: stopped {when} committed")
+        progress = (
+            "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
+        )
+        outcome.error = Interrupted(f"table {table.name}: stopped {progress} committed")
     if outcome.error is not None:
         outcome.cure = cure_of(outcome.error, table.name, context.request.config_file)
-    report_failure(context, table, outcome, began)
+    report_failure(context, table, outcome, began_millis)
     context.watcher.ended(outcome)
     return outcome
 
@@ -187,14 +190,14 @@ def sole_loader(
     patience: float = 0.0,
     stopping: threading.Event | None = None,
 ) -> Iterator[None]:
-    """Holds the lock of a table; `root` is the store's name of the root. Waits `patience` seconds
-    while another process or thread holds the lock, and then raises RunTaken."""
+    """Holds the lock of a table. `root` is the store's name of the root. If another process or
+    thread holds the lock for more than `patience` seconds, raises RunTaken."""
     digest = hashlib.sha256(f"{root}\0{table}".encode()).hexdigest()[:32]
     stopping = stopping or threading.Event()
-    until = time.monotonic() + patience
+    deadline = time.monotonic() + patience
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
         while not _is_bound(lock, f"\0penstock-load-{digest}"):
-            if time.monotonic() >= until or stopping.wait(_LOOK_SECONDS):
+            if time.monotonic() >= deadline or stopping.wait(_LOOK_SECONDS):
                 raise RunTaken(
                     f"table {table}: another loader on this host is loading it; try again later"
                 )

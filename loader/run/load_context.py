@@ -52,7 +52,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unreported(self) -> bool:
-        """Whether its outcome is kept out of the ledger, as it is not a regular load."""
+        """Whether the outcome is kept out of the ledger, because this is not a regular load."""
         return self.reads_nothing or bool(self.rebuild)
 
 
@@ -75,7 +75,8 @@ class LoadContext(msgspec.Struct, frozen=True):
 
     @property
     def spark(self) -> "SparkWork":
-        """Starts Spark if necessary: a load that finds nothing new never does."""
+        """Returns Spark, and starts it if necessary, so that a load without new events never starts
+        it."""
         return self.start_spark()
 
     def now(self) -> int:
@@ -112,7 +113,7 @@ class TableLoad(msgspec.Struct, frozen=True):
         self.context.watcher.doing(self.name, step)
 
     def warn(self, text: str) -> None:
-        """Adds a warning to the outcome, and shows it now."""
+        """Adds a warning to the outcome, and shows it immediately."""
         self.outcome.warnings.append(text)
         self.context.watcher.warned(self.name, text)
 

@@ -1,5 +1,5 @@
-"""Reports in the ledger how loads of tables end: that they fail, and that they succeed again; and
-the loader's own health, when a load begins and when it ends.
+"""Reports in the ledger how loads of tables end, that they fail or succeed again; and the loader's
+own health, at the beginning and end of a load.
 
 A failure is reported when it begins, when its reason changes, and about every hour while it lasts.
 A small file beside the commit log keeps what was reported:
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True):
-    """A table whose loads fail, as reported."""
+    """The reported state of a table whose loads fail."""
 
     version: int = VERSION
     since: int  # when the first of these loads started, milliseconds
@@ -87,7 +87,7 @@ def failing(before: Failing | None, reason: str, began: int, now: int) -> tuple[
 
 
 def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
-    """The failure, for each topic of the table."""
+    """The statements of the failure, one for each topic of the table."""
     return [
         {
             "topic": topic,
@@ -101,7 +101,7 @@ def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
 
 
 def recovered(topics: Iterable[str], began: int) -> list[Json]:
-    """The success of a load, for each topic of the table."""
+    """The statements that a load has succeeded, one for each topic of the table."""
     return [{"topic": topic, "failed": False, "since": began} for topic in topics]
 
 
@@ -132,11 +132,11 @@ def report_successes(
     outcomes: Sequence[TableOutcome],
     began: int,
 ) -> None:
-    """Reports the tables that were loaded, whatever was reported before: a load that could not
-    reach the root left no trace there."""
+    """Reports the tables that were loaded, even if no failure was reported before: a load that
+    could not reach the root left no trace there."""
     if not _reports(context):
         return
-    loaded: dict[str, set[str]] = defaultdict(set)  # topics, by destination
+    loaded_topics: dict[str, set[str]] = defaultdict(set)  # topics, by destination
     try:
         for table, outcome in zip(tables, outcomes, strict=True):
             if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END):
@@ -147,8 +147,8 @@ def report_successes(
                 # only the current one.
                 root = context.store.root
                 for destination in {outcome.destination or root, root}:
-                    loaded[destination] |= topics
-        for destination, names in sorted(loaded.items()):
+                    loaded_topics[destination] |= topics
+        for destination, names in sorted(loaded_topics.items()):
             _report(context, recovered(sorted(names), began), destination)
     except (ClientError, SchemaError, LoaderError) as error:
         log.warning("cannot report in the ledger which tables were loaded: %s", error)
@@ -162,7 +162,7 @@ def report_no_start(
     *,
     config_file: str = "",
 ) -> None:
-    """Reports an error that kept the load from starting with any table."""
+    """Reports an error that kept a load from starting any table."""
     if not config.ledger:
         return
     failures = []
@@ -174,8 +174,10 @@ def report_no_start(
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry_address)
             try:
-                now = int(time.time() * 1000)
-                Observations(config, None).tell_latest(brokers, registry, _lists(failures), now)
+                now_millis = int(time.time() * 1000)
+                Observations(config, None).tell_latest(
+                    brokers, registry, _lists(failures), now_millis
+                )
             finally:
                 registry.close()
     except (ClientError, SchemaError) as other:
@@ -183,26 +185,27 @@ def report_no_start(
 
 
 def report_health(context: LoadContext, brokers: Brokers, began: int) -> None:
-    """Reports that a load, which started at `began`, is running or has ended, and what it can
-    see."""
+    """Reports that a load, which started at `began`, is running or has ended, and the health of its
+    host."""
     if not _reports(context):
         return
-    lists = [{"health": [health_of(context.config, context.request, began).json]}]
+    entry_lists = [{"health": [health_of(context.config, context.request, began).json]}]
     try:
-        context.observations.tell(brokers, context.registry, lists, context.now())
+        context.observations.tell(brokers, context.registry, entry_lists, context.now())
     except (ClientError, SchemaError) as error:
         log.info("cannot report the loader's health in the ledger: %s", error)
 
 
 def health_of(config: LoaderConfig, request: LoadRequest, began: int) -> Health:
-    """The disks are those of this machine: of a local root, and where Spark writes."""
+    """The health of this host: its disks are those of a local root, and those to which Spark
+    writes."""
     scheme, _, root = config.root.partition(":")
-    local = [f"/{root.lstrip('/')}"] if scheme == "file" else []
+    local_folders = [f"/{root.lstrip('/')}"] if scheme == "file" else []
     spark = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-    probe = HealthProbe(
+    health_probe = HealthProbe(
         SOFTWARE_VERSION,
         name=config.root,
-        directories=filter(None, (*local, *spark)),
+        directories=filter(None, (*local_folders, *spark)),
         certificates=config.security.certificate_files,
         interval=request.every or config.started_every,
     )
@@ -212,7 +215,7 @@ def health_of(config: LoaderConfig, request: LoadRequest, began: int) -> Health:
     )
     if len(topics) > MOST_PATTERNS or len(config.exclude) > MOST_PATTERNS:
         topics = ()
-    return replace(probe.health(), started=began, topics=topics, exclude=config.exclude)
+    return replace(health_probe.health(), started=began, topics=topics, exclude=config.exclude)
 
 
 def _reports(context: LoadContext) -> bool:
@@ -232,11 +235,11 @@ def _report_failure(
         data = context.store.read(path)
     except StoreError:
         data = None
-    before = None if data is None else from_bytes(data)
-    state, is_news = failing(before, reason, began, context.now())
-    if is_news:
+    previous_state = None if data is None else from_bytes(data)
+    state, is_due = failing(previous_state, reason, began, context.now())
+    if is_due:
         topics = [source.topic for source in table.topics]
-        if before is None:
+        if previous_state is None:
             with suppress(StoreError):
                 context.store.replace(path, msgspec.json.encode(replace(state, told=0)))
         _report(context, statements(topics, state, outcome.cure), outcome.destination)
@@ -246,8 +249,8 @@ def _report_failure(
 def _report(context: LoadContext, reports: Sequence[Mapping[str, Any]], destination: str) -> None:
     if reports:
         with context.brokers() as brokers:
-            tell = context.observations.tell_latest
-            tell(brokers, context.registry, _lists(reports), context.now(), destination)
+            tell_latest = context.observations.tell_latest
+            tell_latest(brokers, context.registry, _lists(reports), context.now(), destination)
 
 
 def _lists(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from loader.values.tables import Hour
 
 
 class PartitionRange(msgspec.Struct, frozen=True):
-    """Offsets that were read, as a half-open range."""
+    """A half-open range of offsets that were read."""
 
     topic: str
     partition: int
@@ -20,7 +20,7 @@ class PartitionRange(msgspec.Struct, frozen=True):
 
 
 class TableOutcome(msgspec.Struct):
-    """One table's part of a load, filled during the load."""
+    """The outcome of one table's load, filled in during the load."""
 
     table: str
     destination: str = ""  # the root's name in the ledger; empty: the configured one
@@ -53,35 +53,36 @@ class TableOutcome(msgspec.Struct):
     def did_nothing(self) -> bool:
         """Whether the load neither read, closed, repaired nor checked anything, and nothing
         failed."""
-        changed = self.run is not None or self.rolled_forward is not None
-        return not (changed or self.records or self.checked) and self.error is None
+        has_changed = self.run is not None or self.rolled_forward is not None
+        return not (has_changed or self.records or self.checked) and self.error is None
 
 
 def has_failed(outcome: TableOutcome) -> bool:
-    """Whether the table was not loaded, or not wholly; damaged files do not keep rows from it."""
+    """Whether the table was not loaded, or not wholly. Damaged files do not count, since rows are
+    loaded all the same."""
     return outcome.error is not None and not isinstance(outcome.error, FilesDiffer)
 
 
 class TableWatcher(Protocol):
-    """Receives the progress of a load, from one thread for each table."""
+    """Receives the progress of a load. Each table has a thread that calls it."""
 
     def planned(self, table: str, tasks: int, records: int) -> None:
-        """About this many records are to be read."""
+        """Receives the approximate number of records to read."""
 
     def advanced(self, table: str, tasks: int, records: int) -> None:
-        """The progress so far."""
+        """Receives the progress so far."""
 
     def doing(self, table: str, step: str) -> None:
-        """The current step, in words."""
+        """Receives the current step, in words."""
 
     def warned(self, table: str, text: str) -> None:
-        """A warning during the load."""
+        """Receives a warning during the load."""
 
     def ended(self, outcome: TableOutcome) -> None:
-        """The last call for this table."""
+        """Receives the outcome, as the last call for this table."""
 
     def finishing(self, step: str) -> None:
-        """The current step of the whole load after its tables; empty at its end."""
+        """Receives the current step of the whole load after its tables; empty at its end."""
 
 
 # Errors that need a decision precede those that may be gone with the next load.
@@ -90,11 +91,11 @@ WORST_FIRST: Final = (130, 4, 6, 8, 1, 7, 5)
 
 def worst_exit_code(outcomes: Sequence[TableOutcome]) -> int:
     """The exit code of a whole load: that of an error, or 3 if there was nothing to do."""
-    codes = {
+    exit_codes = {
         int(getattr(outcome.error, "exit_code", 1))
         for outcome in outcomes
         if outcome.error is not None
     }
-    if codes:
-        return next((code for code in WORST_FIRST if code in codes), min(codes))
+    if exit_codes:
+        return next((code for code in WORST_FIRST if code in exit_codes), min(exit_codes))
     return 3 if all(outcome.did_nothing for outcome in outcomes) else 0

@@ -1,5 +1,5 @@
-"""All work that a load gives to Spark. PySpark is imported with this module, which a load imports
-only if it needs Spark: a small load is spared a third of a second and 10 MB.
+"""All work that a load gives to Spark. This module imports PySpark, and a load imports it only if
+it needs Spark, which saves a small load a third of a second and 10 MB.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ from loader.values.tables import Hour
 
 
 class SparkWork:
-    """Works with one session, from any thread. Methods raise LoaderError, in one line, in which
-    `on` names the activity."""
+    """Works with one session, from any thread. Methods raise LoaderError, in one line; `on` names
+    the activity there."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session

@@ -57,13 +57,13 @@ class TableRun:
         self._check = TableCheck(self._load)
 
     def run(self) -> None:
-        """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` has what was
-        done until then."""
-        began = time.monotonic()
+        """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` then has the
+        steps that were completed."""
+        started_at = time.monotonic()
         try:
             self._run()
         finally:
-            self.outcome.seconds = time.monotonic() - began
+            self.outcome.seconds = time.monotonic() - started_at
 
     def _run(self) -> None:
         load, context = self._load, self._load.context
@@ -74,7 +74,7 @@ class TableRun:
             self._check.on_request(hours_to_check or None)
             return
         latest = self._commit_log.latest()
-        were_complete: tuple[Hour, ...] = ()
+        previously_complete: tuple[Hour, ...] = ()
         self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
             with self._unless_taken(latest):
@@ -82,7 +82,7 @@ class TableRun:
         elif hours := context.request.rebuild:
             latest = recalled(context.store, latest, hours, context.now())
             latest = listed(context.store, latest, hours)
-            were_complete = complete_hours(latest, hours)
+            previously_complete = complete_hours(latest, hours)
         check_format(load.name, form_of(latest), context.config.format)
         completeness = completeness_of(load, latest)
         plan = planned(load, latest)
@@ -93,7 +93,7 @@ class TableRun:
                 latest = self._read(latest, plan)
             if latest is not None:
                 self._register(latest)
-                self._close_if_possible(latest, completeness, were_complete)
+                self._close_if_possible(latest, completeness, previously_complete)
                 self._note_rebuilt(latest)
         self._clean()
         self._check.young(latest)
@@ -164,19 +164,22 @@ class TableRun:
         return manifest
 
     def _close_if_possible(
-        self, latest: Manifest, completeness: Completeness | None, were_complete: Sequence[Hour]
+        self,
+        latest: Manifest,
+        completeness: Completeness | None,
+        previously_complete: Sequence[Hour],
     ) -> None:
         """Closes hours. If rows were committed before, errors are only warnings, and the next load
         tries again."""
-        if completeness is None and not were_complete:
+        if completeness is None and not previously_complete:
             return
-        committed = self.outcome.run
+        committed_run = self.outcome.run
         try:
-            close_hours(self._load, latest, completeness, were_complete, self._commit)
+            close_hours(self._load, latest, completeness, previously_complete, self._commit)
         except (RunTaken, Interrupted):
             raise
         except LoaderError as error:
-            if committed is None:
+            if committed_run is None:
                 raise
             self._load.warn(f"no hour was closed: {error}")
 

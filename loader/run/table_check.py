@@ -1,5 +1,5 @@
-"""Checks of one table beside its run: files that differ from their commit, and damaged batches in
-the log.
+"""Checks of one table apart from its run: files that differ from their commit, and damaged batches
+in the log.
 
 Findings go to the ledger first, then into the outcome. Without the ledger there is a warning.
 """
@@ -34,8 +34,8 @@ Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], Non
 
 def markers_of(load: TableLoad) -> DamageMarkers:
     def cure(hour: Hour, faults: Sequence[FaultyFile]) -> str:
-        differ = files_differ("", load.context.store.root, load.name, [(hour, faults)])
-        return cure_of(differ, load.name, load.context.request.config_file)
+        error = files_differ("", load.context.store.root, load.name, [(hour, faults)])
+        return cure_of(error, load.name, load.context.request.config_file)
 
     return DamageMarkers(load.commit_log, cure, load.warn)
 
@@ -45,30 +45,38 @@ class TableCheck:
         self._load = load
 
     def young(self, latest: Manifest | None) -> None:
-        """Checks young hours, after a load. Raises FilesDiffer; after a rebuild, only if hours that
-        were to be rebuilt are damaged."""
+        """Checks young hours, after a load. Raises FilesDiffer; after a rebuild, only if rebuilt
+        hours are damaged."""
         hours = self._load.context.config.check_files_hours
         if latest is None or not hours:
             return
         try:
-            wrong = self._files(hours, latest).young(self._load.context.now())
+            faults = self._files(hours, latest).young(self._load.context.now())
         except RunTaken:
             return  # the other loader checks them
         except StoreError as error:
             self._load.warn(f"files were not checked: {error}")
             return
-        self._raise_for(wrong)
+        self._raise_for(faults)
 
     def on_request(self, hours: Collection[Hour] | None) -> None:
-        """Checks these hours, or all. Raises FilesDiffer, StoreError, RunTaken."""
-        latest = self._load.commit_log.latest()
-        if latest is None:
+        """Checks these hours, or all hours. Raises FilesDiffer, StoreError or RunTaken."""
+        latest_manifest = self._load.commit_log.latest()
+        if latest_manifest is None:
             self._load.warn("nothing to check: the table was never loaded")
             return
         young_hours = self._load.context.config.check_files_hours
-        outcomes = self._files(young_hours, latest).on_request(hours, self._load.context.now())
+        outcomes = self._files(young_hours, latest_manifest).on_request(
+            hours, self._load.context.now()
+        )
         self._load.outcome.checked = [outcome.hour for outcome in outcomes]
         self._raise_for([outcome for outcome in outcomes if outcome.faults])
+
+    def changed_files(self, latest: Manifest, hours: Collection[Hour]) -> dict[Hour, list[str]]:
+        """The files of these hours whose content is not as committed. Raises StoreError,
+        RunTaken."""
+        young_hours = self._load.context.config.check_files_hours
+        return self._files(young_hours, latest).changed_files(hours, self._load.context.now())
 
     def damaged(self, batch: DamagedBatch, topics: Sequence[TopicState]) -> None:
         """Reports a damaged batch in the ledger."""
@@ -87,13 +95,15 @@ class TableCheck:
         context = self._load.context
         self._load.doing("checking files")
         self._load.outcome.destination = destination_of(latest, context.config)
-        tell = partial(context.observations.tell_latest, destination=self._load.outcome.destination)
+        tell_latest = partial(
+            context.observations.tell_latest, destination=self._load.outcome.destination
+        )
         return FileCheck(
             self._load.commit_log,
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(partial(count_rows, context, "counting rows")),
-            tell=partial(self._report, tell),
+            tell=partial(self._report, tell_latest),
             markers=markers_of(self._load),
             most_bytes=context.config.check_files_bytes,
         )
@@ -110,29 +120,33 @@ class TableCheck:
         return True
 
     def _raise_for(self, wrong: Sequence[HourOutcome]) -> None:
-        outcome, asked = self._load.outcome, self._load.context.request.rebuild
+        outcome, requested_hours = self._load.outcome, self._load.context.request.rebuild
         outcome.faults = [fault for hour in wrong for fault in hour.faults]
-        others = [hour for hour in wrong if asked and hour.hour not in asked]
-        if others:
-            differ = self._differ(others)
-            outcome.other_damage = str(differ)
+        other_hours = [
+            hour for hour in wrong if requested_hours and hour.hour not in requested_hours
+        ]
+        if other_hours:
+            error = self._differ(other_hours)
+            outcome.other_damage = str(error)
             config_file = self._load.context.request.config_file
-            outcome.other_cure = cure_of(differ, self._load.name, config_file)
-        if wrong := [hour for hour in wrong if not asked or hour.hour in asked]:
-            raise self._differ(wrong, self._load.outcome.rows if not asked else 0)
+            outcome.other_cure = cure_of(error, self._load.name, config_file)
+        if wrong := [hour for hour in wrong if not requested_hours or hour.hour in requested_hours]:
+            raise self._differ(wrong, self._load.outcome.rows if not requested_hours else 0)
 
     def _differ(self, wrong: Sequence[HourOutcome], rows: int = 0) -> FilesDiffer:
         """The error for these hours, after so many rows were loaded."""
         faults = [fault for hour in wrong for fault in hour.faults]
-        words = "; ".join(printable(str(fault)) for fault in faults[:_FEW])
+        fault_list = "; ".join(printable(str(fault)) for fault in faults[:_FEW])
         if len(faults) > _FEW:
-            words += f"; and {len(faults) - _FEW:,} more"
-        loaded = f"loaded {rows:,} rows; " if rows else ""
-        which = (
+            fault_list += f"; and {len(faults) - _FEW:,} more"
+        loaded_note = f"loaded {rows:,} rows; " if rows else ""
+        rebuilt_note = (
             f"hour {hour_folder(wrong[0].hour)} is"
             if len(wrong) == 1
             else f"{len(wrong):,} hours are"
         )
         hours = [(hour.hour, hour.faults) for hour in wrong]
         root = self._load.context.store.root
-        return files_differ(f"{loaded}{which} damaged: {words}", root, self._load.name, hours)
+        return files_differ(
+            f"{loaded_note}{rebuilt_note} damaged: {fault_list}", root, self._load.name, hours
+        )

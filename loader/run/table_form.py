@@ -69,46 +69,49 @@ def table_columns(
     return TableColumns(
         Columns(reader.schema, header=header, with_cluster=table.with_cluster),
         reader.schema,
-        {latest.id: latest.schema.resolved_text for latest in schemas},
+        {latest_schema.id: latest_schema.schema.resolved_text for latest_schema in schemas},
         str(reader),
         tuple(_left_out(reader, schemas)),
     )
 
 
 def common_reader(table: str, schemas: Sequence[LatestSchema]) -> LatestSchema:
-    """The newest schema that can read events of all others. Raises NoSchema if there is none."""
-    newest_first = sorted(schemas, key=lambda schema: -schema.id)
+    """The newest schema that can read events of all other schemas. Raises NoSchema if there is
+    none."""
+    newest_schemas = sorted(schemas, key=lambda schema: -schema.id)
     refusals: list[str] = []
-    for reader in newest_first:
-        reasons = (_unreadable(reader, writer) for writer in newest_first if writer.id != reader.id)
+    for reader in newest_schemas:
+        reasons = (
+            _unreadable(reader, writer) for writer in newest_schemas if writer.id != reader.id
+        )
         refusal = next((reason for reason in reasons if reason), "")
         if not refusal:
             return reader
         refusals.append(refusal)
     raise NoSchema(
         f"table {table}: none of its topics' latest schemas can read all the others;"
-        f" of the newest, {refusals[0]}"
+        f" the newest of them: {refusals[0]}"
     )
 
 
 def _latest(registry: RegistryClient, table: TableSource) -> Iterator[LatestSchema]:
     for source in table.topics:
         subject = f"{source.topic}-value"
-        latest = registry.latest(subject)
-        if latest is None:
+        latest_schema = registry.latest(subject)
+        if latest_schema is None:
             continue
         try:
-            schema = registry.resolved(latest)
+            schema = registry.resolved(latest_schema)
         except InvalidSchema as error:
-            raise NoSchema(f"{subject}, version {latest.version}: {error}") from None
-        yield LatestSchema(subject, latest.version, latest.id, schema)
+            raise NoSchema(f"{subject}, version {latest_schema.version}: {error}") from None
+        yield LatestSchema(subject, latest_schema.version, latest_schema.id, schema)
 
 
 def _unreadable(reader: LatestSchema, writer: LatestSchema) -> str:
     """The reason, in a sentence; empty if the schema can be read."""
     differences = judge(reader.schema.type, writer.schema.type, Effort())
-    sides = Side(str(reader), is_new=True), Side(str(writer))
-    return next(iter(explanations(differences, *sides)), "")
+    schema_sides = Side(str(reader), is_new=True), Side(str(writer))
+    return next(iter(explanations(differences, *schema_sides)), "")
 
 
 def _left_out(reader: LatestSchema, schemas: Sequence[LatestSchema]) -> Iterator[str]:
@@ -133,7 +136,7 @@ class TableForm(msgspec.Struct, frozen=True):
 
 
 def form_of(latest: Manifest | None) -> TableForm | None:
-    """The table's form; None if it was never loaded."""
+    """The table's current form; None if it was never loaded."""
     if latest is None:
         return None
     return TableForm(latest.schema, FileFormat(latest.format), latest.header)
@@ -151,8 +154,8 @@ def check_format(table: str, former: TableForm | None, format_: FileFormat) -> N
 def next_form(
     table: str, former: TableForm | None, columns: Columns, format_: FileFormat, latest: str
 ) -> TableForm:
-    """The form with files of these columns, those of the `latest` schema, added. Raises
-    LoaderError if both cannot be read."""
+    """The form after adding files with these columns, those of the `latest` schema. Raises
+    LoaderError if old and new files cannot be read together."""
     header = columns.header.value if columns.has_header else ""
     if former is None:
         return TableForm(columns.spark_json, format_, header)
@@ -163,13 +166,13 @@ def next_form(
             f" `header: {former.header}`, or, for `header: {header}`, {_WAY_OUT}"
         )
     try:
-        together = widened(columns_of_spark(former.columns), columns.arrow)
+        widened_columns = widened(columns_of_spark(former.columns), columns.arrow)
     except CannotWiden as error:
         raise ColumnChanged(
             f"table {table}: column `{error.column}` is {error.former} in its files, but"
             f" {error.latest} in the latest schema ({latest}); these cannot be read as one column"
         ) from error
-    return TableForm(spark_json(together), format_, header or former.header)
+    return TableForm(spark_json(widened_columns), format_, header or former.header)
 
 
 def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Manifest:
@@ -184,8 +187,8 @@ def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Ma
 
 
 def _columns_marker(table: str, form: TableForm, former: TableForm | None) -> Iterator[Marker]:
-    changed = former is None or former.columns != form.columns
-    if changed and form.format is FileFormat.PARQUET:
+    has_changed = former is None or former.columns != form.columns
+    if has_changed and form.format is FileFormat.PARQUET:
         footer = io.BytesIO()
         pq.write_metadata(columns_of_spark(form.columns), footer, store_schema=False)
         yield Marker(path=f"{table}/{COMMON_METADATA}", data=footer.getvalue())

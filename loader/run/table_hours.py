@@ -6,7 +6,7 @@ judged after the load has committed what it read, and closed by a manifest of th
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from client.errors import ClientError
@@ -34,7 +34,7 @@ from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
-from loader.run.table_check import markers_of
+from loader.run.table_check import TableCheck, markers_of
 from loader.values.manifests import Manifest
 from loader.values.tables import Hour
 
@@ -46,36 +46,37 @@ Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
 
 
 def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | None:
-    """The judge of the table's hours in this load. None: they are left to the next load."""
+    """What decides on the completeness of the table's hours in this load. None: the hours are left
+    to the next load."""
     context = load.context
     if context.audit is None or context.request.dry_run:
         return context.watermarks
-    now = context.now()
-    hours = sorted({*open_hours(latest, now), *context.request.rebuild})[-MOST_ASKED:]
+    now_millis = context.now()
+    hours = sorted({*open_hours(latest, now_millis), *context.request.rebuild})[-MOST_ASKED:]
     if latest is not None and not latest.header:
         hours = []
     load.doing(f"asking the audit about {_hours(len(hours))}")
     answers = context.audit.ask((topic, hour) for hour in hours for topic in load.topics)
-    settle = context.config.completeness.settle
-    settle_millis = None if settle is None else int(settle * 1000)
+    settle_seconds = context.config.completeness.settle
+    settle_millis = None if settle_seconds is None else int(settle_seconds * 1000)
     try:
         ends = topic_ends(load.brokers, load.topics)
     except ClientError as error:
         load.warn(f"cannot determine which hours are complete: {error}")
         return context.watermarks
-    return AuditGate(answers, ends, now, settle_millis)
+    return AuditGate(answers, ends, now_millis, settle_millis)
 
 
 def close_hours(
     load: TableLoad,
     latest: Manifest,
     completeness: Completeness | None,
-    were_complete: Sequence[Hour],
+    previously_complete: Sequence[Hour],
     commit: Commit,
 ) -> None:
     """Merges complete hours and declares them complete; marks hours past their deadline as
-    incomplete. Rebuilt hours that `were_complete` are complete: the rebuild has read as far as the
-    loads before it."""
+    incomplete. Rebuilt hours in `previously_complete` are complete, because the rebuild has read as
+    far as the loads before it."""
     context, now = load.context, load.context.now()
     states = {topic.topic: topic for topic in latest.topics}
     topics = {topic: states.get(topic) for topic in load.topics}
@@ -86,7 +87,7 @@ def close_hours(
         if completeness is not None
         and (verdict := completeness.judge(topics, hour, events=events)) is not None
     }
-    for hour in were_complete:
+    for hour in previously_complete:
         if not isinstance(verdicts.get(hour), Complete):
             verdicts[hour] = Complete(_BEFORE_REBUILD)
     for hour in context.request.rebuild:
@@ -97,17 +98,19 @@ def close_hours(
         return
     load.doing(f"closing {_hours(len(closings))}")
     complete = [closing.hour for closing in closings if closing.complete]
-    with_rows = [hour for hour in complete if hour in latest.hours]
+    hours_with_rows = [hour for hour in complete if hour in latest.hours]
     sizes = {
         entry.path: entry.size
-        for hour in with_rows
+        for hour in hours_with_rows
         for entry in context.store.list(hour_path(load.name, hour))
     }
-    latest = _without_deleted(load, latest, with_rows, sizes)
+    latest = _without_deleted(load, latest, hours_with_rows, sizes)
+    changed_hours = _mark_changed(load, latest, hours_with_rows)
+    hours_to_merge = [hour for hour in hours_with_rows if hour not in changed_hours]
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
     with Attempt(load.commit_log, folder) as attempt:
-        merged = _merged(load, latest, with_rows, sizes, folder)
-        manifest = close_manifest(latest, closings, merged, now=now, loader=context.loader)
+        merged_files = _merged(load, latest, hours_to_merge, sizes, folder)
+        manifest = close_manifest(latest, closings, merged_files, now=now, loader=context.loader)
         commit(manifest, latest, attempt)
     load.outcome.complete += complete
     load.outcome.incomplete += [closing.hour for closing in closings if not closing.complete]
@@ -122,22 +125,35 @@ def _without_deleted(
 ) -> Manifest:
     """The manifest without files that were deleted."""
     context = load.context
-    deleted = gone_files(latest, hours, sizes)
-    if not deleted:
+    deleted_files = gone_files(latest, hours, sizes)
+    if not deleted_files:
         return latest
-    for hour, files in deleted.items():
+    for hour, files in deleted_files.items():
         names = [entry.name for entry in context.store.list(hour_path(load.name, hour))]
         if names and context.config.check_files_hours:  # the check at the end says more
-            missing = [FaultyFile(path, FileFaultKind.MISSING, UNKNOWN, 0) for path in files]
-            markers_of(load).mark(hour, missing, names)
+            missing_files = [FaultyFile(path, FileFaultKind.MISSING, UNKNOWN, 0) for path in files]
+            markers_of(load).mark(hour, missing_files, names)
         load.warn(
             f"{hour_path(load.name, hour)}: {len(files)} of its files were deleted, such as"
             f" {files[0].rpartition('/')[2]}; their rows are missing until the hour is rebuilt"
         )
-    remaining = files_left(latest, deleted)
-    paths = [path for files in remaining.values() for path in files]
+    remaining_files = files_left(latest, deleted_files)
+    paths = [path for files in remaining_files.values() for path in files]
     rows = count_rows(context, f"{load.name}: counting remaining rows", paths)
-    return with_remaining(latest, remaining, sizes, rows)
+    return with_remaining(latest, remaining_files, sizes, rows)
+
+
+def _mark_changed(load: TableLoad, latest: Manifest, hours: Sequence[Hour]) -> Collection[Hour]:
+    """The hours with files whose content is not as committed. A merge would make the wrong rows the
+    committed ones, and the hour would look intact."""
+    changed_files = TableCheck(load).changed_files(latest, hours) if hours else {}
+    for hour, paths in changed_files.items():
+        faults = [FaultyFile(path, FileFaultKind.CHANGED, UNKNOWN, UNKNOWN) for path in paths]
+        names = [entry.name for entry in load.context.store.list(hour_path(load.name, hour))]
+        if load.context.config.check_files_hours:  # the check at the end says more
+            markers_of(load).mark(hour, faults, names)
+        load.warn(f"{paths[0]} differs from what was committed, so its hour was not merged")
+    return changed_files
 
 
 def _merged(
@@ -159,9 +175,9 @@ def _merged(
     load.check_stopped()
     target = RowFormat(context.config.format, context.config.compression, latest.schema)
     try:
-        merged = _merged_without_spark(load, merges, sizes, folder, target)
-        if merged is None:
-            merged = context.spark.merge_hours(
+        merged_files = _merged_without_spark(load, merges, sizes, folder, target)
+        if merged_files is None:
+            merged_files = context.spark.merge_hours(
                 f"{load.name}: merging",
                 store,
                 merges,
@@ -174,8 +190,8 @@ def _merged(
         # Hours are complete even if their files cannot be merged.
         load.warn(f"small files were not merged: {error}")
         return ()
-    load.outcome.merged_files += sum(len(merge.merge.files) for merge in merged)
-    return merged
+    load.outcome.merged_files += sum(len(merge.merge.files) for merge in merged_files)
+    return merged_files
 
 
 def _merged_without_spark(

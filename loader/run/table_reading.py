@@ -1,5 +1,5 @@
 """Reads the events of one run: queries the cluster, lands slices, converts formats, counts rows,
-and describes it all in a manifest.
+and builds the manifest.
 
 Planning changes nothing, and staged files count for nothing until a manifest names them. Whatever
 fails here, the brokers still have everything, and the next run starts over.
@@ -72,8 +72,10 @@ def planned(load: TableLoad, latest: Manifest | None) -> Plan:
         load.warn(f"accepted: {gap}")
     for topic in new_plan.absent:
         load.warn(f"topic {topic} does not exist")
-    for topic, deleted in new_plan.never_seen.items():
-        load.warn(f"topic {topic} is new: {deleted:,} offsets were deleted before its first load")
+    for topic, deleted_offsets in new_plan.never_seen.items():
+        load.warn(
+            f"topic {topic} is new: {deleted_offsets:,} offsets were deleted before its first load"
+        )
     return new_plan
 
 
@@ -81,18 +83,20 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
     request, config = load.context.request, load.context.config
     state = () if latest is None else latest.topics
     states = {topic.topic: topic.partitions for topic in state}
-    facts = query_facts(load.brokers, {topic: states.get(topic, ()) for topic in load.topics})
-    facts = with_divergences(
+    facts_by_topic = query_facts(
+        load.brokers, {topic: states.get(topic, ()) for topic in load.topics}
+    )
+    facts_by_topic = with_divergences(
         load.brokers,
-        facts,
+        facts_by_topic,
         state,
         lambda topic, partition: _earlier(load.commit_log, topic, partition),
     )
     if request.rebuild:
-        return _planned_rebuild(load, latest, facts)
+        return _planned_rebuild(load, latest, facts_by_topic)
     return plan(
         load.table,
-        facts,
+        facts_by_topic,
         state,
         accept_gap=request.accept_gap,
         max_records=request.max_records,
@@ -115,10 +119,14 @@ def _planned_rebuild(
     context, hours = load.context, load.context.request.rebuild
     if latest is None:
         raise LoaderError(f"table {load.name}: nothing to rebuild: the table was never loaded")
-    old = {file for hour in hours if hour in latest.hours for file in latest.hours[hour].files}
+    old_files = {
+        file for hour in hours if hour in latest.hours for file in latest.hours[hour].files
+    }
     # Files that were deleted have nothing to lose.
-    existing = (entry for hour in hours for entry in context.store.list(hour_path(load.name, hour)))
-    files = [entry.path for entry in existing if entry.path in old]
+    existing_entries = (
+        entry for hour in hours for entry in context.store.list(hour_path(load.name, hour))
+    )
+    files = [entry.path for entry in existing_entries if entry.path in old_files]
     return plan_rebuild(
         load.table,
         facts,
@@ -158,18 +166,18 @@ class TableReading:
         for warning in memory_warnings(results):
             self._load.warn(warning)
         if latest is not None and hours:
-            result = self._rebuilt(latest, results, hours)
+            manifest = self._rebuilt(latest, results, hours)
         else:
-            result = self._loaded(latest, results)
-        result = msgspec.structs.replace(result, collisions=self._collisions)
-        self._count(result)
-        return in_form(result, self._form, self._former)
+            manifest = self._loaded(latest, results)
+        manifest = msgspec.structs.replace(manifest, collisions=self._collisions)
+        self._count(manifest)
+        return in_form(manifest, self._form, self._former)
 
     def _loaded(self, latest: Manifest | None, results: Staged) -> Manifest:
         context = self._load.context
         if latest is not None:
-            landed = {hour for report in results.reports.values() for hour in report.rows}
-            latest = recalled(context.store, latest, sorted(landed), context.now())
+            landed_hours = {hour for report in results.reports.values() for hour in report.rows}
+            latest = recalled(context.store, latest, sorted(landed_hours), context.now())
         return load_manifest(latest, self._plan, results, self._load.name, self._terms())
 
     def _rebuilt(self, latest: Manifest, results: Staged, hours: Sequence[Hour]) -> Manifest:
@@ -192,17 +200,19 @@ class TableReading:
         """Rows that landed before a column was added have null there; rebuilt ones the default."""
         record, columns = self._columns.schema.type, self._columns.columns.arrow.names
         fields = record.fields if isinstance(record, Record) else ()
-        with_default = (field for field in fields if field.has_default)
-        defaults = {field.name for field in with_default if field.default is not None}
+        fields_with_default = (field for field in fields if field.has_default)
+        default_names = {field.name for field in fields_with_default if field.default is not None}
         paths = [
             path for hour in hours if hour in latest.hours for path in latest.hours[hour].files
         ]
-        lacking = sorted(lacking_columns(self._load, paths, defaults & set(columns)))
-        if lacking:
-            more = f" and {len(lacking) - _FEW:,} more" if len(lacking) > _FEW else ""
+        missing_columns = sorted(lacking_columns(self._load, paths, default_names & set(columns)))
+        if missing_columns:
+            more_columns = (
+                f" and {len(missing_columns) - _FEW:,} more" if len(missing_columns) > _FEW else ""
+            )
             self._load.warn(
                 "columns that the replaced files lack have the schema's default in rebuilt rows;"
-                f" other hours keep null: {', '.join(lacking[:_FEW])}{more}"
+                f" other hours keep null: {', '.join(missing_columns[:_FEW])}{more_columns}"
             )
 
     def _terms(self) -> Terms:
@@ -225,13 +235,13 @@ class TableReading:
         outcome.files += len(rows)
         outcome.late += sum(sum(passage.late.values()) for passage in manifest.passages)
         outcome.duplicates += manifest.duplicates
-        dead = sum(manifest.dead.values())
-        outcome.dead += dead
-        records = outcome.rows + manifest.duplicates + dead
-        if dead - manifest.dead.get(COLLISION, 0) > config.dead_share * records:
+        dead_count = sum(manifest.dead.values())
+        outcome.dead += dead_count
+        records = outcome.rows + manifest.duplicates + dead_count
+        if dead_count - manifest.dead.get(COLLISION, 0) > config.dead_share * records:
             self._load.warn(
-                f"{dead:,} of {records:,} records cannot be decoded, and became dead letters; the"
-                f" load continued because they are fewer than `few_dead: {config.few_dead}`"
+                f"{dead_count:,} of {records:,} records cannot be decoded, and became dead letters;"
+                f" the load continued because they are fewer than `few_dead: {config.few_dead}`"
             )
 
     def _staged(self, known: Sequence[KnownSources], only_hours: tuple[Hour, ...]) -> Staged:
@@ -254,19 +264,24 @@ class TableReading:
         name: str,
     ) -> Staged:
         """Lands the slices so that no event is written twice."""
-        seen = seen_in(known, {piece.origin for piece in slices})
+        seen_events = seen_in(known, {piece.origin for piece in slices})
         sources = LandedSources(known)
-        results = self._landed(slices, seen, only_hours, name, sources)
+        results = self._landed(slices, seen_events, only_hours, name, sources)
         check_hours(results.reports.values())
         if not sources.twice:
             return results
         # Slices with events of earlier slices are landed again, with knowledge of these.
         self._load.doing(f"reading {len(sources.twice)} slices again: duplicates")
-        again = [piece for piece in slices if piece.number in sources.twice]
-        repeated = self._landed(
-            again, seen, only_hours, f"{name}-{AGAIN}", LandedSources(), besides=sources.twice
+        slices_again = [piece for piece in slices if piece.number in sources.twice]
+        repeated_slices = self._landed(
+            slices_again,
+            seen_events,
+            only_hours,
+            f"{name}-{AGAIN}",
+            LandedSources(),
+            besides=sources.twice,
         )
-        return read_again(results, repeated)
+        return read_again(results, repeated_slices)
 
     def _without_collisions(
         self, results: Staged, known: Sequence[KnownSources], only_hours: tuple[Hour, ...]
@@ -302,8 +317,8 @@ class TableReading:
         if not self._landed_without_spark(job, directory, again=name != PIECES):
             tasks = TASKS_PER_CORE * context.spark.cores
             job = msgspec.structs.replace(job, groups=grouped(job.slices, tasks))
-            advanced = self._advanced(job.groups, again=name != PIECES)
-            context.spark.land(job, context.store.uri(directory), advanced)
+            report_progress = self._advanced(job.groups, again=name != PIECES)
+            context.spark.land(job, context.store.uri(directory), report_progress)
         return staged(context.store, directory, sources)
 
     def _landed_without_spark(self, job: LandingJob, directory: str, *, again: bool) -> bool:
@@ -312,10 +327,10 @@ class TableReading:
         is_small = is_little(job, context.config.tasks.without_spark)
         if context.config.format is not FileFormat.PARQUET or not is_small:
             return False
-        advanced = self._advanced(job.groups, again=again)
+        report_progress = self._advanced(job.groups, again=again)
 
         def done(slices: int) -> None:
-            advanced(slices)
+            report_progress(slices)
             self._load.check_stopped()
 
         try:
@@ -351,8 +366,8 @@ class TableReading:
             self._load.context.config,
             self._load.context.store,
         )
-        converts = config.format is not FileFormat.PARQUET
-        kinds = {FileKind.MIXED, FileKind.ROWS} if converts else {FileKind.MIXED}
+        is_converted = config.format is not FileFormat.PARQUET
+        kinds = {FileKind.MIXED, FileKind.ROWS} if is_converted else {FileKind.MIXED}
         files = [file for file in results.files if file.kind in kinds]
         if not files:
             return results
@@ -372,32 +387,34 @@ class TableReading:
         """The rows of each file by path, counted in the files themselves."""
         context = self._load.context
         store, format_ = context.store, context.config.format
-        counted = {
+        counted_files = {
             file.path: rows_in_file(store, file.path)
             for file in results.files
             if is_local(file.path)
         }
-        paths = {store.uri(file.path): file for file in results.files if file.path not in counted}
+        paths = {
+            store.uri(file.path): file for file in results.files if file.path not in counted_files
+        }
         if not paths:
-            return counted
+            return counted_files
         rows = [uri for uri, file in paths.items() if file.kind is FileKind.ROWS]
-        dead = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
-        on = f"{self._load.name}: counting rows"
-        counts = context.spark.count_rows(on, rows, format_)
-        counts |= context.spark.count_rows(on, dead, FileFormat.PARQUET)
-        return counted | {paths[uri].path: count for uri, count in counts.items()}
+        dead_uris = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
+        activity = f"{self._load.name}: counting rows"
+        counts = context.spark.count_rows(activity, rows, format_)
+        counts |= context.spark.count_rows(activity, dead_uris, FileFormat.PARQUET)
+        return counted_files | {paths[uri].path: count for uri, count in counts.items()}
 
     def _advanced(self, groups: Sequence[Sequence[Slice]], *, again: bool) -> Callable[[int], None]:
         """Reports progress, assuming that tasks run roughly in the order of their groups. Repeated
         slices were planned already."""
         offsets = (sum(piece.end - piece.first for piece in group) for group in groups)
-        done = [0, *accumulate(offsets)]
+        finished_offsets = [0, *accumulate(offsets)]
         table, watcher = self._load.name, self._load.context.watcher
         if not again:
-            watcher.planned(table, len(groups), done[-1])
+            watcher.planned(table, len(groups), finished_offsets[-1])
 
         def advanced(tasks: int) -> None:
             tasks = min(tasks, len(groups))
-            watcher.advanced(table, tasks, done[tasks])
+            watcher.advanced(table, tasks, finished_offsets[tasks])
 
         return advanced

@@ -58,11 +58,11 @@ class JavaClasses:
 
     @property
     def patience(self) -> float:
-        """The additional time that the JVM may need at its end; 0 if it writes nothing."""
+        """The additional time that the JVM may need to exit; 0 if it writes no file."""
         return self._making_seconds if self._fresh else 0.0
 
     def options(self, asked: str, settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
-        """Options for a JVM that is about to start, to add to those `asked` for."""
+        """Options to add to those `asked` for, when a JVM is about to start."""
         all_options = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
         if self._directory is None or any(option in all_options for option in _CONFIGURED_BY):
             return ""
@@ -73,30 +73,30 @@ class JavaClasses:
             return ""
 
     def keep(self, *, whole: bool) -> None:
-        """Keeps the JVM's file of classes, if it wrote one. `whole`: it ended by itself; a killed
-        one may leave an incomplete file."""
+        """Keeps the JVM's file of classes, if there is one. `whole`: the JVM exited by itself;
+        after it was killed, the file may be incomplete."""
         if self._fresh is None:
             return
-        fresh, self._fresh = self._fresh, None
+        fresh_path, self._fresh = self._fresh, None
         try:
-            if not whole or not fresh.exists():
-                fresh.unlink(missing_ok=True)
+            if not whole or not fresh_path.exists():
+                fresh_path.unlink(missing_ok=True)
                 return
-            size = _on_disk(fresh)
-            path = fresh.with_name(f"{self._name}-{size}.jsa")
-            fresh.replace(path)
+            size = _on_disk(fresh_path)
+            path = fresh_path.with_name(f"{self._name}-{size}.jsa")
+            fresh_path.replace(path)
             sync_directory(path.parent)
         except OSError as error:
-            log.warning("cannot cache Java classes path=%s error=%s", fresh, error)
+            log.warning("cannot cache Java classes path=%s error=%s", fresh_path, error)
         else:
             log.info("cached Java classes path=%s bytes=%d", path, size)
 
     def _options_in(self, directory: Path, name: str) -> str:
         if any(letter.isspace() or letter in "\"'\\" for letter in str(directory)):
             return ""  # Spark splits options like a shell
-        if (cached := _cached(directory, name)) is not None:
-            os.utime(cached)
-            return f"-XX:SharedArchiveFile={cached} -XX:+VerifySharedSpaces {_QUIET}"
+        if (cached_path := _cached(directory, name)) is not None:
+            os.utime(cached_path)
+            return f"-XX:SharedArchiveFile={cached_path} -XX:+VerifySharedSpaces {_QUIET}"
         if not self._makes:
             return ""
         directory.mkdir(parents=True, exist_ok=True)
@@ -131,8 +131,8 @@ def _name(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
 
 def _jars(environ: Mapping[str, str]) -> Path:
     """Spark's own jars. Finds PySpark without importing it."""
-    if home := environ.get("SPARK_HOME"):
-        return Path(home, "jars")
+    if spark_home := environ.get("SPARK_HOME"):
+        return Path(spark_home, "jars")
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None

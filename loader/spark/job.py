@@ -74,7 +74,7 @@ def land(
 
 @contextmanager
 def working(on: str) -> Iterator[None]:
-    """Turns Spark's exceptions into a LoaderError of one line."""
+    """Converts Spark's exceptions to a LoaderError of one line."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -83,11 +83,11 @@ def working(on: str) -> Iterator[None]:
 
 def failure(on: str, trace: str) -> LoaderError:
     """The cause in one line: the exception of our code in a task, or Spark's first words."""
-    if why := no_ticket(trace):
-        return NoTicket(f"{on}: {why}")
-    raised = _RAISED.findall(trace)
-    if raised:
-        kind, _, text = str(raised[-1]).partition(": ")
+    if reason := no_ticket(trace):
+        return NoTicket(f"{on}: {reason}")
+    raised_errors = _RAISED.findall(trace)
+    if raised_errors:
+        kind, _, text = str(raised_errors[-1]).partition(": ")
         if kind.endswith(OffsetsMissing.__name__):
             return GapError(text.strip())
         if kind.endswith(TooManyHours.__name__):
@@ -95,12 +95,12 @@ def failure(on: str, trace: str) -> LoaderError:
         if kind.endswith(Mismatch.__name__):
             return Mismatch(text.strip())
         if kind.endswith(DamagedBatch.__name__):
-            damaged = DamagedBatch.from_text(text.strip())
-            return damaged or SparkFailed(f"{on}: {text.strip()}")
+            damaged_batch = DamagedBatch.from_text(text.strip())
+            return damaged_batch or SparkFailed(f"{on}: {text.strip()}")
         return SparkFailed(f"{on}: {text.strip() or kind}")
     lines = (line.strip(": \t") for line in trace.splitlines())
-    words = (line for line in lines if line and not line.startswith("An error occurred"))
-    return SparkFailed(f"{on}: {next(words, 'Spark gave no reason')}")
+    message_lines = (line for line in lines if line and not line.startswith("An error occurred"))
+    return SparkFailed(f"{on}: {next(message_lines, 'Spark gave no reason')}")
 
 
 @contextmanager
@@ -108,18 +108,18 @@ def watching(spark: SparkSession, table: str, advanced: Callable[[int], None]) -
     """Reports the number of finished tasks of jobs that this thread starts within the context."""
     context, group = spark.sparkContext, f"{table}-{uuid.uuid4().hex}"
     context.setJobGroup(group, f"Penstock: {table}", interruptOnCancel=True)
-    finished = threading.Event()
+    finished_event = threading.Event()
 
     def watch() -> None:
         tracker = context.statusTracker()
-        while not finished.wait(POLL_SECONDS):
+        while not finished_event.wait(POLL_SECONDS):
             stages = (
-                stage
+                stage_id
                 for job in tracker.getJobIdsForGroup(group)
                 if (info := tracker.getJobInfo(job)) is not None
-                for stage in info.stageIds
+                for stage_id in info.stageIds
             )
-            stage_infos = (tracker.getStageInfo(stage) for stage in stages)
+            stage_infos = (tracker.getStageInfo(stage_id) for stage_id in stages)
             advanced(sum(info.numCompletedTasks for info in stage_infos if info is not None))
 
     watcher = threading.Thread(target=watch, name=f"watching {table}", daemon=True)
@@ -127,7 +127,7 @@ def watching(spark: SparkSession, table: str, advanced: Callable[[int], None]) -
     try:
         yield
     finally:
-        finished.set()
+        finished_event.set()
         watcher.join()
         context.setLocalProperty("spark.jobGroup.id", "")
 

@@ -110,9 +110,11 @@ def files_of(distribution: Distribution) -> Iterator[PackedFile]:
             f"{distribution.name} has no list of its files, so pip did not install it: "
             f"install it with pip for {sys.executable} to ship it to executors"
         )
-    for listed in distribution.files:
-        if is_needed(listed.as_posix()):
-            yield PackedFile(listed.as_posix(), Path(str(listed.locate())), _digest(listed))
+    for listed_file in distribution.files:
+        if is_needed(listed_file.as_posix()):
+            yield PackedFile(
+                listed_file.as_posix(), Path(str(listed_file.locate())), _digest(listed_file)
+            )
 
 
 def _is_link(distribution: Distribution) -> bool:
@@ -140,9 +142,12 @@ def own_files() -> list[PackedFile]:
 
 
 def driver_path(distributions: Sequence[Distribution]) -> list[Path]:
-    """The directories from which this process imports what executors import from the pack."""
-    installed = [Path(str(distribution.locate_file(""))) for distribution in distributions]
-    return list(dict.fromkeys(path.resolve() for path in (_package(OWN).parent, *installed)))
+    """The directories from which this process imports the modules that executors import from the
+    pack."""
+    installed_folders = [Path(str(distribution.locate_file(""))) for distribution in distributions]
+    return list(
+        dict.fromkeys(path.resolve() for path in (_package(OWN).parent, *installed_folders))
+    )
 
 
 def _package(name: str) -> Path:
@@ -157,29 +162,31 @@ def _below(folder: Path, name: str, without: Path | None = None) -> Iterator[Pac
         if not file.is_file() or "__pycache__" in file.parts:
             continue
         if without is None or not file.is_relative_to(without):
-            inside = file.relative_to(folder).as_posix()
-            yield PackedFile(f"{name}/{inside}", file, _digest_of(file))
+            relative_path = file.relative_to(folder).as_posix()
+            yield PackedFile(f"{name}/{relative_path}", file, _digest_of(file))
 
 
 def required_distributions(look_up: Lookup = Distribution.from_name) -> list[Distribution]:
     """All required distributions except our own, ordered by name."""
-    own = _distribution(look_up, OWN, required_by="the loader")
-    by_name: dict[str, Distribution] = {}
-    done: set[tuple[str, str]] = set()
-    waiting = [(own, EXTRA)]
-    while waiting:
-        distribution, extra = waiting.pop()
-        for requirement in _requirements(distribution, extra):
+    own_distribution = _distribution(look_up, OWN, required_by="the loader")
+    distributions_by_name: dict[str, Distribution] = {}
+    done_requirements: set[tuple[str, str]] = set()
+    waiting_distributions = [(own_distribution, EXTRA)]
+    while waiting_distributions:
+        distribution, requested_extra = waiting_distributions.pop()
+        for requirement in _requirements(distribution, requested_extra):
             name = canonicalize_name(requirement.name)
             if name in FROM_SPARK:
                 continue
-            if name not in by_name:
-                by_name[name] = _distribution(look_up, name, required_by=distribution.name)
-            for needed in ("", *sorted(requirement.extras)):
-                if (name, needed) not in done:
-                    done.add((name, needed))
-                    waiting.append((by_name[name], needed))
-    return [by_name[name] for name in sorted(by_name)]
+            if name not in distributions_by_name:
+                distributions_by_name[name] = _distribution(
+                    look_up, name, required_by=distribution.name
+                )
+            for needed_extra in ("", *sorted(requirement.extras)):
+                if (name, needed_extra) not in done_requirements:
+                    done_requirements.add((name, needed_extra))
+                    waiting_distributions.append((distributions_by_name[name], needed_extra))
+    return [distributions_by_name[name] for name in sorted(distributions_by_name)]
 
 
 def _requirements(distribution: Distribution, extra: str) -> Iterator[Requirement]:
@@ -212,7 +219,7 @@ class PackedEnvironment(msgspec.Struct, frozen=True):
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """The default directory of packs and of Java's classes."""
+    """The default directory of packs and of Java's cached classes."""
     home = environ.get("XDG_CACHE_HOME", "")
     return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "penstock"
 
@@ -223,15 +230,15 @@ def _silent(done: int, total: int) -> None:
 
 def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnvironment:
     """Packs everything that executors import into one file in the directory."""
-    began = time.monotonic()
+    started_at = time.monotonic()
     distributions = required_distributions()
     files = _unique(chain(own_files(), *map(files_of, distributions)))
     path = directory / pack_name(files)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         forget_old(directory, PREFIX, ".zip", now=time.time())
-        reused = path.exists()
-        if reused:
+        is_reused = path.exists()
+        if is_reused:
             os.utime(path)
         else:
             write_archive(files, path, progress)
@@ -248,28 +255,30 @@ def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnv
         ),
         python_version=python_version(),
         driver_path=tuple(driver_path(distributions)),
-        reused=reused,
-        seconds=time.monotonic() - began,
+        reused=is_reused,
+        seconds=time.monotonic() - started_at,
     )
 
 
 def kept(packed: PackedEnvironment) -> PackedEnvironment:
-    """Extends the pack's lifetime; packs it again if it was removed."""
+    """Extends the pack's lifetime; creates the pack again if it was removed."""
     try:
         os.utime(packed.path)
     except FileNotFoundError:
         return pack_environment(packed.path.parent)
     except OSError as error:
-        raise EnvironmentFailed(f"cannot keep the packed environment: {error}") from error
+        raise EnvironmentFailed(
+            f"cannot extend the lifetime of the packed environment: {error}"
+        ) from error
     return packed
 
 
 def _unique(files: Iterable[PackedFile]) -> list[PackedFile]:
     """The files ordered by name. If two distributions have the same file, the first counts."""
-    by_name: dict[str, PackedFile] = {}
+    files_by_name: dict[str, PackedFile] = {}
     for file in files:
-        by_name.setdefault(file.name, file)
-    return [by_name[name] for name in sorted(by_name)]
+        files_by_name.setdefault(file.name, file)
+    return [files_by_name[name] for name in sorted(files_by_name)]
 
 
 def python_version() -> str:
@@ -277,12 +286,12 @@ def python_version() -> str:
 
 
 def pack_name(files: Sequence[PackedFile]) -> str:
-    """The name of a pack. It has no `#` and `,`, which are special in a list of archives."""
+    """The name of a pack, without `#` and `,`, which are special in a list of archives."""
     digest = hashlib.sha256(FORMAT.encode())
     for file in files:
         digest.update(f"\0{file.name}\0{file.digest}".encode())
-    where = f"python{python_version()}-{sys.platform}-{platform.machine()}"
-    return f"{PREFIX}{version(OWN)}-{where}-{digest.hexdigest()[:16]}.zip"
+    platform_name = f"python{python_version()}-{sys.platform}-{platform.machine()}"
+    return f"{PREFIX}{version(OWN)}-{platform_name}-{digest.hexdigest()[:16]}.zip"
 
 
 def write_archive(files: Sequence[PackedFile], path: Path, progress: Progress) -> None:
@@ -290,36 +299,36 @@ def write_archive(files: Sequence[PackedFile], path: Path, progress: Progress) -
 
     Concurrent writers of the same archive do not interfere.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    temporary_path = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     with (
-        replacing(path, temporary=temporary) as target,
+        replacing(path, temporary=temporary_path) as target,
         zipfile.ZipFile(target, "w") as archive,
     ):
         _write_files(archive, files, progress)
 
 
 def _write_files(archive: zipfile.ZipFile, files: Sequence[PackedFile], progress: Progress) -> None:
-    total = sum(file.source.stat().st_size for file in files)
-    done = 0
+    total_bytes = sum(file.source.stat().st_size for file in files)
+    done_bytes = 0
     for file in files:
         entry = zipfile.ZipInfo(file.name, _EPOCH)
         entry.create_system = _UNIX
         entry.external_attr = _READABLE_FILE
         content = file.source.read_bytes()
         archive.writestr(entry, content, zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
-        done += len(content)
-        progress(done, total)
+        done_bytes += len(content)
+        progress(done_bytes, total_bytes)
 
 
 def forget_old(directory: Path, prefix: str, suffix: str, *, now: float) -> None:
-    """Removes files that were not used for long, and incomplete ones that a crash left."""
-    for pattern, age in (
+    """Removes files that were not used for a long time, and incomplete files that a crash left."""
+    for pattern, age_seconds in (
         (f"{prefix}*{suffix}", UNUSED_SECONDS),
         (f".{prefix}*{suffix}*", ABANDONED_SECONDS),
     ):
         for path in directory.glob(pattern):
             try:
-                if path.stat().st_mtime < now - age:
+                if path.stat().st_mtime < now - age_seconds:
                     path.unlink()
             except FileNotFoundError:
                 continue  # another loader was faster

@@ -1,5 +1,5 @@
 """Starts the Spark session of a load, with the operator's settings, those that a load needs, and
-those by which executors and planning find Python and its imports. The JVM is a child of this
+those with which executors and planning find Python and its imports. The JVM is a child of this
 process.
 
 Rule 1: Spark unpacks the archive into an executor's working directory, from which its Python
@@ -69,9 +69,11 @@ def open_session(
 
     The JVM's output goes to the file descriptor `output`, or to that of this process.
     """
-    configured = config.spark.settings
-    os.environ.update(driver_environment(packed, config.spark.master, configured, os.environ))
-    settings = {**DEFAULTS, **local(config.spark.master), **configured, **NEEDED}
+    configured_settings = config.spark.settings
+    os.environ.update(
+        driver_environment(packed, config.spark.master, configured_settings, os.environ)
+    )
+    settings = {**DEFAULTS, **local(config.spark.master), **configured_settings, **NEEDED}
     kerberos = config.kerberos
     if packed is not None:
         settings |= spark_settings(packed, config.spark.master, settings)
@@ -97,7 +99,7 @@ def open_session(
 
 
 def local(master: str) -> Mapping[str, str]:
-    """Settings for tasks in this process, which nothing else needs to reach."""
+    """Settings for tasks in this process, which other hosts need not reach."""
     if not master.startswith("local"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -130,19 +132,19 @@ def driver_environment(
     if runs_here(master):
         address = environ.get(LOCAL_ADDRESS, "127.0.0.1")
         return {**_interpreter(sys.executable), LOCAL_ADDRESS: address}
-    configured = conf.get(INTERPRETER) or environ.get("PYSPARK_PYTHON")
+    interpreter_setting = conf.get(INTERPRETER) or environ.get("PYSPARK_PYTHON")
     if packed is None:
-        return _interpreter(configured) if configured else {}
-    interpreter = configured or f"python{packed.python_version}"
+        return _interpreter(interpreter_setting) if interpreter_setting else {}
+    interpreter = interpreter_setting or f"python{packed.python_version}"
     if shutil.which(interpreter, path=environ.get("PATH")) is None:
         raise EnvironmentFailed(
             f"`{interpreter}`, the executors' interpreter, is not on this host, where Spark needs "
             f"it for planning: set {INTERPRETER} to a Python {packed.python_version} that exists "
             "on this host and on every executor's"
         )
-    existing = environ.get("PYTHONPATH", "").split(":")
+    existing_paths = environ.get("PYTHONPATH", "").split(":")
     # Without duplicates: this process may have had a session before.
-    path = dict.fromkeys([*map(str, packed.driver_path), *existing])
+    path = dict.fromkeys([*map(str, packed.driver_path), *existing_paths])
     return {**_interpreter(interpreter), "PYTHONPATH": ":".join(filter(None, path))}
 
 
@@ -152,8 +154,8 @@ def _interpreter(name: str) -> dict[str, str]:
 
 
 def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
-    """Starts the JVM unless it runs. Its output, and that of its children, goes to the file
-    descriptor, or to that of this process.
+    """Starts the JVM unless it is running. Its output, and that of its children, goes to the file
+    descriptor, or to the output of this process.
 
     The JVM has a session of its own: Ctrl-C in a terminal reaches this process, but not the tasks.
     """
@@ -162,14 +164,14 @@ def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
     conf = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         conf.set(key, value)
-    how = {"stdout": output, "stderr": output, "start_new_session": True}
-    gateway = launch_gateway(conf, how)  # type: ignore[no-untyped-call]
+    popen_arguments = {"stdout": output, "stderr": output, "start_new_session": True}
+    gateway = launch_gateway(conf, popen_arguments)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
 
 
 def end_jvm(patience: float = 0.0) -> bool:
-    """Ends the JVM if there is one, waiting up to `patience` additional seconds. Returns whether it
-    ended by itself."""
+    """Ends the JVM if there is one, and waits up to `patience` additional seconds. Returns whether
+    it exited by itself."""
     gateway = SparkContext._gateway
     if gateway is None:
         return True

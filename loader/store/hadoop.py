@@ -44,11 +44,11 @@ _MOST_KNOWN: Final = 100_000  # existing folders that are remembered
 
 
 class Taken(Exception):
-    """A file of this name exists."""
+    """The error that a file of this name exists."""
 
 
 class Creation(Protocol):
-    """Creates files. Paths are Hadoop's, and folders exist. Raises py4j's exceptions."""
+    """Creates files. Paths are Hadoop's; folders exist already. Raises py4j's exceptions."""
 
     def prove(self) -> None:
         """Checks that files can be created atomically, as far as that is evident. Raises
@@ -64,7 +64,8 @@ class Creation(Protocol):
         """Writes a file that may be visible before it is complete."""
 
     def move(self, source: Any, target: Any) -> None:
-        """Moves a file to a unique name. Raises Java's FileNotFoundException without a source."""
+        """Moves a file to a unique name. Raises Java's FileNotFoundException if the source does not
+        exist."""
 
 
 def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Creation:
@@ -74,7 +75,7 @@ def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Cre
 
 
 class RenamedCreation:
-    """Creates files where a rename is atomic and refuses to overwrite."""
+    """Creates files on filesystems where a rename is atomic and refuses to overwrite."""
 
     def __init__(self, gateway: Any, files: Any, root: Any, configuration: Any) -> None:
         self._files = files
@@ -117,7 +118,8 @@ class RenamedCreation:
 
 
 class ConditionalCreation:
-    """Creates files where a file appears when it is closed, unless that is refused."""
+    """Creates files on filesystems where a file appears when it is closed, unless creation is
+    refused."""
 
     def __init__(self, files: Any, root: Any) -> None:
         self._files = files
@@ -132,7 +134,7 @@ class ConditionalCreation:
             )
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
-        """Needs no temporary file."""
+        """Creates a file atomically, without a temporary file."""
         try:
             builder = self._files.createFile(target).overwrite(False)
             self._finish(builder.must(_IF_ABSENT, True).build(), data)
@@ -148,8 +150,8 @@ class ConditionalCreation:
         self._finish(self._files.create(target, True), data)
 
     def move(self, source: Any, target: Any) -> None:
-        """Copies, then deletes the original; can be repeated after an interruption, or by two
-        loaders.
+        """Copies the file, then deletes the original; can be repeated after an interruption, or by
+        two loaders.
 
         Copies appear complete, and no other file is ever named `target`: a file there is the copy.
         """
@@ -173,10 +175,10 @@ class ConditionalCreation:
     def _is_there(self, target: Any, size: int) -> bool:
         if not self._files.exists(target):
             return False
-        actual = self._files.getFileStatus(target).getLen()
-        if actual != size:
+        actual_size = self._files.getFileStatus(target).getLen()
+        if actual_size != size:
             raise StoreError(
-                f"{target.toString()} already exists with {actual:,} bytes, not {size:,}"
+                f"{target.toString()} already exists with {actual_size:,} bytes, not {size:,}"
             )
         return True
 
@@ -194,7 +196,7 @@ def _is_taken(error: Py4JJavaError) -> bool:
 
 
 class HadoopStore:
-    """Implements Store."""
+    """A root on a Hadoop filesystem; implements Store."""
 
     def __init__(self, root: str, gateway: Any, configuration: Any) -> None:
         """`gateway` is py4j's, `configuration` the JVM's Hadoop configuration."""
@@ -216,18 +218,18 @@ class HadoopStore:
         path = f"{CREATING}/{uuid.uuid4().hex}"
         with _as_store_error("create files in", self.root):
             self._creation.prove()
-        twice = not self.create(path, b"1") or self.create(path, b"2")
+        is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
-        if twice:
-            raise StoreError(f"{self.root}: the same file could be created twice")
+        if is_created_twice:
+            raise StoreError(f"{self.root}: this filesystem let the same file be created twice")
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
         with _as_store_error("create", path):
             self._make_folder(path)
-            temporary = self._temporary()
+            temporary_path = self._temporary()
             try:
-                self._creation.create(temporary, target, data)
+                self._creation.create(temporary_path, target, data)
             except Taken:
                 return self.read(path) == data
             except (Py4JError, CapturedException):
@@ -283,16 +285,16 @@ class HadoopStore:
                 raise
 
     def checksum(self, path: str) -> str:
-        """The filesystem's checksum: HDFS computes it from those of its blocks, without reading
-        them."""
+        """The filesystem's checksum. HDFS computes it from the checksums of blocks, without reading
+        the blocks."""
         with _as_store_error("look at", path):
             try:
-                result = self._files.getFileChecksum(self._at(path))
+                checksum = self._files.getFileChecksum(self._at(path))
             except Py4JJavaError as error:
                 if _java_class(error) == _MISSING:
                     return ""
                 raise
-            return "" if result is None else str(result.toString())
+            return "" if checksum is None else str(checksum.toString())
 
     def rename(self, source: str, target: str) -> bool:
         with _as_store_error("rename", source):
@@ -386,8 +388,8 @@ def _as_store_error(what: str, path: str) -> Iterator[None]:
 
 
 def _failure(what: str, path: str, reason: str) -> StoreError:
-    if why := no_ticket(reason):
-        return NoTicket(f"cannot {what} {path}: {why}")
+    if reason_without_ticket := no_ticket(reason):
+        return NoTicket(f"cannot {what} {path}: {reason_without_ticket}")
     return StoreError(f"cannot {what} {path}: {_line(reason)}{_hint(reason)}")
 
 
@@ -400,6 +402,8 @@ def _hint(reason: str) -> str:
 
 def _line(text: str) -> str:
     """The first line of a Java exception, without the package's name."""
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
-    kind, colon, words = first.partition(": ")
-    return f"{kind.rpartition('.')[2]}{colon}{words}"[:500]
+    first_line = next(
+        (line.strip() for line in text.splitlines() if line.strip()), "no reason given"
+    )
+    kind, separator, message = first_line.partition(": ")
+    return f"{kind.rpartition('.')[2]}{separator}{message}"[:500]

@@ -41,8 +41,8 @@ _GET_ONE: Final = "configure `kerberos`, or run `kinit`; if done, check that the
 
 
 def for_tokens(kerberos: Kerberos) -> Mapping[str, str]:
-    """Spark's settings to get tokens: for executors, and before its own work, which would otherwise
-    need a ticket obtained by hand."""
+    """Spark's settings for obtaining tokens: for executors, and before its own work, which would
+    otherwise need a ticket obtained by hand."""
     return {
         "spark.kerberos.principal": kerberos.principal,
         "spark.kerberos.keytab": kerberos.keytab,
@@ -51,8 +51,8 @@ def for_tokens(kerberos: Kerberos) -> Mapping[str, str]:
 
 def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
     """Logs this JVM in, or renews its login. `settings` are Spark's. Raises LoaderError."""
-    if why := why_unreadable(kerberos.keytab):
-        raise NoTicket(why)
+    if reason_unreadable := why_unreadable(kerberos.keytab):
+        raise NoTicket(reason_unreadable)
     configuration = jvm.org.apache.hadoop.conf.Configuration()
     for key, value in settings.items():
         if key.startswith(_HADOOPS):
@@ -81,7 +81,7 @@ def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
 
 
 def no_ticket(trace: str) -> str:
-    """The message if a Java stack trace is about a missing ticket, else empty."""
+    """The message for a Java stack trace about a missing ticket; empty for any other trace."""
     match = _REFUSED.search(trace)
     if match is None:
         return ""

@@ -27,7 +27,7 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, 
 
 
 class LocalStore:
-    """Implements Store."""
+    """A root on a mounted filesystem; implements Store."""
 
     def __init__(self, root: str) -> None:
         """`root` is a URI as Hadoop reads it: without percent-decoding."""
@@ -39,22 +39,22 @@ class LocalStore:
 
     def prove(self) -> None:
         path = f"{CREATING}/{uuid.uuid4().hex}"
-        twice = not self.create(path, b"1") or self.create(path, b"2")
+        is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
-        if twice:
-            raise StoreError(f"{self.root}: the same file could be created twice")
+        if is_created_twice:
+            raise StoreError(f"{self.root}: this filesystem let the same file be created twice")
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
-        with _as_store_error("create", path), self._written(data) as temporary:
+        with _as_store_error("create", path), self._written(data) as temporary_path:
             _make_folder(target.parent)
             try:
-                os.link(temporary, target)
+                os.link(temporary_path, target)
             except FileExistsError:
                 return target.read_bytes() == data
             except OSError as error:
                 # A network filesystem's response may be lost although the file exists.
-                if temporary.stat().st_nlink == 1:
+                if temporary_path.stat().st_nlink == 1:
                     if error.errno in _NO_LINKS:
                         raise StoreError(_no_links(self.root)) from error
                     raise
@@ -63,9 +63,9 @@ class LocalStore:
 
     def replace(self, path: str, data: bytes) -> None:
         target = self._at(path)
-        with _as_store_error("write", path), self._written(data) as temporary:
+        with _as_store_error("write", path), self._written(data) as temporary_path:
             _make_folder(target.parent)
-            temporary.replace(target)
+            temporary_path.replace(target)
             _sync(target.parent)
 
     def write(self, path: str, data: bytes) -> None:
@@ -87,10 +87,10 @@ class LocalStore:
     def list(self, path: str) -> Sequence[Entry]:
         with _as_store_error("list", path):
             try:
-                scanned = sorted(os.scandir(self._at(path)), key=lambda item: item.name)
+                scanned_entries = sorted(os.scandir(self._at(path)), key=lambda item: item.name)
             except FileNotFoundError:
                 return []
-            return [entry for item in scanned if (entry := _entry(path, item)) is not None]
+            return [entry for item in scanned_entries if (entry := _entry(path, item)) is not None]
 
     def list_recursively(self, path: str) -> Sequence[Entry]:
         files: list[Entry] = []
@@ -117,13 +117,13 @@ class LocalStore:
         return f"CRC32C:{crc:08x}"
 
     def rename(self, source: str, target: str) -> bool:
-        moved, to = self._at(source), self._at(target)
+        source_path, target_path = self._at(source), self._at(target)
         with _as_store_error("rename", source):
-            if not moved.exists():
+            if not source_path.exists():
                 return False
-            _make_folder(to.parent)
+            _make_folder(target_path.parent)
             try:
-                moved.replace(to)
+                source_path.replace(target_path)
             except FileNotFoundError:
                 return False
             return True
@@ -153,16 +153,16 @@ class LocalStore:
     @contextmanager
     def _written(self, data: bytes) -> Iterator[Path]:
         """A temporary file with this content."""
-        temporary = self._at(f"{CREATING}/{uuid.uuid4().hex}")
-        _make_folder(temporary.parent)
+        temporary_path = self._at(f"{CREATING}/{uuid.uuid4().hex}")
+        _make_folder(temporary_path.parent)
         try:
-            with temporary.open("xb") as file:
+            with temporary_path.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            yield temporary
+            yield temporary_path
         finally:
-            temporary.unlink(missing_ok=True)
+            temporary_path.unlink(missing_ok=True)
 
 
 def _folder_of(root: str) -> Path:

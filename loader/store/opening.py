@@ -7,7 +7,7 @@ from loader.store.store import Store
 
 
 def open_store(root: str, by_spark: Callable[[str], Store]) -> Store:
-    """Uses Spark unless the root is a `file:` URI."""
+    """Opens the store of a root. Uses Spark unless the root is a `file:` URI."""
     if root.startswith("file:"):
         return LocalStore(root)
     return by_spark(root)

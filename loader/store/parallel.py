@@ -14,8 +14,8 @@ _Result = TypeVar("_Result")
 def in_parallel(
     work: Callable[[_Item], _Result], items: Sequence[_Item], *, threads: int, size: int = 0
 ) -> list[_Result]:
-    """Returns the results in the items' order. Raises the first error. `size` is the total of bytes
-    to be read."""
+    """Returns the results in the order of the items. Raises the first error. `size` is the total
+    number of bytes to read."""
     if len(items) <= _FEW and size <= len(items) * _SMALL:
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads, "beside") as pool:

@@ -32,20 +32,21 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """One root in one filesystem. Raises only StoreError. May be used by many threads."""
+    """A root in one filesystem. Raises only StoreError. May be used by many threads."""
 
     @property
     def root(self) -> str:
         """The URI, without a final slash."""
 
     def uri(self, path: str) -> str:
-        """The URI that Spark uses."""
+        """The URI of a path, as Spark uses it."""
 
     def prove(self) -> None:
         """Checks that files can be created atomically. Raises StoreError."""
 
     def create(self, path: str, data: bytes) -> bool:
-        """Returns True if the file now exists with this content, False if it has another."""
+        """Creates a file. Returns True if the file now exists with this content, False if it has
+        other content."""
 
     def replace(self, path: str, data: bytes) -> None:
         """Writes the file, whether or not it exists."""
@@ -55,7 +56,8 @@ class Store(Protocol):
         lost by a power loss until `sync`."""
 
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
-        """The content, or None if the file does not exist; StoreError if it exceeds the limit."""
+        """The content, or None if the file does not exist. Raises StoreError if it exceeds the
+        limit."""
 
     def list(self, path: str) -> Sequence[Entry]:
         """The entries by name; none if the folder does not exist."""
@@ -67,16 +69,16 @@ class Store(Protocol):
         """The size of a file; None if it does not exist."""
 
     def checksum(self, path: str) -> str:
-        """The checksum of a file's content with its method, `CRC32C:1a2b3c4d`. Empty if the file
-        does not exist, or the filesystem has none."""
+        """The checksum of a file's content with its method, `CRC32C:1a2b3c4d`; empty if the file
+        does not exist, or the filesystem has no checksums."""
 
     def rename(self, source: str, target: str) -> bool:
-        """Moves a file to a name that is never used for another. False if the source does not
-        exist."""
+        """Moves a file to a name that is never used for another file. Returns False if the source
+        does not exist."""
 
     def sync(self, paths: Iterable[str]) -> None:
         """Makes these files, whichever process wrote them, and the names in these folders survive a
-        power loss, as far as they exist."""
+        power loss. Ignores those that do not exist."""
 
     def delete(self, path: str) -> None:
         """Deletes a file, or a folder with its content; does nothing if it does not exist."""

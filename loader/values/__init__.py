@@ -1,1 +1,1 @@
-"""Values that all parts of a load share, and those that it keeps: manifests and reports."""
+"""Values that all parts of a load share, and those that a load stores: manifests and reports."""

@@ -41,7 +41,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of reading in a partition."""
+    """The progress of reading a partition."""
 
     partition: int
     next_offset: int
@@ -61,7 +61,7 @@ class TopicState(msgspec.Struct, frozen=True, kw_only=True):
 
 class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     """The landed events of sources that share a topic, partition and hour, which keeps manifests
-    small. A source is in one of these, or it is not remembered."""
+    small. A source that is in none of these is not remembered."""
 
     topic: str
     partition: int  # of all their events; or SEVERAL
@@ -70,7 +70,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourState(msgspec.Struct, frozen=True, kw_only=True):
-    """An hour that has files: `files` are the paths of all that are visible."""
+    """An hour that has files: `files` are the paths of all visible files."""
 
     rows: int
     files: tuple[str, ...]
@@ -84,7 +84,7 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
-    """The records that a run read of one partition in one leader epoch, for the ledger."""
+    """The records of one partition and leader epoch that a run read, for the ledger."""
 
     topic: str
     topic_id: str
@@ -102,7 +102,8 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 
 class Collision(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive events at consecutive offsets that became dead letters, because other events have
-    the same source and seq, but different content. `kept` is the offset of the first of those."""
+    the same source and seq, but different content. `kept` is the offset of the first of those other
+    events."""
 
     topic: str
     topic_id: str
@@ -119,7 +120,7 @@ class Collision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`; `_common_metadata`."""
+    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}` or `_common_metadata`."""
 
     path: str  # relative to the root
     content: str = ""
@@ -127,13 +128,13 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def written(self) -> bytes:
-        """The file's content; empty: the file is removed."""
+        """The file's content; empty if the file is removed."""
         return self.data or self.content.encode()
 
 
 class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
-    """The journal of a run's ledger entries and their parameters. They are fixed here, so that the
-    entries do not depend on when they are written, or on the configuration at that time."""
+    """The journal of a run's ledger entries and their parameters. They are recorded here, so that
+    the entries do not depend on when they are written, or on the configuration at that time."""
 
     source: str  # the same for all runs of a commit log, and unique to it
     cluster: str

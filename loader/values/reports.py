@@ -1,5 +1,5 @@
-"""A task's report on its slice, staged with the slice's files. If it does not match them, the run
-fails.
+"""A task's report on its slice, staged with the slice's files. If the report does not match the
+files, the run fails.
 
 Reading the same slice again gives the same report, so it does not matter which attempt of a task
 counts.
@@ -48,7 +48,7 @@ def intervals_of(landed: Landed) -> Intervals:
 
 class LandedWindow(msgspec.Struct, frozen=True, kw_only=True):
     """The events in one window of event time. Bytes and CRCs are those of whole batches, counted by
-    the batch's base timestamp; dead letters are counted by their record's."""
+    the batch's base timestamp; dead letters are counted by the timestamp of their record."""
 
     start: int  # milliseconds
     rows: int = 0
@@ -77,8 +77,8 @@ class Repeat(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive offsets of one leader epoch, with counts of their contents. All numbers are
-    counted; none is computed from the others."""
+    """Consecutive offsets of one leader epoch, with counts of their contents. Each number is
+    counted, not computed from the others."""
 
     leader_epoch: int
     first: int
@@ -95,7 +95,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def no_events(self) -> int:
-        """The number of offsets that were seen to hold no event."""
+        """The number of offsets that were found to hold no event."""
         return self.markers + self.aborted + self.compacted
 
     @property
@@ -110,7 +110,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The last batch that was read of a partition; identifies its log."""
+    """The last batch that was read from a partition; identifies its log."""
 
     base_offset: int
     next_offset: int
@@ -119,8 +119,8 @@ class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int = -1
 
     def __str__(self) -> str:
-        last, time = self.next_offset - 1, self.max_timestamp
-        return f"{self.base_offset} to {last} (CRC {self.crc:08x}, newest time {time})"
+        last_offset, time = self.next_offset - 1, self.max_timestamp
+        return f"{self.base_offset} to {last_offset} (CRC {self.crc:08x}, newest time {time})"
 
 
 class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +158,7 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def letters(self) -> int:
-        """The number of dead letters, which are rows of their file."""
+        """The number of dead letters, which are the rows of their file."""
         return sum(self.dead.values())
 
     @property
@@ -179,7 +179,7 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_hours(reports: Iterable[SliceReport]) -> None:
-    """Checks the number of hours, each of which needs a folder with a file. Raises TooManyHours."""
+    """Checks the number of hours, since each needs a folder with a file. Raises TooManyHours."""
     hours: set[Hour] = set()
     for report in reports:
         hours.update(report.rows)
@@ -189,10 +189,10 @@ def check_hours(reports: Iterable[SliceReport]) -> None:
 
 
 def too_many_hours(log: str, first: int, next_offset: int | None) -> TooManyHours:
-    """The error: the events of `log` from `first` on are of too many hours."""
-    last = "" if next_offset is None else f" to {next_offset - 1}"
+    """The error that the events of `log` from `first` on belong to too many hours."""
+    end_note = "" if next_offset is None else f" to {next_offset - 1}"
     return TooManyHours(
-        f"{log}, offsets {first}{last}: the run has events of more than {MOST_HOURS_OF_RUN:,}"
+        f"{log}, offsets {first}{end_note}: the run has events of more than {MOST_HOURS_OF_RUN:,}"
         " hours; nothing was committed. If their times are wrong, `oldest` and `newest` turn them"
         " into dead letters; if they are right, --max-records loads fewer at a time"
     )

@@ -29,19 +29,19 @@ def hour_of(millis: int) -> Hour:
 
 
 def hour_folder(hour: Hour) -> str:
-    """`dt=2026-11-20/hour=07`."""
-    begins = datetime.fromtimestamp(hour // 1000, UTC)
-    return f"dt={begins.year:04}-{begins.month:02}-{begins.day:02}/hour={begins.hour:02}"
+    """The folder of an hour, such as `dt=2026-11-20/hour=07`."""
+    begin = datetime.fromtimestamp(hour // 1000, UTC)
+    return f"dt={begin.year:04}-{begin.month:02}-{begin.day:02}/hour={begin.hour:02}"
 
 
 def hour_in_folder(folder: str) -> Hour:
     """The inverse of `hour_folder`. Raises ValueError for other names."""
-    begins = datetime.strptime(folder, "dt=%Y-%m-%d/hour=%H").replace(tzinfo=UTC)
-    return Hour(int(begins.timestamp()) * 1000)
+    begin_time = datetime.strptime(folder, "dt=%Y-%m-%d/hour=%H").replace(tzinfo=UTC)
+    return Hour(int(begin_time.timestamp()) * 1000)
 
 
 def log_name(topic: str, partition: int) -> str:
-    """`page_views-17`."""
+    """The name of a partition's log, such as `page_views-17`."""
     return f"{topic}-{partition}"
 
 

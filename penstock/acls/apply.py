@@ -56,8 +56,12 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: State = State.PRESENT
 
     def __post_init__(self) -> None:
-        if unknown := [operation for operation in self.operations if operation not in OPERATIONS]:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(OPERATIONS)}")
+        if unknown_names := [
+            operation for operation in self.operations if operation not in OPERATIONS
+        ]:
+            raise ValueError(
+                f"unknown operation {unknown_names[0]!r}: expected one of {', '.join(OPERATIONS)}"
+            )
 
     @property
     def resources(self) -> list[ResourcePattern]:
@@ -81,7 +85,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def check(self) -> None:
-        """Checks an entry, also an absent one. Raises UsageError."""
+        """Checks an entry, whether to be present or absent. Raises UsageError."""
         principal_of(self.principal)
         if self.state is State.PRESENT or self.producer or self.consumer or self.deny:
             self.rules()
@@ -95,7 +99,10 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         pattern, acl = rule
         return (
             acl.principal == principal_of(self.principal)
-            and (not self.operations or acl.operation in {OPERATIONS[x] for x in self.operations})
+            and (
+                not self.operations
+                or acl.operation in {OPERATIONS[name] for name in self.operations}
+            )
             and (not self.resources or pattern in self.resources)
             and self.host in {ANYTHING, acl.host}
         )
@@ -110,32 +117,34 @@ def plans_of(
 ) -> list[tuple[Plan, Rule]]:
     """The plan for each rule, new rules first."""
     declared_rules: dict[Rule, None] = {}
-    for number, entry in enumerate(declared):
+    for index, entry in enumerate(declared):
         try:
             entry.check()
             if entry.state is State.PRESENT:
                 declared_rules |= dict.fromkeys(entry.rules())
         except click.UsageError as error:
-            raise WrongConfiguration(f"acls[{number}]: {error.message}") from None
-    absent = [rule for rule in declared if rule.state is State.ABSENT]
-    removed = [
+            raise WrongConfiguration(f"acls[{index}]: {error.message}") from None
+    absent_entries = [entry for entry in declared if entry.state is State.ABSENT]
+    removed_rules = [
         rule
         for rule in present
         if (exact and rule not in declared_rules)
-        or any(removed.describes(rule) for removed in absent)
+        or any(entry.describes(rule) for entry in absent_entries)
     ]
     if contradictions := [
-        rule for rule in declared_rules if any(removed.describes(rule) for removed in absent)
+        rule for rule in declared_rules if any(entry.describes(rule) for entry in absent_entries)
     ]:
         raise WrongConfiguration(
             f"declared as present and as absent: {sentence(contradictions[0])}"
         )
-    present_set = set(present)
+    present_rules = set(present)
     plans = [
-        (between(sentence(rule), row(rule) if rule in present_set else None, row(rule)), rule)
+        (between(sentence(rule), row(rule) if rule in present_rules else None, row(rule)), rule)
         for rule in sorted(declared_rules)
     ]
-    return plans + [(between(sentence(rule), row(rule), None), rule) for rule in sorted(removed)]
+    return plans + [
+        (between(sentence(rule), row(rule), None), rule) for rule in sorted(removed_rules)
+    ]
 
 
 @click.command()
@@ -152,11 +161,11 @@ def command(
         penstock acls apply acls.yaml --dry-run
         penstock acls apply acls.yaml
     """
-    wanted = declared_in(DeclaredAcls, declared).acls
-    if exact and not wanted:
+    entries = declared_in(DeclaredAcls, declared).acls
+    if exact and not entries:
         raise WrongConfiguration("--exact with a file without rules would remove all rules")
     with connected(bootstrap) as brokers:
-        rule_plans = plans_of(wanted, rules_in(all_acls(brokers, AclFilter())), exact=exact)
+        rule_plans = plans_of(entries, rules_in(all_acls(brokers, AclFilter())), exact=exact)
         rules = {plan.name: rule for plan, rule in rule_plans}
 
         def do(plan: Plan) -> None:

@@ -59,9 +59,9 @@ def list_acls(
     resources = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
     if matching and (prefixed or not resources):
         raise click.UsageError("--matching needs the name of a resource")
-    how = PatternType.MATCH if matching else None
+    match = PatternType.MATCH if matching else None
     filters = [
-        AclFilter(pattern.resource_type, pattern.name, how or pattern.pattern_type, principal)
+        AclFilter(pattern.resource_type, pattern.name, match or pattern.pattern_type, principal)
         for pattern in resources
     ] or [AclFilter(principal=principal)]
     matches: dict[Rule, None] = {}
@@ -114,9 +114,9 @@ def add(
         penstock acls add alice --operation alter --operation describe --on-cluster
         penstock acls add '*' --deny --operation delete --topic '*'
     """
-    named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
+    resources = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
     rules = rules_of(
-        principal, named, operations, host, producer=producer, consumer=consumer, deny=deny
+        principal, resources, operations, host, producer=producer, consumer=consumer, deny=deny
     )
     with connected(bootstrap) as brokers:
         add_acls(brokers, rules)
@@ -174,9 +174,9 @@ def remove(
             if not chosen_operations or rule[1].operation in chosen_operations
         )
         if rules and not yes:
-            shown = "; ".join(sentence(rule) for rule in rules[:_SHOWN])
-            more = f"; and {len(rules) - _SHOWN} more" if len(rules) > _SHOWN else ""
-            confirm_deletion(f"rules: {shown}{more}")
+            sentences = "; ".join(sentence(rule) for rule in rules[:_SHOWN])
+            remainder = f"; and {len(rules) - _SHOWN} more" if len(rules) > _SHOWN else ""
+            confirm_deletion(f"rules: {sentences}{remainder}")
         remove_acls(brokers, rules)
     _say("removed", rules, as_json=as_json)
     if not rules and not as_json:
@@ -213,27 +213,27 @@ def test(
     """
     if host:
         check_host(host)
-    operation_ = OPERATIONS[operation]
-    if operation_ is Operation.ALL:
+    chosen_operation = OPERATIONS[operation]
+    if chosen_operation is Operation.ALL:
         raise click.UsageError("name a single operation, not ALL")
-    check_operation(operation_, resource)
+    check_operation(chosen_operation, resource)
     acl_filter = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     with connected(bootstrap) as brokers:
         acls = all_acls(brokers, acl_filter)
-        beside = beside_acls(brokers)
+        rights = beside_acls(brokers)
     permissions = Permissions(
-        acls, beside.super_users or frozenset(), allow_if_no_acl=beside.allow_if_no_acl
+        acls, rights.super_users or frozenset(), allow_if_no_acl=rights.allow_if_no_acl
     )
     kind, name = resource.resource_type, resource.name
-    decision = permissions.explain(principal.removeprefix(USER), host, operation_, kind, name)
+    decision = permissions.explain(principal.removeprefix(USER), host, chosen_operation, kind, name)
     rule = None
     if decision.pattern is not None and decision.acl is not None:
         rule = decision.pattern, decision.acl
     if as_json:
         print_json({"allowed": decision.allowed, "why": decision.why, "acl": rule and row(rule)})
     else:
-        why = f"{decision.why}: {sentence(rule)}" if rule else decision.why
-        if not decision.allowed and beside.super_users is None:
-            why += "; this cluster does not reveal its super users"
-        print(one_line(f"{'yes' if decision.allowed else 'no'}: {why}"))
+        reason = f"{decision.why}: {sentence(rule)}" if rule else decision.why
+        if not decision.allowed and rights.super_users is None:
+            reason += "; this cluster does not reveal its super users"
+        print(one_line(f"{'yes' if decision.allowed else 'no'}: {reason}"))
     return 0 if decision.allowed else _NOT_ALLOWED

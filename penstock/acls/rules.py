@@ -1,5 +1,5 @@
-"""Command-line arguments for resources, operations and principals; their ACLs; the display of an
-ACL."""
+"""Command-line arguments for resources, operations and principals, the ACLs that they stand for,
+and their display."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -46,7 +46,7 @@ KINDS: Final = {
 
 
 class PrincipalType(click.ParamType[str]):
-    """`alice` and `User:alice` are the same; `*` is every principal."""
+    """The type of principals: `alice` and `User:alice` are the same; `*` is every principal."""
 
     name = "principal"
 
@@ -58,14 +58,14 @@ class PrincipalType(click.ParamType[str]):
 
 
 def principal_of(text: str) -> str:
-    named = EVERYBODY if text == "*" else principal_named(text)
-    if named == principal_named(""):
+    principal = EVERYBODY if text == "*" else principal_named(text)
+    if principal == principal_named(""):
         raise click.UsageError("a principal needs a name")
-    return named
+    return principal
 
 
 class ResourceParam(click.ParamType[ResourcePattern]):
-    """`topic:views`, `group:g`, `transactional-id:t`, `cluster`."""
+    """The type of resources: `topic:views`, `group:g`, `transactional-id:t`, `cluster`."""
 
     name = "resource"
 
@@ -74,9 +74,9 @@ class ResourceParam(click.ParamType[ResourcePattern]):
     ) -> ResourcePattern:
         if isinstance(value, ResourcePattern):
             return value
-        word, colon, name = value.partition(":")
+        word, separator, name = value.partition(":")
         kind = KINDS.get(word)
-        if kind is ResourceType.CLUSTER and not colon:
+        if kind is ResourceType.CLUSTER and not separator:
             return ResourcePattern(kind, THE_CLUSTER)
         if kind is None or not name:
             self.fail(f"{value!r} is not topic:NAME, group:NAME, or cluster", param, ctx)
@@ -84,7 +84,7 @@ class ResourceParam(click.ParamType[ResourcePattern]):
 
 
 def resource_options(command: F) -> F:
-    """Adds the parameters of `patterns`."""
+    """Adds the options whose values are the parameters of `patterns`."""
     for option in (
         click.option("--prefixed", is_flag=True, help="Names are prefixes."),
         click.option("--on-cluster", "cluster", is_flag=True, help="The cluster itself."),
@@ -125,12 +125,12 @@ def patterns(
 ) -> list[ResourcePattern]:
     """The resources that the options name."""
     pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
-    named = [
+    kinds_and_names = [
         *((ResourceType.TOPIC, name) for name in topics),
         *((ResourceType.GROUP, name) for name in groups),
         *((ResourceType.TRANSACTIONAL_ID, name) for name in transactional_ids),
     ]
-    resources = [ResourcePattern(kind, name, pattern_type) for kind, name in named]
+    resources = [ResourcePattern(kind, name, pattern_type) for kind, name in kinds_and_names]
     if cluster:
         resources.append(ResourcePattern(ResourceType.CLUSTER, THE_CLUSTER))
     if any(not pattern.name for pattern in resources):
@@ -146,16 +146,16 @@ def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
     """Checks that the operation exists for such a resource, as the ACL would have no effect
     otherwise. Raises UsageError."""
     kind = pattern.resource_type
-    possible = (*OPERATIONS_ON[kind], Operation.ALL)
-    if operation not in possible:
-        words = ", ".join(action.name.lower().replace("_", "-") for action in possible)
+    operations = (*OPERATIONS_ON[kind], Operation.ALL)
+    if operation not in operations:
+        words = ", ".join(action.name.lower().replace("_", "-") for action in operations)
         raise click.UsageError(
-            f"{operation.words} is not an operation on a {kind.words}, which are: {words}"
+            f"{operation.words} is not an operation on a {kind.words}: the operations are {words}"
         )
 
 
 def row(rule: Rule) -> dict[str, object]:
-    """A row of the table, and of JSON, in Kafka's words."""
+    """An ACL as a row of the table and of JSON, in Kafka's words."""
     pattern, acl = rule
     return {
         "principal": acl.principal,
@@ -170,15 +170,15 @@ def row(rule: Rule) -> dict[str, object]:
 
 def sentence(rule: Rule) -> str:
     pattern, acl = rule
-    may = "may" if acl.permission is Permission.ALLOW else "may not"
-    names = "names beginning with " if pattern.pattern_type is PatternType.PREFIXED else ""
-    which = (
+    verb = "may" if acl.permission is Permission.ALLOW else "may not"
+    prefix = "names beginning with " if pattern.pattern_type is PatternType.PREFIXED else ""
+    resource = (
         "the cluster"
         if pattern.resource_type is ResourceType.CLUSTER
-        else f"{pattern.resource_type.words} {names}{pattern.name}"
+        else f"{pattern.resource_type.words} {prefix}{pattern.name}"
     )
     host = "anywhere" if acl.host == "*" else acl.host
-    return f"{acl.principal} {may} {acl.operation.words} {which}, from {host}"
+    return f"{acl.principal} {verb} {acl.operation.words} {resource}, from {host}"
 
 
 def rules_in(acls: Acls) -> list[Rule]:
@@ -196,12 +196,12 @@ def rules_of(
     deny: bool = False,
 ) -> list[Rule]:
     """The ACLs of options, or of an entry of a file. Raises UsageError if they are incomplete."""
-    chosen = [OPERATIONS[operation] for operation in operations]
+    chosen_operations = [OPERATIONS[operation] for operation in operations]
     if not named:
         raise click.UsageError(
             "no resource: pass --topic, --group, --transactional-id or --on-cluster"
         )
-    if not (chosen or producer or consumer):
+    if not (chosen_operations or producer or consumer):
         raise click.UsageError("no operation: pass --operation, --producer or --consumer")
     if deny and (producer or consumer):
         raise click.UsageError("--deny needs --operation")
@@ -209,19 +209,19 @@ def rules_of(
     permission = Permission.DENY if deny else Permission.ALLOW
     rules: list[Rule] = []
     for pattern in named:
-        todo: list[Operation] = list(chosen)
-        for action in todo:
+        pattern_operations: list[Operation] = list(chosen_operations)
+        for action in pattern_operations:
             check_operation(action, pattern)
-        todo += _PRODUCER.get(pattern.resource_type, ()) if producer else ()
-        todo += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
-        if not todo:
-            which = pattern.resource_type.words
+        pattern_operations += _PRODUCER.get(pattern.resource_type, ()) if producer else ()
+        pattern_operations += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
+        if not pattern_operations:
+            resource_kind = pattern.resource_type.words
             raise click.UsageError(
-                f"--producer and --consumer do not apply to a {which}: pass --operation"
+                f"--producer and --consumer do not apply to a {resource_kind}: pass --operation"
             )
         rules += [
             (pattern, Acl(principal, host, operation, permission))
-            for operation in dict.fromkeys(todo)
+            for operation in dict.fromkeys(pattern_operations)
         ]
     _check_whole(named, producer=producer, consumer=consumer)
     return rules

@@ -48,7 +48,7 @@ def read_backup(path: Path) -> Backup:
             raise msgspec.ValidationError(f"larger than {_MOST_BYTES} bytes")
         backup = msgspec.json.decode(body, type=known_type(Backup))
         if backup.version != _VERSION:
-            raise msgspec.ValidationError(f"version {backup.version}, not {_VERSION}")
+            raise msgspec.ValidationError(f"its version is {backup.version}; expected {_VERSION}")
         for node, data in backup.nodes.items():
             if not is_known(node) or len(data) > MOST_BYTES:
                 raise msgspec.ValidationError(f"unexpected node {node[:200]!r}")
@@ -90,10 +90,10 @@ def make(
     )
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(file, flags, 0o600), "wb") as written:
-            written.write(msgspec.json.encode(backup))
-            written.flush()
-            os.fsync(written.fileno())
+        with os.fdopen(os.open(file, flags, 0o600), "wb") as output:
+            output.write(msgspec.json.encode(backup))
+            output.flush()
+            os.fsync(output.fileno())
     except OSError as error:
         raise Failed(f"{file} cannot be written: {error.strerror}") from None
     counts = dict(kinds(nodes))
@@ -173,7 +173,7 @@ def restore(
         )
     else:
         say(f"{len(result.created):,} restored, {len(result.unchanged):,} already existed")
-    skipped = [*result.others, *result.without_topic]
-    if skipped:
+    paths = [*result.others, *result.without_topic]
+    if paths:
         reason = "exist with other data" if result.others else "belong to missing topics"
-        raise Failed(f"{len(skipped):,} nodes {reason}, and were skipped: {', '.join(skipped[:5])}")
+        raise Failed(f"{len(paths):,} nodes {reason}, and were skipped: {', '.join(paths[:5])}")

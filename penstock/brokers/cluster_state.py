@@ -43,31 +43,31 @@ def settled_state(brokers: Brokers, completed: Plan = NO_CHANGES) -> ClusterStat
     all of them agree: then the partition has more replicas than others of its topic. Topics may be
     uneven for good, so the wait for these is shorter.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
-        in_progress = moving(brokers)
+        reassignments = moving(brokers)
         cluster = all_topics(brokers)
         placement = _placement(cluster)
-        expected = {
+        expected_placement = {
             key: set(completed.get(key, replicas))
             for key, replicas in placement.items()
-            if key not in in_progress
+            if key not in reassignments
         }
         is_settled = all(
-            set(reported.get(key, ())) == replicas
-            for reported in (placement, *_reported_placements(brokers, cluster))
-            for key, replicas in expected.items()
+            set(reported_placement.get(key, ())) == replicas
+            for reported_placement in (placement, *_reported_placements(brokers, cluster))
+            for key, replicas in expected_placement.items()
         )
         patience = _SETTLED_SECONDS
         if is_settled:
-            patience = _UNEVEN_SECONDS if _uneven(expected) else 0.0
-        if time.monotonic() - began >= patience:
+            patience = _UNEVEN_SECONDS if _uneven(expected_placement) else 0.0
+        if time.monotonic() - start >= patience:
             break
         time.sleep(POLL_SECONDS)
     placement |= {
-        key: reassignment.target for key, reassignment in in_progress.items() if key in placement
+        key: reassignment.target for key, reassignment in reassignments.items() if key in placement
     }
-    return ClusterState(cluster, in_progress, placement)
+    return ClusterState(cluster, reassignments, placement)
 
 
 def _uneven(replicas: Mapping[Key, Collection[int]]) -> bool:

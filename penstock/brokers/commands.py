@@ -49,7 +49,7 @@ def list_brokers(bootstrap: str, as_json: bool) -> None:
 
 def _row(roles: BrokerRoles, controller: int) -> dict[str, object]:
     broker = roles.broker
-    in_sync = roles.count(LEADS, IN_SYNC) + sum(
+    in_sync_count = roles.count(LEADS, IN_SYNC) + sum(
         replica.role == AWAY and roles.id in replica.partition.in_sync for replica in roles.replicas
     )
     return {
@@ -59,7 +59,7 @@ def _row(roles: BrokerRoles, controller: int) -> dict[str, object]:
         "controller": roles.id == controller,
         "leads": roles.count(LEADS),
         "replicas": len(roles.replicas),
-        "behind": len(roles.replicas) - in_sync,
+        "behind": len(roles.replicas) - in_sync_count,
         "under_replicated": roles.under_replicated,
         "waiting": roles.waiting,
     }

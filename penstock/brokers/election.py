@@ -43,21 +43,21 @@ def elect(broker: int, bootstrap: str, as_json: bool) -> None:
             raise Failed(f"no broker {broker} in the cluster")
         partitions = led_by_others(cluster, broker)
         results = elect_preferred(brokers, partitions) if partitions else {}
-    elected = sorted(key for key, error in results.items() if error is ErrorCode.none)
-    refused = {key: error for key, error in results.items() if error is not ErrorCode.none}
+    leads = sorted(key for key, error in results.items() if error is ErrorCode.none)
+    errors = {key: error for key, error in results.items() if error is not ErrorCode.none}
     if as_json:
         print_json(
             {
-                "elected": [{"topic": name, "partition": index} for name, index in elected],
+                "elected": [{"topic": name, "partition": index} for name, index in leads],
                 "refused": [
                     {"topic": name, "partition": index, "why": error.name}
-                    for (name, index), error in sorted(refused.items())
+                    for (name, index), error in sorted(errors.items())
                 ],
             }
         )
     else:
-        say(f"broker {broker} leads {len(elected):,} partitions again")
-    if refused:
-        (name, index), error = min(refused.items())
-        more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
-        raise Failed(f"broker {broker} does not lead {name}-{index}: {error.name}{more}")
+        say(f"broker {broker} leads {len(leads):,} partitions again")
+    if errors:
+        (name, index), error = min(errors.items())
+        suffix = f" and {len(errors) - 1:,} more" if len(errors) > 1 else ""
+        raise Failed(f"broker {broker} does not lead {name}-{index}: {error.name}{suffix}")

@@ -34,19 +34,19 @@ def carry_out(
     done: str,
     rounds: int,
 ) -> None:
-    """Plans and carries out moves until no more are needed, at most for this number of rounds:
-    topics may be created meanwhile. `nothing` and `done` are the messages at the end."""
-    moved: Plan = {}
-    before = state.placement
+    """Plans and carries out moves until no more are needed, in at most `rounds` rounds, as topics
+    may be created meanwhile. `nothing` and `done` are the messages at the end."""
+    all_changes: Plan = {}
+    placement = state.placement
     topics = {topic for topic, _ in state.moving}
     changes = _planned(plan, state)
     if options.dry_run:
-        _show(before, changes, options, nothing)
+        _show(placement, changes, options, nothing)
         return
     for _ in range(rounds):
         topics |= {topic for topic, _ in changes}
         _start(brokers, state, changes, options)
-        moved |= changes
+        all_changes |= changes
         if options.no_wait:
             break
         state = settled_state(brokers, _watch(brokers, changes))
@@ -54,14 +54,14 @@ def carry_out(
         if not changes:
             break
     if options.as_json:
-        print_json(_rows(before, moved))
+        print_json(_rows(placement, all_changes))
     if options.no_wait:
-        _report(f"{len(moved)} partitions are being moved: penstock brokers list shows them")
+        _report(f"{len(all_changes)} partitions are being moved: penstock brokers list shows them")
         return
     # Also throttles of moves that another command started.
     if take_throttle_away(brokers, state.cluster.topics, sorted(state.racks)):
         _report("the throttle was removed")
-    _report(done if moved or topics else nothing)
+    _report(done if all_changes or topics else nothing)
 
 
 def _planned(plan: Callable[[ClusterState], Plan], state: ClusterState) -> Plan:
@@ -99,35 +99,35 @@ def _start(brokers: Brokers, state: ClusterState, changes: Plan, options: MoveOp
         moves = dict(state.moving)
         for key, target in changes.items():
             replicas = state.moving[key].replicas if key in state.moving else state.placement[key]
-            adding = tuple(broker for broker in target if broker not in replicas)
-            removing = tuple(broker for broker in replicas if broker not in target)
-            moves[key] = Moving((*replicas, *adding), adding, removing)
+            added_brokers = tuple(broker for broker in target if broker not in replicas)
+            removed_brokers = tuple(broker for broker in replicas if broker not in target)
+            moves[key] = Moving((*replicas, *added_brokers), added_brokers, removed_brokers)
         throttle(brokers, moves, state.racks, options.throttle)
     if not changes:
         return
-    refused = move(brokers, changes)
-    if refused:
-        (topic, index), reason = min(refused.items())
+    refusals = move(brokers, changes)
+    if refusals:
+        (topic, index), reason = min(refusals.items())
         raise Failed(
-            f"{len(refused)} of {len(changes)} partitions cannot be moved, such as "
+            f"{len(refusals)} of {len(changes)} partitions cannot be moved, such as "
             f"{topic}-{index}: "
-            f"{reason} The others are being moved; run this again when that is repaired"
+            f"{reason} The others are being moved; repair the cause, and run this command again"
         )
 
 
 def _watch(brokers: Brokers, started: Plan) -> Plan:
     """Waits until no reassignment is in progress. Returns the completed moves."""
-    completed = dict(started)
-    remaining = -1
-    while in_progress := moving(brokers):
-        completed |= {key: reassignment.target for key, reassignment in in_progress.items()}
-        if len(in_progress) != remaining:
-            remaining = len(in_progress)
-            _report(f"{len(completed) - remaining} of {len(completed)} partitions moved")
+    moves = dict(started)
+    count = -1
+    while reassignments := moving(brokers):
+        moves |= {key: reassignment.target for key, reassignment in reassignments.items()}
+        if len(reassignments) != count:
+            count = len(reassignments)
+            _report(f"{len(moves) - count} of {len(moves)} partitions moved")
         time.sleep(POLL_SECONDS)
-    if completed:
-        _report(f"{len(completed)} of {len(completed)} partitions moved")
-    return completed
+    if moves:
+        _report(f"{len(moves)} of {len(moves)} partitions moved")
+    return moves
 
 
 def _report(message: str) -> None:

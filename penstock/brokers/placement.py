@@ -37,50 +37,50 @@ class NoPlace(Exception):
 
 def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
     """The changes that leave this broker without replicas. Raises `NoPlace`."""
-    there = {other: rack for other, rack in racks.items() if other != broker}
-    moving = {key: replicas for key, replicas in before.items() if broker in replicas}
+    other_racks = {candidate: rack for candidate, rack in racks.items() if candidate != broker}
+    moves = {key: replicas for key, replicas in before.items() if broker in replicas}
     places: dict[frozenset[int], Places] = {}
-    allowed = {}
-    for key, replicas in moving.items():
-        stay = frozenset(replicas) - {broker}
-        if stay not in places:
-            places[stay] = _widest(stay, there)
-        allowed[key] = places[stay]
-    stuck = sorted(key for key, brokers in allowed.items() if not brokers)
-    if stuck:
-        topic, index = stuck[0]
+    candidates = {}
+    for key, replicas in moves.items():
+        remaining_brokers = frozenset(replicas) - {broker}
+        if remaining_brokers not in places:
+            places[remaining_brokers] = _widest(remaining_brokers, other_racks)
+        candidates[key] = places[remaining_brokers]
+    stuck_keys = sorted(key for key, brokers in candidates.items() if not brokers)
+    if stuck_keys:
+        topic, index = stuck_keys[0]
         raise NoPlace(
-            f"no broker can take {len(stuck)} partitions ({topic}-{index} is on "
-            f"{','.join(map(str, before[stuck[0]]))}): there are {len(there)} other brokers, and "
-            "a broker can hold only one replica"
+            f"no broker can take {len(stuck_keys)} partitions ({topic}-{index} is on "
+            f"{','.join(map(str, before[stuck_keys[0]]))}): there are {len(other_racks)} other "
+            "brokers, and a broker can hold only one replica"
         )
-    loads = Counter(dict.fromkeys(there, 0))
+    loads = Counter(dict.fromkeys(other_racks, 0))
     loads.update(
-        replica for replicas in before.values() for replica in replicas if replica in there
+        replica for replicas in before.values() for replica in replicas if replica in other_racks
     )
-    gets = _evenly(allowed, loads)
-    leads = Counter(dict.fromkeys(there, 0))
-    leads.update(replicas[0] for replicas in before.values() if replicas[0] in there)
-    after = {}
-    for key, replicas in sorted(moving.items()):
-        swapped = tuple(gets[key] if replica == broker else replica for replica in replicas)
+    receivers = _evenly(candidates, loads)
+    leads = Counter(dict.fromkeys(other_racks, 0))
+    leads.update(replicas[0] for replicas in before.values() if replicas[0] in other_racks)
+    changes = {}
+    for key, replicas in sorted(moves.items()):
+        target = tuple(receivers[key] if replica == broker else replica for replica in replicas)
         if replicas[0] == broker:
-            first = min(
-                (candidate for candidate in swapped if candidate in there),
+            leader = min(
+                (candidate for candidate in target if candidate in other_racks),
                 key=lambda candidate: leads[candidate],
             )
-            leads[first] += 1
-            swapped = (first, *(replica for replica in swapped if replica != first))
-        after[key] = swapped
-    return after
+            leads[leader] += 1
+            target = (leader, *(replica for replica in target if replica != leader))
+        changes[key] = target
+    return changes
 
 
 def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas]:
     """The changes that give these new brokers their share of replicas."""
-    filling = _Filling(before, racks, new)
-    while filling.step():
+    planner = _Filling(before, racks, new)
+    while planner.step():
         pass
-    return {key: after for key, after in filling.placed.items() if after != before[key]}
+    return {key: replicas for key, replicas in planner.placed.items() if replicas != before[key]}
 
 
 def spread(replicas: Sequence[int], racks: Racks) -> int:
@@ -97,10 +97,10 @@ Places = tuple[int, ...]
 
 def _widest(stay: Set[int], racks: Racks) -> Places:
     """The brokers for one more replica that keep the number of racks highest."""
-    free = [rack for rack in sorted(racks) if rack not in stay]
-    used = {racks.get(broker) or broker for broker in stay}
-    apart = [broker for broker in free if (racks[broker] or broker) not in used]
-    return tuple(apart or free)
+    free_brokers = [rack for rack in sorted(racks) if rack not in stay]
+    used_racks = {racks.get(broker) or broker for broker in stay}
+    elsewhere = [broker for broker in free_brokers if (racks[broker] or broker) not in used_racks]
+    return tuple(elsewhere or free_brokers)
 
 
 def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int]:
@@ -109,27 +109,27 @@ def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int
     Each partition goes to its least loaded candidate, those with the fewest candidates first. Then
     chains of exchanges are made as long as one leads to a broker with two replicas less.
     """
-    gets: dict[Key, int] = {}
-    of_topic: Counter[tuple[str, int]] = Counter()
+    receivers: dict[Key, int] = {}
+    topic_counts: Counter[tuple[str, int]] = Counter()
     for key in sorted(allowed, key=lambda key: (len(allowed[key]), key)):
-        place = min(
+        receiver = min(
             allowed[key],
-            key=lambda candidate: (loads[candidate], of_topic[key[0], candidate], candidate),
+            key=lambda candidate: (loads[candidate], topic_counts[key[0], candidate], candidate),
         )
-        gets[key] = place
-        loads[place] += 1
-        of_topic[key[0], place] += 1
-    has: _Having = {}
-    for key, place in gets.items():
-        has.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
-    while chain := _chain(has, loads):
-        for key, place in chain:
-            loads[gets[key]] -= 1
-            loads[place] += 1
-            del has[gets[key]][allowed[key]][key]
-            has.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
-            gets[key] = place
-    return gets
+        receivers[key] = receiver
+        loads[receiver] += 1
+        topic_counts[key[0], receiver] += 1
+    keys_by_broker: _Having = {}
+    for key, receiver in receivers.items():
+        keys_by_broker.setdefault(receiver, {}).setdefault(allowed[key], {})[key] = None
+    while chain := _chain(keys_by_broker, loads):
+        for key, receiver in chain:
+            loads[receivers[key]] -= 1
+            loads[receiver] += 1
+            del keys_by_broker[receivers[key]][allowed[key]][key]
+            keys_by_broker.setdefault(receiver, {}).setdefault(allowed[key], {})[key] = None
+            receivers[key] = receiver
+    return receivers
 
 
 _Having = dict[int, dict[Places, dict[Key, None]]]
@@ -138,15 +138,15 @@ _Having = dict[int, dict[Places, dict[Key, None]]]
 
 def _chain(has: _Having, loads: Mapping[int, int]) -> list[tuple[Key, int]]:
     """A chain of exchanges that evens out the loads; empty if there is none."""
-    least = min(loads.values(), default=0)
+    minimum = min(loads.values(), default=0)
     for source in sorted(has, key=lambda candidate: (-loads[candidate], candidate)):
-        if loads[source] < least + 2:
+        if loads[source] < minimum + 2:
             break
         steps: dict[int, tuple[Key, int]] = {}
         queue = [source]
         for giver in queue:
-            for places, keys in has.get(giver, {}).items():
-                for receiver in places if keys else ():
+            for candidates, keys in has.get(giver, {}).items():
+                for receiver in candidates if keys else ():
                     if receiver == source or receiver in steps:
                         continue
                     steps[receiver] = next(iter(keys)), giver
@@ -200,15 +200,15 @@ class _Offers:
     def best(self, apart: Callable[[str], int], is_there: Callable[[Key], bool]) -> Key | None:
         """The best partition. `is_there`: whether one can still be given, with the same worth."""
         while self._topics:
-            known, topic = self._topics[0]
+            known_worth, topic = self._topics[0]
             indexes = self._indexes[topic]
             while indexes and not is_there((topic, indexes[0])):
                 heappop(indexes)
             if not indexes:
                 heappop(self._topics)
                 del self._indexes[topic]
-            elif (now := -apart(topic)) != known:
-                heapreplace(self._topics, (now, topic))
+            elif (worth := -apart(topic)) != known_worth:
+                heapreplace(self._topics, (worth, topic))
             else:
                 return topic, indexes[0]
         return None
@@ -243,8 +243,8 @@ class _Filling:
     def step(self) -> bool:
         """Moves one replica; False if no move is left."""
         while self._open:
-            to = min(self._open, key=lambda broker: (len(self._brokers[broker].keys), broker))
-            size = len(self._brokers[to].keys)
+            receiver = min(self._open, key=lambda broker: (len(self._brokers[broker].keys), broker))
+            size = len(self._brokers[receiver].keys)
             if size < self._share:
                 givers = sorted(
                     self._old, key=lambda broker: (-len(self._brokers[broker].keys), broker)
@@ -252,11 +252,11 @@ class _Filling:
                 for giver in givers:
                     if len(self._brokers[giver].keys) < size + 2:
                         break
-                    key = self._best(giver, to)
+                    key = self._best(giver, receiver)
                     if key is not None:
-                        self._move(key, giver, to)
+                        self._move(key, giver, receiver)
                         return True
-            self._open.discard(to)
+            self._open.discard(receiver)
         return False
 
     def _best(self, giver: int, to: int) -> Key | None:
@@ -283,9 +283,9 @@ class _Filling:
         replicas = self.placed[key]
         if giver not in replicas or to in replicas:
             return None
-        swapped = [to if replica == giver else replica for replica in replicas]
-        wider = spread(swapped, self._racks) - spread(replicas, self._racks)
-        return None if wider < 0 else (wider, replicas[0] == giver)
+        target = [to if replica == giver else replica for replica in replicas]
+        rack_gain = spread(target, self._racks) - spread(replicas, self._racks)
+        return None if rack_gain < 0 else (rack_gain, replicas[0] == giver)
 
     def _apart(self, giver: int, to: int, topic: str) -> int:
         return self._of_topic[topic, giver] - self._of_topic[topic, to]

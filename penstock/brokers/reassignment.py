@@ -67,8 +67,8 @@ def drain(
     with connected(bootstrap) as brokers:
         state = settled_state(brokers)
         holders = {replica for replicas in state.placement.values() for replica in replicas}
-        leaving = {replica for move in state.moving.values() for replica in move.removing}
-        if broker not in {*holders, *leaving, *state.racks}:
+        sources = {replica for move in state.moving.values() for replica in move.removing}
+        if broker not in {*holders, *sources, *state.racks}:
             raise Failed(f"no broker {broker}: it is not in the cluster, and has no replicas")
         carry_out(
             brokers,

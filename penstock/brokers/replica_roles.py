@@ -33,7 +33,7 @@ class BrokerRoles(msgspec.Struct):
 
     @property
     def under_replicated(self) -> int:
-        """The number of under-replicated partitions that it leads."""
+        """The number of under-replicated partitions that the broker leads."""
         return sum(
             replica.role == LEADS and is_under(replica.partition) for replica in self.replicas
         )
@@ -51,15 +51,15 @@ class BrokerRoles(msgspec.Struct):
 
 def roles_by_broker(cluster: ClusterMetadata) -> dict[int, BrokerRoles]:
     """The replicas of all brokers, by broker id."""
-    by_broker = {broker.id: BrokerRoles(broker.id, broker) for broker in cluster.brokers.values()}
+    roles_by_id = {broker.id: BrokerRoles(broker.id, broker) for broker in cluster.brokers.values()}
     for name in sorted(cluster.topics):
         for partition in cluster.topics[name].partitions:
-            for id_ in partition.replicas:
-                broker_roles = by_broker.setdefault(id_, BrokerRoles(id_, None))
+            for broker_id in partition.replicas:
+                broker_roles = roles_by_id.setdefault(broker_id, BrokerRoles(broker_id, None))
                 broker_roles.replicas.append(
-                    Replica(name, partition, _role(id_, partition, cluster))
+                    Replica(name, partition, _role(broker_id, partition, cluster))
                 )
-    return dict(sorted(by_broker.items()))
+    return dict(sorted(roles_by_id.items()))
 
 
 def is_under(partition: PartitionMetadata) -> bool:
@@ -69,20 +69,20 @@ def is_under(partition: PartitionMetadata) -> bool:
 
 def why_under(partition: PartitionMetadata, cluster: ClusterMetadata) -> str:
     """Why a partition is leaderless or under-replicated, in words; empty if it is neither."""
-    missing = [replica for replica in partition.replicas if replica not in partition.in_sync]
+    laggards = [replica for replica in partition.replicas if replica not in partition.in_sync]
     return "; ".join(
         [
             *_leaderless(partition, cluster),
-            *(f"{broker} {_role(broker, partition, cluster)}" for broker in missing),
+            *(f"{broker} {_role(broker, partition, cluster)}" for broker in laggards),
         ]
     )
 
 
 def _leaderless(partition: PartitionMetadata, cluster: ClusterMetadata) -> Iterator[str]:
     if partition.leader == NO_LEADER:
-        awaited = [broker for broker in partition.in_sync if broker not in cluster.brokers]
-        names = " or ".join(map(str, awaited))
-        yield f"no leader until {names} is back" if names else "no leader yet"
+        awaited_brokers = [broker for broker in partition.in_sync if broker not in cluster.brokers]
+        broker_list = " or ".join(map(str, awaited_brokers))
+        yield f"no leader until {broker_list} is back" if broker_list else "no leader yet"
 
 
 def _role(id_: int, partition: PartitionMetadata, cluster: ClusterMetadata) -> str:

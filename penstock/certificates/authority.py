@@ -82,7 +82,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authority:
-    """The authority in a directory. Raises Refused if it has none, or its files do not match."""
+    """The authority in a directory. Raises Refused if the directory has none, or its files do not
+    match."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -132,8 +133,8 @@ class Authority:
         if purpose is not Purpose.CLIENT and not host_names:
             raise BadName(f"{name} needs --host: the name or address of its server")
         with self._locked():
-            previous = _latest(self._read().signed).get(name)
-            if not force and previous and previous.revoked is None and previous.ends > now:
+            certificate = _latest(self._read().signed).get(name)
+            if not force and certificate and certificate.revoked is None and certificate.ends > now:
                 raise Refused(f"{name} was already signed: renew it, or replace it with --force")
             if not force and path.exists():
                 raise Refused(f"{path} exists: --force replaces it")
@@ -143,13 +144,13 @@ class Authority:
         """Signs a certificate again with a new key. The old one remains valid until it expires."""
         check_name(name)
         with self._locked():
-            previous = _latest(self._read().signed).get(name)
-            if previous is None:
+            certificate = _latest(self._read().signed).get(name)
+            if certificate is None:
                 raise Refused(f"{self.directory} has no certificate {name}")
-            if previous.revoked is not None:
+            if certificate.revoked is not None:
                 raise Refused(f"{name} is revoked: sign a new one with --force")
-            days = days or previous.days
-            return self._issue(name, previous.hosts, previous.purpose, days=days, now=now)
+            days = days or certificate.days
+            return self._issue(name, certificate.hosts, certificate.purpose, days=days, now=now)
 
     def revoke(self, name: str, *, now: datetime) -> list[Entry]:
         """Revokes all certificates of this name, also earlier ones that are still valid.
@@ -161,17 +162,17 @@ class Authority:
             record = self._read()
             if not any(certificate.name == name for certificate in record.signed):
                 raise Refused(f"{self.directory} has no certificate {name}")
-            signed = tuple(
+            certificates = tuple(
                 msgspec.structs.replace(certificate, revoked=now)
                 if certificate.name == name and certificate.revoked is None
                 else certificate
                 for certificate in record.signed
             )
-            changed = msgspec.structs.replace(record, signed=signed)
-            self._write_list(changed, self._key(), now)
+            new_record = msgspec.structs.replace(record, signed=certificates)
+            self._write_list(new_record, self._key(), now)
         return [
             certificate
-            for certificate in signed
+            for certificate in certificates
             if certificate.name == name and certificate.ends > now
         ]
 
@@ -185,10 +186,10 @@ class Authority:
         now: datetime,
     ) -> Entry:
         authority_key = self._key()
-        ends = (now + timedelta(days=days or USUAL_DAYS)).replace(microsecond=0)
-        if ends > self.ends and days is None:
-            ends = self.ends
-        if not now < ends <= self.ends:
+        expiry = (now + timedelta(days=days or USUAL_DAYS)).replace(microsecond=0)
+        if expiry > self.ends and days is None:
+            expiry = self.ends
+        if not now < expiry <= self.ends:
             raise Refused(
                 f"the authority itself expires on {self.ends:%Y-%m-%d}: pass fewer --days, or make "
                 "a new one in another directory"
@@ -200,11 +201,11 @@ class Authority:
             hosts=hosts,
             purpose=purpose,
             days=days or USUAL_DAYS,
-            ends=ends,
+            ends=expiry,
         )
         record = self._read()
-        signed = (*_unexpired(record.signed, now), entry)
-        self._write(msgspec.structs.replace(record, signed=signed))
+        entries = (*_unexpired(record.signed, now), entry)
+        self._write(msgspec.structs.replace(record, signed=entries))
         key = new_key()
         certificate = signed_certificate(
             self.certificate,
@@ -214,7 +215,7 @@ class Authority:
             hosts=hosts,
             purpose=purpose,
             now=now,
-            ends=ends,
+            ends=expiry,
             serial=serial,
         )
         replace_file(
@@ -226,12 +227,12 @@ class Authority:
         """Writes the record first, so that after a crash the next list has its revocations."""
         record = msgspec.structs.replace(record, lists=record.lists + 1)
         self._write(record)
-        revoked = [
+        revoked_serials = [
             (int(certificate.serial, 16), certificate.revoked)
             for certificate in record.signed
             if certificate.revoked is not None and certificate.ends > now
         ]
-        pem = revocation_list(self.certificate, key, revoked, number=record.lists, now=now)
+        pem = revocation_list(self.certificate, key, revoked_serials, number=record.lists, now=now)
         replace_file(self.revoked, pem, mode=_FOR_ALL)
 
     def _key(self) -> Key:
@@ -282,8 +283,8 @@ def make_authority(directory: Path, name: str, *, now: datetime) -> Authority:
         # recognizes an incomplete authority.
         replace_file(_record_path(directory), _encoded(_Record(version=_VERSION)), mode=_FOR_ITSELF)
         replace_file(_key_path(directory), key_pem(key), mode=_FOR_ITSELF)
-        empty_list = revocation_list(certificate, key, (), number=0, now=now)
-        replace_file(directory / f"{REVOKED}{_ENDING}", empty_list, mode=_FOR_ALL)
+        empty_revocation_list = revocation_list(certificate, key, (), number=0, now=now)
+        replace_file(directory / f"{REVOKED}{_ENDING}", empty_revocation_list, mode=_FOR_ALL)
         replace_file(
             directory / f"{AUTHORITY}{_ENDING}", certificate_pem(certificate), mode=_FOR_ALL
         )
@@ -311,11 +312,11 @@ def _latest(signed: Sequence[Entry]) -> dict[str, Entry]:
 
 def _unexpired(signed: Sequence[Entry], now: datetime) -> list[Entry]:
     """Certificates that are still valid, and the last of each name, for its renewal."""
-    last = {certificate.serial for certificate in _latest(signed).values()}
+    latest_serials = {certificate.serial for certificate in _latest(signed).values()}
     return [
         certificate
         for certificate in signed
-        if certificate.ends > now or certificate.serial in last
+        if certificate.ends > now or certificate.serial in latest_serials
     ]
 
 

@@ -101,8 +101,8 @@ def make(directory: Path, name: str, as_json: bool) -> None:
         files = {"ca": one_line(str(authority.ca)), "revoked": one_line(str(authority.revoked))}
         print_json({**files, "ends": _text(authority.ends)})
     else:
-        ends = _day(authority.ends)
-        say(f"created an authority, valid until {ends}: configure {authority.ca} as `ca`")
+        expiry_day = _day(authority.ends)
+        say(f"created an authority, valid until {expiry_day}: configure {authority.ca} as `ca`")
 
 
 @click.command()
@@ -172,14 +172,14 @@ def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bo
     Example:
         penstock certificates renew broker-1
     """
-    renewed = []
+    renewed_entries = []
     with _reported_errors():
         authority = Authority(directory)
         try:
             for name in names:
-                renewed.append(authority.renew(name, days=days, now=_now()))  # noqa: PERF401
+                renewed_entries.append(authority.renew(name, days=days, now=_now()))  # noqa: PERF401
         finally:  # report those that were renewed before a failure
-            _say_signed("renewed", authority, renewed, as_json=as_json)
+            _say_signed("renewed", authority, renewed_entries, as_json=as_json)
 
 
 @click.command()
@@ -198,12 +198,12 @@ def revoke(name: str, directory: Path, as_json: bool) -> None:
     """
     with _reported_errors():
         authority = Authority(directory)
-        revoked = authority.revoke(name, now=_now())
+        certificates = authority.revoke(name, now=_now())
     if as_json:
-        serials = [certificate.serial for certificate in revoked]
+        serials = [certificate.serial for certificate in certificates]
         print_json({"name": name, "serials": serials, "file": one_line(str(authority.revoked))})
     else:
-        count = "1 certificate" if len(revoked) == 1 else f"{len(revoked)} certificates"
+        count = "1 certificate" if len(certificates) == 1 else f"{len(certificates)} certificates"
         say(f"revoked {name} ({count}): copy {authority.revoked} to the servers")
 
 
@@ -228,8 +228,8 @@ def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
         print_json(rows)
     else:
         print_table(LISTED, [_short(row) for row in rows], styles=_STYLES)
-    in_use = [(row["name"], row["days_left"]) for row in rows if row["state"] != "revoked"]
-    _fail(_ending(in_use, warn_days))
+    days_left = [(row["name"], row["days_left"]) for row in rows if row["state"] != "revoked"]
+    _fail(_ending(days_left, warn_days))
 
 
 @click.command()
@@ -246,15 +246,15 @@ def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
     """
     now = _now()
     rows: list[Row] = []
-    unread: list[str] = []
+    errors: list[str] = []
     for file in files:
         try:
             certificates = certificates_in(file)
         except NoCertificate as error:
-            unread.append(str(error))
+            errors.append(str(error))
             continue
         except OSError as error:
-            unread.append(f"{file}: {error.strerror}")
+            errors.append(f"{file}: {error.strerror}")
             continue
         rows += [
             {
@@ -275,7 +275,7 @@ def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
         print_json(rows)
     elif rows:
         print_table(SHOWN, [_short(row) for row in rows])
-    _fail(unread + _ending([(row["file"], row["days_left"]) for row in rows], warn_days))
+    _fail(errors + _ending([(row["file"], row["days_left"]) for row in rows], warn_days))
 
 
 def _authority_row(authority: Authority, now: datetime) -> Row:
@@ -292,10 +292,10 @@ def _authority_row(authority: Authority, now: datetime) -> Row:
 
 
 def _row(entry: Entry, now: datetime) -> Row:
-    good = "good" if entry.ends > now else "ended"
+    state = "good" if entry.ends > now else "ended"
     return {
         "name": entry.name,
-        "state": "revoked" if entry.revoked else good,
+        "state": "revoked" if entry.revoked else state,
         "purpose": entry.purpose.value,
         "hosts": entry.hosts,
         "ends": _text(entry.ends),
@@ -322,8 +322,10 @@ def _say_signed(
 
 def _ending(ends: Iterable[tuple[str, int]], warn_days: int | None) -> list[str]:
     """The certificates that expire within `warn_days`, the earliest first."""
-    soon = sorted((days, name) for name, days in ends if warn_days is not None and days < warn_days)
-    return [f"{name} {_expiry(days)}" for days, name in soon]
+    due_names = sorted(
+        (days, name) for name, days in ends if warn_days is not None and days < warn_days
+    )
+    return [f"{name} {_expiry(days)}" for days, name in due_names]
 
 
 def _fail(problems: Sequence[str]) -> None:

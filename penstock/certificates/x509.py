@@ -43,7 +43,7 @@ def new_key() -> Key:
 
 
 def key_pem(key: Key) -> bytes:
-    """Encodes a key, without a password: programs would have to store it beside the key."""
+    """Encodes a key, unencrypted: programs would have to store a password beside the key."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -56,9 +56,9 @@ def read_key(pem: bytes) -> Key:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except TypeError:
-        raise ValueError("it is encrypted with a password") from None
+        raise ValueError("the key is encrypted with a password") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("it is not an elliptic curve key")  # noqa: TRY004
+        raise ValueError("the key is not an elliptic curve key")  # noqa: TRY004
     return key
 
 
@@ -114,8 +114,8 @@ def signed_certificate(
         .add_extension(issuer_key, critical=False)
     )
     if hosts:
-        names = x509.SubjectAlternativeName(map(_general_name, hosts))
-        builder = builder.add_extension(names, critical=False)
+        alternative_names = x509.SubjectAlternativeName(map(_general_name, hosts))
+        builder = builder.add_extension(alternative_names, critical=False)
     return builder.sign(authority_key, _HASH)
 
 

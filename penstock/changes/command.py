@@ -94,9 +94,9 @@ def command(
         # Imported here because files need no Avro.
         from penstock.changes.shipped_logs import ShippedEntries  # noqa: PLC0415
 
-        shipped = ShippedEntries(bootstrap, registry, topic, since)
-        _show(shipped, entry_filter, last, as_json=as_json)
-        _report_skipped(topic, shipped.others)
+        shipped_entries = ShippedEntries(bootstrap, registry, topic, since)
+        _show(shipped_entries, entry_filter, last, as_json=as_json)
+        _report_skipped(topic, shipped_entries.others)
         return
     logs = [LogFile(path) for path in files or default_places()]
     if not logs:
@@ -112,17 +112,17 @@ def command(
 def _show(
     entries: Iterable[Entry], entry_filter: EntryFilter, last: int | None, *, as_json: bool
 ) -> None:
-    chosen: Iterable[Entry] = filter(entry_filter.takes, entries)
+    chosen_entries: Iterable[Entry] = filter(entry_filter.takes, entries)
     if last is not None:
-        chosen = deque(chosen, maxlen=last)
+        chosen_entries = deque(chosen_entries, maxlen=last)
     if as_json:
-        for entry in chosen:
+        for entry in chosen_entries:
             print_json(msgspec.to_builtins(entry))
         return
-    entries_shown: Sequence[Entry] = tuple(chosen)
-    if entries_shown:
-        colours = {entry.result: "red" for entry in entries_shown if entry.result != OK}
-        print_table(COLUMNS, [row(entry) for entry in entries_shown], styles=colours)
+    listed_entries: Sequence[Entry] = tuple(chosen_entries)
+    if listed_entries:
+        colours = {entry.result: "red" for entry in listed_entries if entry.result != OK}
+        print_table(COLUMNS, [row(entry) for entry in listed_entries], styles=colours)
     else:
         click.echo("no changes", err=True)
 

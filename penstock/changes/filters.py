@@ -35,10 +35,10 @@ class SinceType(click.ParamType[int]):
 
 def since_millis(text: str, now: datetime) -> int:
     """Parses a time, a day, or an age. Raises ValueError."""
-    ago = _AGO.fullmatch(text)
-    if ago is not None:
-        before = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        return max(0, round(before.timestamp() * 1000))
+    match = _AGO.fullmatch(text)
+    if match is not None:
+        start = now - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        return max(0, round(start.timestamp() * 1000))
     if text in {"today", "yesterday"}:
         return day(text, now).begin
     return time_millis(text)
@@ -73,7 +73,7 @@ def entry_time(millis: int) -> str:
 
 
 def row(entry: Entry) -> Mapping[str, object]:
-    times = f" ×{entry.times}" if entry.times > 1 else ""
+    suffix = f" ×{entry.times}" if entry.times > 1 else ""
     return {
         "time": entry.time.removesuffix("Z").replace("T", " ")[:19],
         "who": entry.principal or "-",
@@ -81,25 +81,25 @@ def row(entry: Entry) -> Mapping[str, object]:
         "what": f"{entry.action} {entry.kind.replace('_', ' ')}",
         "name": entry.name,
         "change": _change(entry),
-        "result": f"{entry.result}{times}",
+        "result": f"{entry.result}{suffix}",
     }
 
 
 def _change(entry: Entry) -> str:
     """The change in one line: `retention.ms: 86400000 → 3600000, partitions: 8`."""
     before, after = entry.before, entry.after
-    changed = []
+    changed_keys = []
     for key in dict.fromkeys((*before, *after)):
         match before.get(key), after.get(key):
             case None, new:
-                changed.append(f"{key}: {new}")
+                changed_keys.append(f"{key}: {new}")
             case old, None:
-                changed.append(
+                changed_keys.append(
                     f"{key}: {old} → -" if after or entry.action != "delete" else f"{key}: {old}"
                 )
             case old, new:
-                changed.append(f"{key}: {old} → {new}")
-    return ", ".join(changed) or entry.message or "-"
+                changed_keys.append(f"{key}: {old} → {new}")
+    return ", ".join(changed_keys) or entry.message or "-"
 
 
 def _names(entry: Entry) -> list[str]:

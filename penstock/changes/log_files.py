@@ -18,9 +18,9 @@ _LONGEST_LINE: Final = 256 * 1024
 
 def default_places() -> list[Path]:
     """The logs of this machine: of `penstock up` in this directory, and of installed programs.
-    Raises Failed without the permission to look for them."""
+    Raises Failed if the user may not look for them."""
     places = []
-    denied = ""
+    denied_path = ""
     for folder in (_PIPELINE, _SYSTEM):
         for program in ("broker", "registry"):
             path = folder / program / FILE_NAME
@@ -28,12 +28,12 @@ def default_places() -> list[Path]:
                 path.stat()
                 places.append(path)
             except PermissionError:
-                denied = denied or str(path)
+                denied_path = denied_path or str(path)
             except OSError:
                 continue
-    if denied and not places:
+    if denied_path and not places:
         raise Failed(
-            f"{denied}: permission denied: use sudo, or --topic for records shipped by agents"
+            f"{denied_path}: permission denied: use sudo, or --topic for records shipped by agents"
         )
     return places
 
@@ -48,20 +48,20 @@ class LogFile:
 
     def __iter__(self) -> Iterator[Entry]:
         """Yields the entries, oldest first. Raises Failed."""
-        with ExitStack() as opened:
-            for file in reversed(self._opened(opened)):
+        with ExitStack() as stack:
+            for file in reversed(self._opened(stack)):
                 yield from self._entries(iter(partial(file.readline, _LONGEST_LINE), b""))
 
     def _opened(self, opened: ExitStack) -> list[BinaryIO]:
         """Opens all files, the newest first, before any is read: a file that is rotated meanwhile
         gets a higher number, and is found twice rather than missed."""
         files: dict[tuple[int, int], BinaryIO] = {}
-        for number in range(MOST_KEPT + 1):
-            path = rotated(self.path, number)
+        for rotations in range(MOST_KEPT + 1):
+            path = rotated(self.path, rotations)
             try:
                 file = opened.enter_context(path.open("rb"))
             except FileNotFoundError:
-                if number == 0:
+                if rotations == 0:
                     raise Failed(f"{path}: no such file") from None
                 break
             except OSError as error:

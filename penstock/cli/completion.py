@@ -25,11 +25,11 @@ _MOST: Final = 1000
 
 
 class _TookTooLong(Exception):
-    """The time is over. Not a TimeoutError, which a client would answer with a retry."""
+    """Fetching the words took too long. Not a TimeoutError, after which a client would retry."""
 
 
 def complete(group: click.Group, instruction: str) -> int:
-    """Print the possible words. `instruction`: the variable's value, such as bash_complete."""
+    """Prints the possible words. `instruction`: the variable's value, such as bash_complete."""
     # Imported for completion only.
     from penstock.cli.shell_scripts import completer  # noqa: PLC0415
 

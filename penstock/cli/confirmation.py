@@ -17,12 +17,12 @@ def yes_option(command: F) -> F:
 
 
 def confirm_deletion(what: str) -> None:
-    """Return if the user confirms the deletion; else raise Failed."""
+    """Returns if the user confirms the deletion; raises Failed otherwise."""
     confirm(f"delete {what}?", "nothing was deleted")
 
 
 def confirm(question: str, refused: str) -> None:
-    """Return if the user confirms; else raise Failed with `refused`."""
+    """Returns if the user confirms; raises Failed with the message `refused` otherwise."""
     if not sys.stdin.isatty():
         raise click.UsageError("stdin is not a terminal: pass --yes to confirm")
     try:

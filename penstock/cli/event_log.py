@@ -20,7 +20,7 @@ FORMATS: Final[tuple[LogFormat, ...]] = ("text", "json")
 
 
 def log_to_stderr(log_format: LogFormat) -> None:
-    """Send the events of all packages to stderr."""
+    """Sends the events of all packages to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -48,8 +48,8 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _time(record: logging.LogRecord) -> str:
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-    return f"{whole}.{int(record.msecs):03d}Z"
+    seconds_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{seconds_text}.{int(record.msecs):03d}Z"
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

@@ -34,10 +34,10 @@ class WrongConfiguration(CommandError):
 
 
 def usage_words(error: click.UsageError) -> str:
-    """The message; click's own are adapted to the style of the others."""
+    """The message of a usage error; click's own messages are adapted to our style."""
     message = error.format_message()
-    for theirs, ours in _WORDS.items():
-        message = message.replace(theirs, ours)
+    for click_words, our_words in _WORDS.items():
+        message = message.replace(click_words, our_words)
     if message[:1].isupper() and message[1:2].islower():
         message = message[0].lower() + message[1:]
     return message.removesuffix(".")

@@ -1,4 +1,4 @@
-"""Numbers on the command line that are really numbers."""
+"""The type of options that take a finite number."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ import click
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers, neither infinite nor `nan`, which click takes for one in any range."""
+    """A range of numbers that excludes infinity and `nan`, which click accepts in any range."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

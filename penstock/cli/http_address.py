@@ -56,8 +56,8 @@ def get(
     access: HttpAccess | None = None,
     posted: bytes | None = None,
 ) -> HttpAnswer:
-    """Requests a path; returns the answer, whatever its status. With `posted`, JSON, the request is
-    a POST. Raises Failed without an answer."""
+    """Requests a path; returns the answer, whatever its status. With `posted` (JSON), the request
+    is a POST. Raises Failed if there is no answer."""
     method = "GET" if posted is None else "POST"
     headers = {} if posted is None else {"Content-Type": "application/json"}
     try:

@@ -38,7 +38,7 @@ class Lazy(NamedTuple):
         return self.where.partition(":")[0]
 
     def command(self) -> click.Command:
-        """Imports it."""
+        """Imports and returns the command."""
         name = self.where.partition(":")[2] or "command"
         if self.module not in sys.modules:
             with _without_collection():
@@ -48,7 +48,7 @@ class Lazy(NamedTuple):
 
 
 def without(missing: ModuleNotFoundError, command: str, extra: str) -> Failed:
-    """The error of a command whose extra is not installed. Raises `missing` if it is one of our
+    """The error for a command whose extra is not installed. Raises `missing` if it is one of our
     modules, or if the command has no extra."""
     package = (missing.name or "").partition(".")[0]
     if not extra or package in _OURS:
@@ -63,13 +63,13 @@ StandIn = Callable[[Lazy], click.Command]
 def _without_collection() -> Iterator[None]:
     """Exempt what the body imports from garbage collection, which would take a tenth of a program's
     start, and a tenth of a second at its end."""
-    was_enabled = gc.isenabled()
+    gc_was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
         gc.freeze()
     finally:
-        if was_enabled:
+        if gc_was_enabled:
             gc.enable()
 
 
@@ -105,7 +105,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Fail for an unknown command, naming similar ones."""
+        """Finds a command. The error for an unknown one names similar commands."""
         name = args[0]
         if name not in self.table and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"no such command: {name!r}{self._like(ctx, name)}")
@@ -118,7 +118,7 @@ class LazyGroup(click.Group):
         return did_you_mean(name, self.table, most=2)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Align the commands of all sections."""
+        """Writes the sections of commands, their summaries aligned."""
         width = max(map(len, self.table))
         for heading, table in self.sections.items():
             with formatter.section(heading):

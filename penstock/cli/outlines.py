@@ -82,6 +82,6 @@ class _OwnCompletion:
             list(context.meta[_TYPED]),
             parent=context.parent,
             resilient_parsing=True,
-        ) as parsed:
-            (own,) = (param for param in command.params if param.name == parameter.name)
-            return own.shell_complete(parsed, incomplete)
+        ) as own_context:
+            (own_parameter,) = (param for param in command.params if param.name == parameter.name)
+            return own_parameter.shell_complete(own_context, incomplete)

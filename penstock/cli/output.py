@@ -23,23 +23,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_streams() -> None:
-    """Open closed streams, and escape characters that a stream's encoding lacks."""
+    """Opens closed streams, and escapes characters that a stream's encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            nothing = os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, os.fdopen(nothing, mode, closefd=False))
+            null_fd = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(null_fd, mode, closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def give_up(stream: TextIO) -> None:
-    """Redirect a broken stream to /dev/null.
+    """Redirects a broken stream to /dev/null.
 
     Buffered output would otherwise fail again with the next line, and at exit.
     """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    null_fd = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_fd, stream.fileno())
+    os.close(null_fd)
 
 
 def has_colours() -> bool:
@@ -57,7 +57,7 @@ def print_json(document: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Row], *, styles: Mapping[str, str] = _PLAIN
 ) -> None:
-    """Print rows under their columns' names. `styles`: colours of values on a terminal."""
+    """Prints rows under their columns' names. `styles`: colours of values on a terminal."""
     cells = [[_text(row[column]) for column in columns] for row in rows]
     titles = [column.replace("_", " ") for column in columns]
     numeric = [
@@ -70,11 +70,11 @@ def print_table(
         return
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for line in [titles, *cells]:
-        padded = [
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, numeric, strict=True)
+        padded_cells = [
+            text.rjust(width) if is_right_aligned else text.ljust(width)
+            for text, width, is_right_aligned in zip(line, widths, numeric, strict=True)
         ]
-        print("  ".join(padded).rstrip())
+        print("  ".join(padded_cells).rstrip())
 
 
 def _draw(
@@ -90,8 +90,8 @@ def _draw(
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for title, right in zip(titles, numeric, strict=True):
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for title, is_right_aligned in zip(titles, numeric, strict=True):
+        table.add_column(title, justify="right" if is_right_aligned else "left", overflow="fold")
     for row in cells:
         table.add_row(*(Text(text, style=styles.get(text, "")) for text in row))
     Console().print(table)
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def say(text: str, *, colour: str | None = None) -> None:
-    """Print one line to stdout, coloured on a terminal, with control characters escaped."""
+    """Prints one line to stdout, coloured on a terminal, with control characters escaped."""
     click.secho(one_line(text), fg=colour)
 
 

@@ -30,7 +30,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _Bash(FishComplete):
-    """Gets the line and its last word, as with fish."""
+    """Completion in Bash, which passes the line and its last word, as fish does."""
 
     name = "bash"
     source_template: ClassVar[str] = _BASH

@@ -78,7 +78,7 @@ class DurationType(click.ParamType[int]):
 
 
 class EveryType(click.ParamType[int]):
-    """An interval in seconds, which divides a day or is whole days."""
+    """An interval in seconds, which divides a day or is a whole number of days."""
 
     name = "time"
 
@@ -101,30 +101,30 @@ def time_millis(text: str) -> int:
 
 
 def duration_millis(text: str) -> int:
-    """Parse a duration such as 2h or P1DT6H. Raises ValueError."""
+    """Parses a duration such as 2h or P1DT6H. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.groups()):
         raise ValueError(text)
     days, hours, minutes, seconds = (int(group or 0) for group in match.groups())
-    whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    return whole * _SECOND_MILLIS
+    total_seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return total_seconds * _SECOND_MILLIS
 
 
 def parse_every(text: str) -> int:
-    """`1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
+    """Parses `1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
     match = _EVERY.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not an interval such as 30m, 1h, 1d, or 900 for seconds")
-    every = int(match[1]) * _UNITS[match[2]]
-    if _DAY_SECONDS % every and every % _DAY_SECONDS:
-        raise ValueError(f"{text!r} neither divides a day nor is whole days")
-    return every
+    seconds = int(match[1]) * _UNITS[match[2]]
+    if _DAY_SECONDS % seconds and seconds % _DAY_SECONDS:
+        raise ValueError(f"{text!r} neither divides a day nor is a whole number of days")
+    return seconds
 
 
 def day(text: str, now: datetime) -> TimeRange:
-    ago = {"today": 0, "yesterday": 1}.get(text)
-    if ago is not None:
-        text = (now - timedelta(days=ago)).strftime("%Y-%m-%d")
+    days_ago = {"today": 0, "yesterday": 1}.get(text)
+    if days_ago is not None:
+        text = (now - timedelta(days=days_ago)).strftime("%Y-%m-%d")
     time = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     begin = time_millis(time.isoformat())
     return TimeRange(begin, begin + DAY_MILLIS)
@@ -143,7 +143,7 @@ def hour(text: str) -> TimeRange:
 
 
 def time_text(millis: int) -> str:
-    """The time in words, without seconds if they are 0. An audit may answer any number."""
+    """The time in words, without seconds if they are 0. An audit may return any number."""
     try:
         time = datetime.fromtimestamp(millis / _SECOND_MILLIS, UTC)
     except (ValueError, OverflowError, OSError):

@@ -36,7 +36,7 @@ def alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
     """The members of a union; any other type by itself."""
     kind = bare(kind)
     if isinstance(kind, inspect.UnionType):
-        return tuple(inner for member in kind.types for inner in alternatives(member))
+        return tuple(alternative for member in kind.types for alternative in alternatives(member))
     return (kind,)
 
 
@@ -98,7 +98,7 @@ def _is_text(kind: inspect.Type) -> bool:
 
 
 def fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
-    """Whether the scalar is one that the type allows."""
+    """Whether the type allows the scalar."""
     return any(_fits(value, alternative) for alternative in alternatives(kind))
 
 
@@ -117,7 +117,7 @@ def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
         case inspect.CustomType():
             return isinstance(value, str)
         case inspect.LiteralType(values):
-            return any(type(value) is type(allowed) and value == allowed for allowed in values)
+            return any(type(value) is type(option) and value == option for option in values)
         case inspect.EnumType(cls):
             return any(value == member.value for member in cls)
         case _:
@@ -184,29 +184,29 @@ def _one_of(values: Any) -> str:
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
-    lowest = kind.ge if kind.ge is not None else kind.gt
-    highest = kind.le if kind.le is not None else kind.lt
-    low = "above" if kind.ge is None else "from"
-    high = "below" if kind.le is None else "to"
+    minimum = kind.ge if kind.ge is not None else kind.gt
+    maximum = kind.le if kind.le is not None else kind.lt
+    minimum_word = "above" if kind.ge is None else "from"
+    maximum_word = "below" if kind.le is None else "to"
     words = ""
-    if lowest is not None and highest is not None:
-        words = f" {low} {lowest} {high} {highest}"
-    elif lowest is not None:
-        words = f" {low} {lowest}" if kind.ge is None else f", {lowest} or more"
-    elif highest is not None:
-        words = f" {high} {highest}" if kind.le is None else f", {highest} or less"
+    if minimum is not None and maximum is not None:
+        words = f" {minimum_word} {minimum} {maximum_word} {maximum}"
+    elif minimum is not None:
+        words = f" {minimum_word} {minimum}" if kind.ge is None else f", {minimum} or more"
+    elif maximum is not None:
+        words = f" {maximum_word} {maximum}" if kind.le is None else f", {maximum} or less"
     if kind.multiple_of is not None:
         words += f", a multiple of {kind.multiple_of}"
     return words
 
 
 def _length(kind: inspect.StrType) -> str:
-    low, high = kind.min_length, kind.max_length
+    minimum, maximum = kind.min_length, kind.max_length
     words = ""
-    if low and high is not None:
-        words = f" of {low} to {high} characters"
-    elif low:
-        words = f" of at least {low} characters"
-    elif high is not None:
-        words = f" of at most {high} characters"
+    if minimum and maximum is not None:
+        words = f" of {minimum} to {maximum} characters"
+    elif minimum:
+        words = f" of at least {minimum} characters"
+    elif maximum is not None:
+        words = f" of at most {maximum} characters"
     return words if kind.pattern is None else f"{words} that matches {kind.pattern}"

@@ -80,7 +80,7 @@ def load(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> T:
-    """The file's configuration, with `overrides` (key=value) put over it.
+    """The file's configuration, in which `overrides` (key=value) replace values.
 
     Without a file the overrides are all there is. Raises ConfigurationError, and nothing else.
     """
@@ -110,7 +110,7 @@ def _construct(kind: type[Any], value: Any) -> Any:
 
 
 class _Filled(msgspec.Struct, frozen=True):
-    """A scalar's text after the environment was filled in."""
+    """A scalar's text after the substitution of environment variables."""
 
     text: str
     plain: bool
@@ -118,7 +118,8 @@ class _Filled(msgspec.Struct, frozen=True):
 
 
 class _Reader(msgspec.Struct, frozen=True):
-    """Values of nodes. One that is wrong is noted among the mistakes, and `_WRONG`."""
+    """Reads the values of nodes. A wrong value becomes `_WRONG`, and is noted among the
+    mistakes."""
 
     environment: Mapping[str, str]
     mistakes: Mistakes
@@ -158,8 +159,8 @@ class _Reader(msgspec.Struct, frozen=True):
         )
 
     def list(self, node: ListNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
-        if wanted := list_in(kind):
-            item_type = wanted.item_type
+        if list_type := list_in(kind):
+            item_type = list_type.item_type
         elif _is_anything(kind):
             item_type = kind
         else:
@@ -177,30 +178,30 @@ class _Reader(msgspec.Struct, frozen=True):
         fields = {field.encode_name: field for field in struct.fields}
         prefix = f"{key}." if key else ""
         values: dict[str, Value | _Wrong] = {}
-        misspelled: set[str] = set()
+        misspelled_keys: set[str] = set()
         for name, child in node.entries.items():
             if name in fields:
                 values[name] = self.value(child, fields[name].type, prefix + name)
                 continue
-            at = node.key_position(name)
-            named = fields.get(name.removesuffix(_FILE))
-            if not name.endswith(_FILE) or named is None or not is_text(named.type):
-                values[name] = self.wrong(unknown_key(at, prefix + name, name, list(fields)))
-                misspelled.add(nearest_key(name, list(fields)))
-            elif named.encode_name in node.entries:
-                both = f"set either {named.encode_name} or {name}, not both"
-                values[name] = self.wrong(ConfigurationError(at, prefix + name, both))
+            position = node.key_position(name)
+            target = fields.get(name.removesuffix(_FILE))
+            if not name.endswith(_FILE) or target is None or not is_text(target.type):
+                values[name] = self.wrong(unknown_key(position, prefix + name, name, list(fields)))
+                misspelled_keys.add(nearest_key(name, list(fields)))
+            elif target.encode_name in node.entries:
+                problem = f"set either {target.encode_name} or {name}, not both"
+                values[name] = self.wrong(ConfigurationError(position, prefix + name, problem))
             else:
                 try:
-                    values[named.encode_name] = self.secret(child, named.type, prefix + name)
+                    values[target.encode_name] = self.secret(child, target.type, prefix + name)
                 except ConfigurationError as error:
-                    values[named.encode_name] = self.wrong(error)
+                    values[target.encode_name] = self.wrong(error)
         for name, field in fields.items():
-            if field.required and name not in values and name not in misspelled:
-                expected = f"is missing; expected {describe(field.type)}"
-                values[name] = self.wrong(ConfigurationError(node.where, prefix + name, expected))
-        right = _unless_wrong(values)
-        return right if isinstance(right, _Wrong) else self.checked(right, node, struct, key)
+            if field.required and name not in values and name not in misspelled_keys:
+                message = f"is missing; expected {describe(field.type)}"
+                values[name] = self.wrong(ConfigurationError(node.where, prefix + name, message))
+        result = _unless_wrong(values)
+        return result if isinstance(result, _Wrong) else self.checked(result, node, struct, key)
 
     def checked(
         self, values: dict[str, Value], node: MappingNode, struct: inspect.StructType, key: str
@@ -210,21 +211,21 @@ class _Reader(msgspec.Struct, frozen=True):
             msgspec.convert(values, known_type(struct.cls), dec_hook=_construct)
         except msgspec.ValidationError as error:
             message = str(error)
-            named = (name for match in _NAMED_KEY.finditer(message) for name in match.groups())
-            at = next((node.keys[name] for name in named if name in node.keys), node.where)
-            return self.wrong(ConfigurationError(at, key, message))
+            names = (name for match in _NAMED_KEY.finditer(message) for name in match.groups())
+            position = next((node.keys[name] for name in names if name in node.keys), node.where)
+            return self.wrong(ConfigurationError(position, key, message))
         return values
 
     def scalar(self, node: ScalarNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
-        filled = self.fill(node, key)
-        if filled.plain and filled.text in {"", "~", "null"} and not filled.secret:
+        scalar = self.fill(node, key)
+        if scalar.plain and scalar.text in {"", "~", "null"} and not scalar.secret:
             return self.nothing(node, kind, key)
-        wanted = (filled.text,) if is_text(kind) else (_plain_value(filled), filled.text)
-        for value in wanted[: 2 if filled.plain else 1]:
+        candidates = (scalar.text,) if is_text(kind) else (_plain_value(scalar), scalar.text)
+        for value in candidates[: 2 if scalar.plain else 1]:
             if fits(value, kind):
                 return value
-        shown = "" if filled.secret else f", not {_shown(filled)}"
-        raise ConfigurationError(node.where, key, f"expected {describe(kind)}{shown}")
+        shown_value = "" if scalar.secret else f", not {_shown(scalar)}"
+        raise ConfigurationError(node.where, key, f"expected {describe(kind)}{shown_value}")
 
     def nothing(self, node: ScalarNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
         """The value of an empty key: its mapping or list may be commented out."""
@@ -239,25 +240,25 @@ class _Reader(msgspec.Struct, frozen=True):
         raise ConfigurationError(node.where, key, f"has no value; expected {describe(kind)}")
 
     def fill(self, node: ScalarNode, key: str) -> _Filled:
-        """The text with ${NAME} replaced; the environment's part is never shown in an error."""
-        secret = False
+        """The text with ${NAME} replaced; errors never show values from the environment."""
+        is_secret = False
 
         def replace(match: re.Match[str]) -> str:
-            nonlocal secret
+            nonlocal is_secret
             name = match[1]
             if name is None:
                 return "${"
             if not _NAME.fullmatch(name) or not match[0].endswith("}"):
-                wrong = "expected ${NAME}; $${ stands for ${ itself"
-                raise ConfigurationError(node.where, key, wrong)
+                problem = "expected ${NAME}; $${ stands for ${ itself"
+                raise ConfigurationError(node.where, key, problem)
             if name not in self.environment:
-                missing = f"the environment has no variable {name}"
-                raise ConfigurationError(node.where, key, missing)
-            secret = True
+                reason = f"the environment has no variable {name}"
+                raise ConfigurationError(node.where, key, reason)
+            is_secret = True
             return self.environment[name]
 
         text = _VARIABLE.sub(replace, node.text)
-        return _Filled(text, node.plain or secret, secret)
+        return _Filled(text, node.plain or is_secret, is_secret)
 
     def secret(self, node: Node, kind: inspect.Type, key: str) -> Value:
         """The text of the file that the node names, without the newline at its end."""
@@ -281,8 +282,8 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _unless_wrong(values: Mapping[K, Value | _Wrong]) -> dict[K, Value] | _Wrong:
-    right = {key: value for key, value in values.items() if not isinstance(value, _Wrong)}
-    return right if len(right) == len(values) else _WRONG
+    valid_values = {key: value for key, value in values.items() if not isinstance(value, _Wrong)}
+    return valid_values if len(valid_values) == len(values) else _WRONG
 
 
 def _plain_value(filled: _Filled) -> str | int | float | bool:
@@ -314,33 +315,33 @@ def override(
     document: MappingNode, struct: inspect.StructType, text: str, mistakes: Mistakes
 ) -> None:
     """Puts `key=value` into the document."""
-    key, equals, value = text.partition("=")
-    if not equals or not key:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
         raise ConfigurationError(f"--set {text}", "", "expected key=value")
-    where = f"--set {key}"
-    node: Node = ScalarNode(where, value)
+    option = f"--set {key}"
+    node: Node = ScalarNode(option, value)
     if value.startswith(("[", "{", '"', "'")):
-        node = parse(value, where, mistakes)
-    _put(document, struct, key, node, where)
+        node = parse(value, option, mistakes)
+    _put(document, struct, key, node, option)
 
 
 def _put(target: MappingNode, struct: inspect.StructType, key: str, node: Node, where: str) -> None:
     fields = {field.encode_name: field.type for field in struct.fields}
     if key in fields or _names_file_of_text(fields, key):
         # The last word on a text replaces an earlier one, whichever of the two ways it was given.
-        twin = f"{key}_file" if key in fields else key.removesuffix("_file")
-        if twin not in fields or key not in fields:
-            target.entries.pop(twin, None)
+        twin_key = f"{key}_file" if key in fields else key.removesuffix("_file")
+        if twin_key not in fields or key not in fields:
+            target.entries.pop(twin_key, None)
         target.entries[key] = node
         target.keys[key] = where
         return
-    containing = [name for name in fields if key.startswith(f"{name}.")]
-    if not containing:
+    prefixes = [name for name in fields if key.startswith(f"{name}.")]
+    if not prefixes:
         raise unknown_key(where, "", key.partition(".")[0], list(fields))
-    name = max(containing, key=len)
+    name = max(prefixes, key=len)
     rest = key[len(name) + 1 :]
-    if inner := struct_in(fields[name]):
-        _put(_child(target, name, where), inner, rest, node, where)
+    if inner_struct := struct_in(fields[name]):
+        _put(_child(target, name, where), inner_struct, rest, node, where)
     elif mapping := mapping_in(fields[name]):
         _put_into_mapping(_child(target, name, where), mapping, rest, node, where)
     else:
@@ -350,10 +351,10 @@ def _put(target: MappingNode, struct: inspect.StructType, key: str, node: Node, 
 def _put_into_mapping(
     target: MappingNode, mapping: inspect.DictType, key: str, node: Node, where: str
 ) -> None:
-    inner = struct_in(mapping.value_type)
-    name, dot, rest = key.partition(".")
-    if inner is not None and dot:
-        _put(_child(target, name, where), inner, rest, node, where)
+    inner_struct = struct_in(mapping.value_type)
+    name, separator, rest = key.partition(".")
+    if inner_struct is not None and separator:
+        _put(_child(target, name, where), inner_struct, rest, node, where)
     else:
         target.entries[key] = node
 

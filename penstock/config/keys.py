@@ -89,5 +89,5 @@ def _default(key: Key) -> str | None:
         return "required"
     if is_nothing(key.default):
         return None
-    short = spoken(key.default, key.type)
-    return written(key.default) + (f" ({short})" if short else "")
+    short_form = spoken(key.default, key.type)
+    return written(key.default) + (f" ({short_form})" if short_form else "")

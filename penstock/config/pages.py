@@ -14,7 +14,7 @@ _BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL
 
 
 class NoPlace(Exception):
-    """The page has no place for its table, or several."""
+    """The page has no place for its table, or more than one."""
 
 
 def with_tables(
@@ -25,7 +25,7 @@ def with_tables(
     Each struct has one table: a second key of the same struct links to it, as does one whose struct
     another page explains (`elsewhere`: the links, by struct)."""
     if len(_BETWEEN.findall(page)) != 1:
-        raise NoPlace(f"expected {BEGIN} and {END}, once")
+        raise NoPlace(f"expected {BEGIN} and {END}, once each")
     tables = "\n".join(_tables(reference, elsewhere))
     return _BETWEEN.sub(lambda _: f"{BEGIN}\n\n{tables}\n{END}", page)
 
@@ -40,23 +40,23 @@ def links(reference: Sequence[Section], page: str = "") -> dict[type, str]:
 
 
 def _tables(reference: Sequence[Section], elsewhere: Mapping[type, str]) -> Iterator[str]:
-    below = {section.name: section for section in reference if section.name}
-    shown = {**links(reference), **elsewhere}
-    linked = {name: _target(section, shown) for name, section in below.items()}
+    named_sections = {section.name: section for section in reference if section.name}
+    all_links = {**links(reference), **elsewhere}
+    targets = {name: _target(section, all_links) for name, section in named_sections.items()}
     for section in reference:
-        if section.name and linked[section.name] != _link(section):
+        if section.name and targets[section.name] != _link(section):
             continue
         if section.name:
             yield f"### {_heading(section.name)}\n\n{section.about}\n"
         yield "| key | type | default | |\n|---|---|---|---|"
         for key in section.keys:
-            yield f"| {' | '.join(_cells(key, below, linked))} |"
+            yield f"| {' | '.join(_cells(key, named_sections, targets))} |"
         yield ""
 
 
 def _target(section: Section, shown: Mapping[type, str]) -> str:
-    own = _link(section)
-    return own if section.struct is None else shown.get(section.struct, own)
+    own_link = _link(section)
+    return own_link if section.struct is None else shown.get(section.struct, own_link)
 
 
 def _cells(key: Key, below: Mapping[str, Section], linked: Mapping[str, str]) -> Iterator[str]:
@@ -66,8 +66,8 @@ def _cells(key: Key, below: Mapping[str, Section], linked: Mapping[str, str]) ->
     meaning = key.meaning.replace("|", "\\|")
     section = next((place for place in _places(key.name) if place in below), None)
     if section is not None:
-        first = meaning.partition(". ")[0] if meaning == below[section].about else meaning
-        meaning = f"{first.removesuffix('.')} ([keys]({linked[section]}))."
+        first_sentence = meaning.partition(". ")[0] if meaning == below[section].about else meaning
+        meaning = f"{first_sentence.removesuffix('.')} ([keys]({linked[section]}))."
     yield meaning
 
 
@@ -84,8 +84,8 @@ def _default(key: Key) -> str:
         return ""  # its own keys have defaults
     if is_nothing(key.default):
         return "none"
-    short = spoken(key.default, key.type)
-    return f"`{written(key.default)}`" + (f" ({short})" if short else "")
+    short_form = spoken(key.default, key.type)
+    return f"`{written(key.default)}`" + (f" ({short_form})" if short_form else "")
 
 
 def _places(name: str) -> tuple[str, ...]:

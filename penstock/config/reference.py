@@ -95,8 +95,8 @@ def type_word(kind: inspect.Type) -> str:
         return f"mapping of names to {_plural(type_word(mapping.value_type))}"
     if struct_in(kind):
         return "mapping"
-    known = [_SCALARS.get(type(bare(member)), "value") for member in _without_null(kind)]
-    return known[0] if len(known) == 1 else "value"
+    type_words = [_SCALARS.get(type(bare(member)), "value") for member in _without_null(kind)]
+    return type_words[0] if len(type_words) == 1 else "value"
 
 
 _SCALARS: dict[type[inspect.Type], str] = {
@@ -149,12 +149,14 @@ def spoken(value: Any, type_word: str) -> str:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return ""
     if type_word == "bytes":
-        return next((f"{value // of} {name}" for of, name in _SIZES if _is_whole(value, of)), "")
+        return next(
+            (f"{value // size} {name}" for size, name in _SIZES if _is_whole(value, size)), ""
+        )
     if "seconds" in type_word and value > 120:
-        parts = next((unit for unit in _TIMES if _is_whole(value, unit[0])), None)
-        if parts is not None:
-            count = int(value // parts[0])
-            return f"{count} {parts[1]}{'s' if count > 1 else ''}"
+        time_unit = next((unit for unit in _TIMES if _is_whole(value, unit[0])), None)
+        if time_unit is not None:
+            count = int(value // time_unit[0])
+            return f"{count} {time_unit[1]}{'s' if count > 1 else ''}"
     return ""
 
 
@@ -183,7 +185,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """The keys of one struct. The program's own has no name."""
+    """The keys of one struct. The section of the program's own struct has no name."""
 
     name: str
     about: str
@@ -197,13 +199,13 @@ def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
 
 
 def found(among: Sequence[Section], words: Sequence[str]) -> list[Key]:
-    """The keys that contain all these words, in any case; those with the words in their name
+    """The keys that contain all these words, ignoring case; those with the words in their name
     first."""
     keys = [key for section in among for key in section.keys]
-    matching = [
+    matching_keys = [
         key for key in keys if _has(" ".join([key.name, *key.allowed, key.plain_meaning]), words)
     ]
-    return sorted(matching, key=lambda key: not _has(key.name, words))
+    return sorted(matching_keys, key=lambda key: not _has(key.name, words))
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
@@ -211,32 +213,32 @@ def _has(text: str, words: Sequence[str]) -> bool:
 
 
 def _described(struct: type[msgspec.Struct]) -> inspect.StructType:
-    described = inspect.type_info(struct)
-    if not isinstance(described, inspect.StructType):
+    type_info = inspect.type_info(struct)
+    if not isinstance(type_info, inspect.StructType):
         raise TypeError(f"{struct} is not a msgspec.Struct")
-    return described
+    return type_info
 
 
 def _sections(struct: inspect.StructType, name: str, text: str) -> Iterator[Section]:
     texts = meanings(struct.cls)
     prefix = f"{name}." if name else ""
     keys = []
-    below: list[Section] = []
+    inner_sections: list[Section] = []
     for field in struct.fields:
-        full = prefix + field.encode_name
-        inner, place = _inner(field.type, full)
+        full_name = prefix + field.encode_name
+        inner_struct, place = _inner(field.type, full_name)
         meaning = texts.get(field.name, "")
-        if inner is not None:
-            below += _sections(inner, place, about(inner.cls))
-            meaning = meaning or about(inner.cls)
+        if inner_struct is not None:
+            inner_sections += _sections(inner_struct, place, about(inner_struct.cls))
+            meaning = meaning or about(inner_struct.cls)
         if not meaning:
             raise Unexplained(
                 f"{struct.cls.__module__}: `{struct.cls.__name__}.{field.name}` has no text below"
                 " it: write what the key means"
             )
-        keys.append(_key(full, field, meaning))
+        keys.append(_key(full_name, field, meaning))
     yield Section(name, text, tuple(keys), struct.cls)
-    yield from below
+    yield from inner_sections
 
 
 def _inner(kind: inspect.Type, name: str) -> tuple[inspect.StructType | None, str]:
@@ -251,11 +253,11 @@ def _inner(kind: inspect.Type, name: str) -> tuple[inspect.StructType | None, st
 
 
 def _key(name: str, field: inspect.Field, meaning: str) -> Key:
-    allowed = allowed_texts(field.type)
+    allowed_values = allowed_texts(field.type)
     return Key(
         name=name,
-        type="one of" if allowed else type_word(field.type),
-        allowed=allowed,
+        type="one of" if allowed_values else type_word(field.type),
+        allowed=allowed_values,
         required=field.required,
         default=_default(field),
         meaning=meaning,

@@ -37,8 +37,8 @@ class ConfigurationError(Exception):
         self.mistakes: tuple[str, ...] = (line,)
 
     def __str__(self) -> str:
-        more = len(self.mistakes) - 1
-        return f"{self.mistakes[0]} (and {more} more)" if more else self.mistakes[0]
+        count = len(self.mistakes) - 1
+        return f"{self.mistakes[0]} (and {count} more)" if count else self.mistakes[0]
 
 
 class Mistakes:
@@ -66,15 +66,15 @@ class Mistakes:
 
 def unknown_key(where: str, key: str, name: str, known: Sequence[str]) -> ConfigurationError:
     """The error for the key `name`, with the nearest that exists."""
-    near = nearest_key(name, known)
-    hint = f"did you mean {near}?" if near else f"known keys are {', '.join(known)}"
+    nearest = nearest_key(name, known)
+    hint = f"did you mean {nearest}?" if nearest else f"known keys are {', '.join(known)}"
     return ConfigurationError(where, key, f"unknown key; {hint}")
 
 
 def nearest_key(name: str, known: Sequence[str]) -> str:
     """The key that `name` may be a misspelling of, or an empty text."""
-    near = difflib.get_close_matches(name[:_LONGEST_KEY], known, n=1, cutoff=0.6)
-    return near[0] if near else ""
+    matches = difflib.get_close_matches(name[:_LONGEST_KEY], known, n=1, cutoff=0.6)
+    return matches[0] if matches else ""
 
 
 class ScalarNode(msgspec.Struct, frozen=True):
@@ -159,8 +159,8 @@ class _Events:
             yield from yaml.parse(text, Loader=yaml.CSafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            where = f"{self.source}:{mark.line + 1}:{mark.column + 1}" if mark else self.source
-            raise ConfigurationError(where, "", f"not YAML: {error.problem}") from None
+            position = f"{self.source}:{mark.line + 1}:{mark.column + 1}" if mark else self.source
+            raise ConfigurationError(position, "", f"not YAML: {error.problem}") from None
         except yaml.YAMLError as error:
             reason = str(error).splitlines()[0]
             raise ConfigurationError(self.source, "", f"not YAML: {reason}") from None
@@ -179,41 +179,41 @@ class _Events:
 
 
 def _node(events: _Events, event: yaml.Event, key: str, depth: int) -> Node:
-    where = events.where(event)
+    position = events.where(event)
     if depth > MAX_DEPTH:
-        raise ConfigurationError(where, "", f"more than {MAX_DEPTH} levels deep")
+        raise ConfigurationError(position, "", f"more than {MAX_DEPTH} levels deep")
     indirection = _indirection(event)
     node: Node
     match event:
         case yaml.AliasEvent():
-            node = WrongNode(where)
+            node = WrongNode(position)
         case yaml.ScalarEvent():
-            node = ScalarNode(where, event.value, plain=event.implicit[0])
+            node = ScalarNode(position, event.value, plain=event.implicit[0])
         case yaml.SequenceStartEvent():
             items: list[Node] = []
             while not isinstance(child := events.next(), yaml.SequenceEndEvent):
                 items.append(_node(events, child, f"{key}[{len(items)}]", depth + 1))
-            node = ListNode(where, items)
+            node = ListNode(position, items)
         case _:
-            node = _mapping(events, where, key, depth)
-    return events.refuse(where, key, indirection) if indirection else node
+            node = _mapping(events, position, key, depth)
+    return events.refuse(position, key, indirection) if indirection else node
 
 
 def _mapping(events: _Events, where: str, key: str, depth: int) -> MappingNode:
     entries: dict[str, Node] = {}
     keys: dict[str, str] = {}
     while not isinstance(event := events.next(), yaml.MappingEndEvent):
-        at = events.where(event)
+        position = events.where(event)
         if not isinstance(event, yaml.ScalarEvent):
-            raise ConfigurationError(at, key, _indirection(event) or "a key must be text")
+            raise ConfigurationError(position, key, _indirection(event) or "a key must be text")
         if indirection := _indirection(event):
-            events.refuse(at, key, indirection)
+            events.refuse(position, key, indirection)
         path = f"{key}.{event.value}" if key else event.value
         node = _node(events, events.next(), path, depth + 1)
         if event.value in entries:
-            node = events.refuse(at, path, f"given twice, first at {keys[event.value]}")
+            node = events.refuse(position, path, f"given twice, first at {keys[event.value]}")
         entries[event.value] = node
-        keys.setdefault(event.value, at)
+        keys.setdefault(event.value, position)
     return MappingNode(where, entries, keys)
 
 

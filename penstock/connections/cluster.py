@@ -98,5 +98,5 @@ def existing_topics(context: click.Context, _: click.Parameter, incomplete: str)
 
 def typed_bootstrap(context: click.Context) -> str:
     """The option's value on the incomplete command line, else the command's default."""
-    typed = context.params.get("bootstrap") or os.environ.get(address_variables.BOOTSTRAP)
-    return typed or default_address("brokers", DEFAULT_BOOTSTRAP)
+    typed_value = context.params.get("bootstrap") or os.environ.get(address_variables.BOOTSTRAP)
+    return typed_value or default_address("brokers", DEFAULT_BOOTSTRAP)

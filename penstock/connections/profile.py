@@ -45,9 +45,12 @@ class Profile(NamedTuple):
         return self.content.address(key) if self.content else ""
 
     def names(self, key: str, addresses: str) -> bool:
-        """Whether the profile has all of these, separated by commas."""
-        own = {_bare(address) for address in self.value(key).split(",")}
-        return bool(addresses) and {_bare(address) for address in addresses.split(",")} <= own
+        """Whether the profile's value of `key` contains all these comma-separated addresses."""
+        own_addresses = {_bare(address) for address in self.value(key).split(",")}
+        return (
+            bool(addresses)
+            and {_bare(address) for address in addresses.split(",")} <= own_addresses
+        )
 
 
 def _bare(address: str) -> str:
@@ -74,8 +77,9 @@ def profile_option(command: F) -> F:
 def address_option(
     key: str, *names: str, default: str, variable: str, is_needed: bool = True, **more: Any
 ) -> Callable[[F], F]:
-    """An option whose default is the profile's value of `key`, else `default`; None if it is not
-    always needed, so that no command fails for a profile that it may not read."""
+    """An option whose default is the profile's value of `key`, else `default`. Unless `is_needed`
+    the default is None, so that commands that do not need the option work with an unreadable
+    profile."""
     option = click.option(
         *names,
         default=(lambda: default_address(key, default)) if is_needed else None,
@@ -127,9 +131,9 @@ def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -
             return load(kind, path)
         except ConfigurationError as error:
             raise WrongConfiguration(*error.mistakes) from None
-    current = readable_profile()
-    if current.content and current.names(address_key, addresses):
-        security: T = getattr(current.content, key)
+    current_profile = readable_profile()
+    if current_profile.content and current_profile.names(address_key, addresses):
+        security: T = getattr(current_profile.content, key)
         return security
     return kind()
 
@@ -141,13 +145,13 @@ def profile() -> Profile:
         return Profile()
     if _READ not in context.meta:
         context.meta[_READ] = _read(context.meta.get(_PROFILE))
-    current: Profile = context.meta[_READ]
-    return current
+    own_profile: Profile = context.meta[_READ]
+    return own_profile
 
 
 def readable_profile() -> Profile:
-    """The same, but empty if the user may not read the default file. Options that need a value of
-    it have failed before."""
+    """The profile of the running command; empty if the user may not read the default file. Options
+    that need one of its values have failed before."""
     context = click.get_current_context(silent=True)
     path = _default_file()
     if context is None or (
@@ -159,10 +163,10 @@ def readable_profile() -> Profile:
 
 def origin(key: str, address: str) -> str:
     """Where an address came from, for the end of a message; empty if it is not the profile's."""
-    current = readable_profile()
-    if current.path is None or address != current.value(key):
+    own_profile = readable_profile()
+    if own_profile.path is None or address != own_profile.value(key):
         return ""
-    return f" ({key} from {current.path})"
+    return f" ({key} from {own_profile.path})"
 
 
 def hint(key: str, address: str, default: str, option: str, variable: str) -> str:
@@ -198,8 +202,8 @@ def _read(chosen: Path | None) -> Profile:
 def _default_file() -> Path | None:
     """The default file; a home folder that may not be searched, as under sudo, is skipped."""
     # Path.exists raises PermissionError, Path.expanduser an error of its own.
-    own = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
-    files = (Path(own, "penstock", SYSTEM.name), SYSTEM)
+    config_home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    files = (Path(config_home, "penstock", SYSTEM.name), SYSTEM)
     return next((path for path in files if os.path.exists(path)), None)  # noqa: PTH110
 
 

@@ -48,15 +48,15 @@ def answering_broker(bootstrap: Bootstrap) -> Bootstrap:
 
 
 def registry_within(address: RegistryAddress) -> RegistryClient:
-    """A client that gives a request up after three seconds."""
+    """A registry client that gives up on a request after three seconds."""
     return RegistryClient(
         address, patience_seconds=SECONDS, first_contact_seconds=0, attempt_seconds=SECONDS
     )
 
 
 def registry_failure(error: RegistryError, urls: str) -> str:
-    """The error's text, or the URL that is a broker's address. Brokers close a connection on which
-    HTTP arrives, so a server that is only silent is not tried again."""
+    """The error's text, or the remark that the URL is a broker's address. Brokers close a
+    connection on which HTTP arrives, so a server that is only silent is not tried again."""
     if isinstance(error, RegistryNotReachable) and not isinstance(error, RegistryTimedOut):
         for url in parse_urls(urls):
             if _answers_kafka(url):

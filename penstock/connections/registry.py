@@ -105,16 +105,16 @@ def _refusal(error: RegistryRefused, client: RegistryClient) -> str:
         subjects = client.subjects()
     except SchemaError:
         return shortened(error.message)
-    near = did_you_mean(subject, subjects) or did_you_mean(f"{subject}-value", subjects)
-    return shortened(error.message).removesuffix(".") + near
+    suggestion = did_you_mean(subject, subjects) or did_you_mean(f"{subject}-value", subjects)
+    return shortened(error.message).removesuffix(".") + suggestion
 
 
 def existing_subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """For completion: the registry's subjects, if it answers quickly."""
-    typed = context.params.get("registry") or os.environ.get(address_variables.REGISTRY)
+    typed_value = context.params.get("registry") or os.environ.get(address_variables.REGISTRY)
 
     def subjects() -> list[str]:
-        with registry_at(typed or default_address("registry", DEFAULT_REGISTRY)) as client:
+        with registry_at(typed_value or default_address("registry", DEFAULT_REGISTRY)) as client:
             return client.subjects()
 
     with context.scope(cleanup=False):  # its options name the credentials

@@ -41,7 +41,7 @@ def zookeeper_options(address_help: str) -> Callable[[F], F]:
 
     def add(command: F) -> F:
         zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help=address_help)
-        secret = click.option(
+        secret_option = click.option(
             "--zookeeper-secret-file",
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
@@ -53,7 +53,7 @@ def zookeeper_options(address_help: str) -> Callable[[F], F]:
             None,
             "The brokers' `zookeeper_security`: a YAML file with those keys.",
         )
-        return profile_option(zookeeper(secret(security(command))))
+        return profile_option(zookeeper(secret_option(security(command))))
 
     return add
 
@@ -85,7 +85,7 @@ def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeep
     if zookeeper is None:
         zookeeper = profile().value("zookeeper")
     if not zookeeper:
-        raise click.UsageError("this needs --zookeeper, or a profile with `zookeeper`")
+        raise click.UsageError("no ZooKeeper: pass --zookeeper, or set `zookeeper` in a profile")
     address = zookeeper_at(zookeeper, secret_file)
     assert address is not None
     return address
@@ -93,8 +93,8 @@ def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeep
 
 @contextmanager
 def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Session"]:
-    """A session on the brokers' map; with `may_be_new`, it is created if missing. Errors become
-    Failed."""
+    """A session on the brokers' map; with `may_be_new`, the map is created if missing. Errors
+    become Failed."""
     try:
         # Imported here because hosts with an agent alone have no kazoo.
         from cluster.records.identity import find_cluster_id  # noqa: PLC0415

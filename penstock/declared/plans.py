@@ -74,8 +74,8 @@ def declaration_options(command: F) -> F:
     argument = click.argument(
         "declared", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
     )
-    dry = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
-    return argument(dry(yes_option(json_option(command))))
+    dry_run = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
+    return argument(dry_run(yes_option(json_option(command))))
 
 
 def declared_in(kind: type[T], path: Path) -> T:
@@ -88,11 +88,11 @@ def declared_in(kind: type[T], path: Path) -> T:
 
 def check_once(what: str, names: Iterable[str]) -> None:
     """Checks that the file declares each name once. Raises WrongConfiguration."""
-    declared: set[str] = set()
+    seen_names: set[str] = set()
     for name in names:
-        if name in declared:
+        if name in seen_names:
             raise WrongConfiguration(f"{what} {one_line(name)} is declared twice")
-        declared.add(name)
+        seen_names.add(name)
 
 
 def carry_out(
@@ -107,23 +107,23 @@ def carry_out(
     """Carries out the plans in order, and reports them. `what` names the things, also in JSON.
     Raises Failed if any are refused."""
     refused_plans = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
-    deleted = [plan.name for plan in plans if plan.outcome is Outcome.DELETED]
-    if deleted and not refused_plans and not dry_run and not yes:
-        more = f" and {len(deleted) - _SHOWN} more" if len(deleted) > _SHOWN else ""
-        confirm_deletion(f"{', '.join(deleted[:_SHOWN])}{more}, for good")
-    done: set[str] = set()
+    deleted_names = [plan.name for plan in plans if plan.outcome is Outcome.DELETED]
+    if deleted_names and not refused_plans and not dry_run and not yes:
+        suffix = f" and {len(deleted_names) - _SHOWN} more" if len(deleted_names) > _SHOWN else ""
+        confirm_deletion(f"{', '.join(deleted_names[:_SHOWN])}{suffix}, for good")
+    finished_names: set[str] = set()
     try:
         if not refused_plans and not dry_run:
             for plan in plans:
                 if plan.outcome is not Outcome.UNCHANGED:
                     do(plan)
-                    done.add(plan.name)
+                    finished_names.add(plan.name)
     finally:
         # Also reports changes made before a failure.
-        _report(what, plans, done, dry_run=dry_run, as_json=as_json)
+        _report(what, plans, finished_names, dry_run=dry_run, as_json=as_json)
     if refused_plans:
-        would = "would be refused" if dry_run else "refused, and nothing was changed"
-        raise Failed(f"{len(refused_plans)} of {len(plans)} {what} {would}")
+        verb = "would be refused" if dry_run else "refused, and nothing was changed"
+        raise Failed(f"{len(refused_plans)} of {len(plans)} {what} {verb}")
 
 
 def _report(
@@ -165,7 +165,7 @@ def _differences(plan: Plan) -> list[str]:
 
 
 def _flat(document: Document) -> dict[str, object]:
-    flat: dict[str, object] = {}
+    flat_values: dict[str, object] = {}
     for key, value in document.items():
-        flat |= _flat(value) if isinstance(value, Mapping) else {key: value}
-    return flat
+        flat_values |= _flat(value) if isinstance(value, Mapping) else {key: value}
+    return flat_values

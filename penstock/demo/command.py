@@ -44,7 +44,7 @@ _INTERRUPTED: Final = 130
 
 
 def show_outcome(outcome: DemonstrationOutcome) -> None:
-    """Print the outcome. Its last sentence distinguishes loss from missing proof."""
+    """Prints the outcome. Its last sentence distinguishes loss from missing proof."""
     print_table(_COLUMNS, [*map(dict, _rows(outcome))])
     print()
     if outcome.kills:
@@ -57,17 +57,17 @@ def show_outcome(outcome: DemonstrationOutcome) -> None:
 
 
 def _summary(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
-    killed = _listed([f"the {program}" for program in outcome.killed])
-    arrived = f"Every line arrived, once{f', although {killed} were killed' if killed else ''}"
-    summed = totals(outcome.figures)
+    names = _listed([f"the {program}" for program in outcome.killed])
+    sentence = f"Every line arrived, once{f', although {names} were killed' if names else ''}"
+    sums = totals(outcome.figures)
     if outcome.agrees:
-        yield f"✓ {arrived}:"
+        yield f"✓ {sentence}:"
         yield (
-            f"  {summed['lines']:,} lines of {summed['files']:,} files became {summed['events']:,} "
+            f"  {sums['lines']:,} lines of {sums['files']:,} files became {sums['events']:,} "
             f"events, and as many rows."
         )
     elif outcome.arrived_once:
-        yield f"{mark} {arrived}; but {_listed([*outcome.reservations()])}."
+        yield f"{mark} {sentence}; but {_listed([*outcome.reservations()])}."
     elif outcome.any_missing:
         yield "✗ Not every line arrived."
     elif outcome.any_twice:
@@ -77,8 +77,8 @@ def _summary(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    *before, last = names or [""]
-    return f"{', '.join(before)} and {last}" if before else last
+    *first_names, last_name = names or [""]
+    return f"{', '.join(first_names)} and {last_name}" if first_names else last_name
 
 
 def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
@@ -94,10 +94,10 @@ def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
             "landed": Count(figure.landed.events),
             "verdict": verdict.value if verdict else None,
         }
-    summed = totals(outcome.figures)
+    sums = totals(outcome.figures)
     yield {
         "topic": "all",
-        **{name: Count(summed[name]) for name in _COUNTED},
+        **{name: Count(sums[name]) for name in _COUNTED},
         "verdict": None,
     }
 
@@ -170,12 +170,14 @@ def _quoted(path: Path) -> str:
 
 def _penstock() -> str:
     """The command as it can be typed here, as it may not be on the PATH."""
-    beside = Path(sys.executable).parent / "penstock"
+    executable = Path(sys.executable).parent / "penstock"
     path = shutil.which("penstock")
-    if not beside.exists() or (path and Path(path).samefile(beside)):
+    if not executable.exists() or (path and Path(path).samefile(executable)):
         return "penstock"
-    shown = beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside
-    return _quoted(shown)
+    shown_path = (
+        executable.relative_to(Path.cwd()) if executable.is_relative_to(Path.cwd()) else executable
+    )
+    return _quoted(shown_path)
 
 
 @click.command()

@@ -37,12 +37,13 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 def landed_files(table: Path) -> list[Path]:
-    """The table's data files, in the order of their names."""
+    """A table's data files, in the order of their names."""
     return sorted(path for path in table.glob("dt=*/hour=*/*.parquet") if path.name[0] not in "_.")
 
 
 def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
-    """The number of each row, in file order. OSError or ArrowException for an unreadable file."""
+    """The number of each row, in file order. Raises OSError or ArrowException for an unreadable
+    file."""
     for path in landed_files(warehouse / sample.copy):
         column = "number" if sample.typed else "message"
         # Not a dataset: that would make columns of the folders' names.
@@ -62,7 +63,7 @@ def number_of(value: Any) -> int:
 def stored_numbers(
     brokers: Brokers, registry: RegistryClient, topic: str, *, typed: bool
 ) -> Iterator[int]:
-    """The number of each message of a topic, in order. ClientError or RegistryError."""
+    """The number of each message of a topic, in order. Raises ClientError or RegistryError."""
     decoder = Decoder(registry.schema)
     field = "number" if typed else "message"
     with Consumer(brokers, topic, Beginning(), to_end=True) as consumer:
@@ -104,12 +105,12 @@ def counted(
     try:
         pipeline = watch.pipeline
         reports = {topic.topic: topic for topic in asked(pipeline.offline, time_span).topics}
-        with _Cluster(pipeline.access) as first, _Cluster(pipeline.offline) as offline:
+        with _Cluster(pipeline.access) as main, _Cluster(pipeline.offline) as offline:
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(
                     tally=tally,
                     report=reports.get(sample.copy),
-                    stored=first.arrivals(sample.name, sample, tally),
+                    stored=main.arrivals(sample.name, sample, tally),
                     mirrored=offline.arrivals(sample.copy, sample, tally),
                     landed=_landed(watch, sample, tally),
                 )
@@ -130,8 +131,8 @@ def _landed(watch: Watch, sample: Sample, tally: WrittenTally) -> Arrivals:
 
     for _ in range(_COUNTS - 1):
         with suppress(FileNotFoundError):
-            landed = count()
-            if not any(landed.faults("landed")):
-                return landed
+            counts = count()
+            if not any(counts.faults("landed")):
+                return counts
         watch.until(lambda: False, _PAUSE_SECONDS)
     return count()

@@ -51,18 +51,18 @@ class ApplicationProcess:
 
     @property
     def ended(self) -> str:
-        """The exit code or signal, in words; empty while it runs."""
+        """The exit code or signal, in words; empty while the process runs."""
         return self._child.ended
 
     def stop(self) -> None:
-        """Ask it to end, after which it has a tally."""
+        """Asks the application to stop; its tally is available afterwards."""
         self._child.terminate()
 
     def kill(self) -> None:
         self._child.kill()
 
     def tally(self) -> WrittenTally:
-        """Its tally. Raises OSError or DecodeError if it was killed."""
+        """The application's tally. Raises OSError or DecodeError if it was killed."""
         return kept(self._directory / TALLY)
 
 
@@ -72,7 +72,7 @@ def applications_of(places: Places) -> Path:
 
 
 def write_inputs(places: Places) -> None:
-    """Write the agent's inputs, before the pipeline starts. Raises OSError."""
+    """Writes the agent's inputs, before the pipeline starts. Raises OSError."""
     directory = applications_of(places)
     directory.mkdir(parents=True)
     places.inputs.mkdir(parents=True)
@@ -82,7 +82,8 @@ def write_inputs(places: Places) -> None:
 
 
 class Demonstration:
-    """Runs once, in the context of its pipeline. All methods raise DemoFailed."""
+    """One run of the demonstration, in the context of its pipeline. All methods raise
+    DemoFailed."""
 
     def __init__(self, watch: Watch, *, seconds: float, seed: int | None) -> None:
         """Without a seed, no program is killed."""
@@ -94,19 +95,19 @@ class Demonstration:
         self._registered = False
 
     def run(self) -> DemonstrationOutcome:
-        began = time.time()
+        start = time.time()
         self._watch.until_ready(_START_SECONDS, self._register_schemas)
         tallies = self._tallies()
         lines = sum(tally.lines for tally in tallies)
         self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
-        time_span = span(began, time.time())
-        unsettled = wait_for_verdict(self._watch, time_span)
+        time_span = span(start, time.time())
+        missing_reports = wait_for_verdict(self._watch, time_span)
         return DemonstrationOutcome(
             figures=counted(self._watch, tallies, time_span),
             seconds=self._seconds,
             seed=self._seed,
             kills=self._kills,
-            unsettled=unsettled,
+            unsettled=missing_reports,
         )
 
     def _register_schemas(self) -> None:
@@ -127,34 +128,34 @@ class Demonstration:
         """Run the applications, kill programs meanwhile, and return the tallies."""
         directory = applications_of(self._places)
         with ExitStack() as stack:
-            running = []
+            processes = []
             for sample in SAMPLES:
                 application = ApplicationProcess(sample, directory)
                 stack.callback(application.kill)
-                running.append(application)
+                processes.append(application)
             names = ", ".join(sample.name for sample in SAMPLES)
             self._watch.note(f"Three applications write logs for {self._seconds:g} s: {names}.")
             if self._kills:
                 moments = ", ".join(kill.words for kill in self._kills)
                 self._watch.note(f"Seed {self._seed} kills: {moments}.")
-            self._write(running)
-            for application in running:
+            self._write(processes)
+            for application in processes:
                 application.stop()
             if not self._watch.until(
-                lambda: all(application.ended for application in running), _STOP_SECONDS
+                lambda: all(application.ended for application in processes), _STOP_SECONDS
             ):
                 raise DemoFailed(f"an application did not stop within {_STOP_SECONDS:.0f} s")
-            return tuple(map(_tally, running))
+            return tuple(map(_tally, processes))
 
     def _write(self, running: list[ApplicationProcess]) -> None:
-        began = time.monotonic()
-        for after, program in self._kills:
-            self._write_until(began + after, running)
+        start = time.monotonic()
+        for seconds, program in self._kills:
+            self._write_until(start + seconds, running)
             if not self._watch.until(partial(self._watch.runs, program), _RUNS_SECONDS):
-                raise DemoFailed(f"the {program} does not run: see {self._places.log(program)}")
+                raise DemoFailed(f"the {program} is not running: see {self._places.log(program)}")
             self._watch.pipeline.kill(program)
             self._watch.note(f"The {program} was killed with SIGKILL.")
-        self._write_until(began + self._seconds, running)
+        self._write_until(start + self._seconds, running)
 
     def _write_until(self, end: float, running: list[ApplicationProcess]) -> None:
         def ended() -> bool:

@@ -43,34 +43,32 @@ class Arrivals(NamedTuple):
         if self.missing:
             yield f"{_events(self.events_missing)} not {where}: {_ranges(self.missing)}"
         if self.twice:
-            again = self.events - self.distinct
+            excess = self.events - self.distinct
             numbers = _shown([f"{number:,}" for number in self.twice])
-            yield f"{where} more than once: {_numbers(self.twice)} {numbers} ({again:,} too many)"
+            yield f"{where} more than once: {_numbers(self.twice)} {numbers} ({excess:,} too many)"
         if self.unknown:
             numbers = _shown([_number(number) for number in self.unknown])
             yield f"{where}, but never written: {numbers}"
 
 
 def arrivals(numbers: Iterable[int], written: int) -> Arrivals:
-    """Sort out the numbers of arrived events; those below `written` were written."""
-    counted = Counter(numbers)
+    """Sorts out the numbers of arrived events; those below `written` were written."""
+    counts = Counter(numbers)
     return Arrivals(
-        events=counted.total(),
-        distinct=len(counted),
-        twice=tuple(sorted(number for number, times in counted.items() if times > 1)),
-        missing=tuple(
-            _gaps(sorted(number for number in counted if 0 <= number < written), written)
-        ),
-        unknown=tuple(sorted(number for number in counted if not 0 <= number < written)),
+        events=counts.total(),
+        distinct=len(counts),
+        twice=tuple(sorted(number for number, count in counts.items() if count > 1)),
+        missing=tuple(_gaps(sorted(number for number in counts if 0 <= number < written), written)),
+        unknown=tuple(sorted(number for number in counts if not 0 <= number < written)),
     )
 
 
 def _gaps(there: list[int], end: int) -> Iterator[range]:
-    due = 0
+    next_number = 0
     for number in [*there, end]:
-        if number > due:
-            yield range(due, number)
-        due = number + 1
+        if number > next_number:
+            yield range(next_number, number)
+        next_number = number + 1
 
 
 def _events(count: int) -> str:
@@ -82,14 +80,14 @@ def _numbers(numbers: tuple[int, ...]) -> str:
 
 
 def _ranges(ranges: tuple[range, ...]) -> str:
-    several = len(ranges) > 1 or len(ranges[0]) > 1
-    shown = _shown(
+    has_several = len(ranges) > 1 or len(ranges[0]) > 1
+    texts = _shown(
         [
             f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
             for numbers in ranges
         ]
     )
-    return f"{'numbers' if several else 'number'} {shown}"
+    return f"{'numbers' if has_several else 'number'} {texts}"
 
 
 def _number(number: int) -> str:
@@ -97,8 +95,8 @@ def _number(number: int) -> str:
 
 
 def _shown(texts: list[str]) -> str:
-    more = len(texts) - _MOST_SHOWN
-    return ", ".join(texts[:_MOST_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    rest_count = len(texts) - _MOST_SHOWN
+    return ", ".join(texts[:_MOST_SHOWN]) + (f" and {rest_count:,} more" if rest_count > 0 else "")
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,30 +209,30 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def any_missing(self) -> bool:
         return not self.figures or any(
-            at.missing for figure in self.figures for at in figure.places
+            place.missing for figure in self.figures for place in figure.places
         )
 
     @property
     def any_twice(self) -> bool:
-        return any(at.twice for figure in self.figures for at in figure.places)
+        return any(place.twice for figure in self.figures for place in figure.places)
 
     @property
     def only_unproven(self) -> bool:
         """Whether the only differences are verdicts of unknown."""
-        doubts = [
+        verdicts = [
             f"{figure.topic}: {figure.doubt()}" for figure in self.figures if figure.is_unproven
         ]
-        return self.arrived_once and bool(doubts) and self.differences == doubts
+        return self.arrived_once and bool(verdicts) and self.differences == verdicts
 
     def reservations(self) -> Iterator[str]:
         """The differences in words, given that every line arrived."""
-        if unproven := sum(figure.is_unproven for figure in self.figures):
-            yield f"{self._of_topics(unproven)} cannot be proven"
-        doubted = sum(bool(figure.doubt()) and not figure.is_unproven for figure in self.figures)
-        if doubted:
-            yield f"the audit does not call {self._of_topics(doubted)} complete"
-        if miscounted := sum(bool([*figure.miscounts()]) for figure in self.figures):
-            yield f"the agent's counts differ for {self._of_topics(miscounted)}"
+        if unproven_count := sum(figure.is_unproven for figure in self.figures):
+            yield f"{self._of_topics(unproven_count)} cannot be proven"
+        doubts = sum(bool(figure.doubt()) and not figure.is_unproven for figure in self.figures)
+        if doubts:
+            yield f"the audit does not call {self._of_topics(doubts)} complete"
+        if miscounted_count := sum(bool([*figure.miscounts()]) for figure in self.figures):
+            yield f"the agent's counts differ for {self._of_topics(miscounted_count)}"
         if self.unsettled:
             yield "there was no verdict in time"
 

@@ -26,7 +26,8 @@ _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Folder:
-    """A context. The folder stays if `kept` is set within it, or if the demonstration failed."""
+    """The folder of a demonstration. A context that removes it at the end, unless `kept` is set, or
+    the demonstration failed."""
 
     def __init__(self, directory: Path | None, *, keep: bool) -> None:
         """Raises DemoFailed if the named folder is not empty, or cannot be used."""
@@ -60,10 +61,10 @@ class Folder:
 def free_ports() -> tuple[Ports, MirrorPorts]:
     """A series of free ports. Raises OSError if there is none."""
     count = len(Ports._fields) + len(MirrorPorts._fields)
-    highest = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
-    chance = random.SystemRandom()
+    limit = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
+    rng = random.SystemRandom()
     for _ in range(_TRIES):
-        base = chance.randrange(_LOWEST, highest - count)
+        base = rng.randrange(_LOWEST, limit - count)
         if all(is_free(HOST, port) for port in range(base, base + count)):
             return Ports.beginning_at(base), MirrorPorts.beginning_at(base)
-    raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {highest}")
+    raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {limit}")

@@ -24,6 +24,6 @@ class Kill(NamedTuple):
 
 def kills_of(seed: int, seconds: float) -> tuple[Kill, ...]:
     """One kill of each program, in order of time."""
-    chance = random.Random(seed)  # noqa: S311 not for secrets
-    drawn = (Kill(chance.uniform(_FIRST, _LAST) * seconds, program) for program in KILLED)
-    return tuple(sorted(drawn))
+    rng = random.Random(seed)  # noqa: S311 not for secrets
+    kills = (Kill(rng.uniform(_FIRST, _LAST) * seconds, program) for program in KILLED)
+    return tuple(sorted(kills))

@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
     @property
     def copy(self) -> str:
-        """The mirror's copy of the topic, which is the one that lands."""
+        """The mirror's copy of the topic, which is the topic that lands."""
         return f"{SOURCE}.{self.name}"
 
     @property

@@ -36,13 +36,13 @@ class TimeSpan(NamedTuple):
 
 def span(began: float, ended: float) -> TimeSpan:
     """The windows between two times, which are in seconds since 1970."""
-    begin, end = (int(moment * 1000) // _WINDOW_MILLIS for moment in (began, ended))
+    begin, end = (int(seconds * 1000) // _WINDOW_MILLIS for seconds in (began, ended))
     return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 
 def asked(pipeline_access: PipelineAccess, time_span: TimeSpan) -> ReportAnswer:
-    """The report on the copies, whose verdicts include their origins. Raises Failed without an
-    answer."""
+    """Requests the report on the copies, whose verdicts include their origins. Raises Failed
+    without an answer."""
     parameters: Parameters = {"cluster": OFFLINE, "from": time_span.begin, "to": time_span.end}
     audit = parse_program_url(pipeline_access.addresses.audit)
     access = access_to(pipeline_access.audit_security)
@@ -55,8 +55,8 @@ def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
     for topic in topics:
         if topic not in reports:
             return f"{topic} is not known to the audit yet"
-        if why := _waits_for(reports[topic]):
-            return f"{topic}: {why}"
+        if reason := _waits_for(reports[topic]):
+            return f"{topic}: {reason}"
     return "" if report.as_of >= report.to_time else "the audit is still reading the ledger"
 
 
@@ -73,8 +73,8 @@ def only_faults(report: ReportAnswer, topics: Collection[str]) -> bool:
 
 def _waits_for(topic: TopicReport) -> str:
     # Who has never spoken of a topic is not waited for by the audit, and would be by us.
-    if silent := _silent(topic):
-        return f"no report from {', '.join(silent)} yet"
+    if silent_agents := _silent(topic):
+        return f"no report from {', '.join(silent_agents)} yet"
     if topic.state is State.COMPLETE:
         return ""
     words = [failing_words(failing_load) for failing_load in topic.failing_loads]
@@ -88,8 +88,8 @@ def _silent(topic: TopicReport) -> list[str]:
 
 
 def _is_under_way(topic: TopicReport) -> bool:
-    waits = topic.state is State.PENDING or topic.pending or topic.waits
-    return bool(waits or _silent(topic))
+    is_waiting = topic.state is State.PENDING or topic.pending or topic.waits
+    return bool(is_waiting or _silent(topic))
 
 
 def wait_for_verdict(watch: Watch, time_span: TimeSpan) -> str:

@@ -78,19 +78,21 @@ class Watch:
             return self.pipeline.ready
 
         if not self.until(ready, within):
-            late = [program for program in self._programs.values() if not self.runs(program.name)]
+            unready = [
+                program for program in self._programs.values() if not self.runs(program.name)
+            ]
             raise DemoFailed(
                 f"not ready within {within:.0f} s: "
                 + "; ".join(
                     f"{program.name} is {program.phase.value}, see {program.log}"
-                    for program in late
+                    for program in unready
                 )
             )
 
 
 def _died(program: ProgramStatus) -> str:
-    last = program.last_lines[-1] if program.last_lines else "without output"
-    return f"{program.name} does not start ({program.ended}): {last}"
+    last_line = program.last_lines[-1] if program.last_lines else "without output"
+    return f"{program.name} does not start ({program.ended}): {last_line}"
 
 
 def look_after(pipeline: LocalPipeline, stop_requests: StopRequests) -> None:

@@ -103,8 +103,8 @@ def _is_good(authority: Authority, path: Path, now: datetime) -> bool:
     except (FileNotFoundError, ValueError, TypeError, InvalidSignature):
         return False
     # No certificate can outlive its authority, so renewal would gain nothing near its end.
-    required = min(now + RENEW_BEFORE, authority.ends - _LAST_DAYS)
-    return certificate.not_valid_after_utc >= required
+    earliest_expiry = min(now + RENEW_BEFORE, authority.ends - _LAST_DAYS)
+    return certificate.not_valid_after_utc >= earliest_expiry
 
 
 def _secret(path: Path) -> str:
@@ -127,13 +127,13 @@ def _update_lines(
 ) -> None:
     """Updates the file so that each of these users has one line, which matches the secret."""
     lines = _lines(path)
-    before = list(lines)
+    old_lines = list(lines)
     for name, secret in secrets_by_user.items():
         user_lines = [line for line in lines if line.startswith(f"{name}:")]
         if len(user_lines) != 1 or not matches(user_lines[0].removeprefix(f"{name}:"), secret):
             lines = [line for line in lines if line not in user_lines]
             lines.append(f"{name}:{encode(secret)}")
-    if lines != before:
+    if lines != old_lines:
         replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=_OWN)
 
 

@@ -9,16 +9,16 @@ from penstock.directory.errors import AlreadyRunning
 
 
 class Lock(DirectoryLock):
-    """Held until it is closed. Raises AlreadyRunning or OSError."""
+    """The lock, held until it is closed. Raises AlreadyRunning or OSError."""
 
     def __init__(self, path: Path) -> None:
         try:
             super().__init__(path, mode=0o644)
         except InUse as error:
             holder = error.content[:20].strip()
-            who = f" (process {int(holder)})" if holder.isdigit() else ""
+            suffix = f" (process {int(holder)})" if holder.isdigit() else ""
             raise AlreadyRunning(
-                f"{path.parent} is in use by another penstock up{who}: stop that one, or choose "
+                f"{path.parent} is in use by another penstock up{suffix}: stop that one, or choose "
                 "another --dir"
             ) from None
         os.ftruncate(self.fileno(), 0)

@@ -91,12 +91,12 @@ class Locks(NamedTuple):
         return self.folder / "audit.tokens"
 
     def for_commands(self, server: str) -> Path:
-        """The credentials of commands: `brokers`, `registry`, `audit`."""
+        """The file with the credentials of commands for `server`: brokers, registry or audit."""
         return self.folder / f"{server}.yaml"
 
 
 def at_brokers(locks: Locks, user: str) -> Settings:
-    """The user's `security`."""
+    """The value of the key `security` with the user's credentials."""
     return {
         "tls": {"ca": str(locks.ca)},
         "login": {
@@ -108,7 +108,7 @@ def at_brokers(locks: Locks, user: str) -> Settings:
 
 
 def at_registry(locks: Locks, user: str) -> Settings:
-    """The user's `registry_security`."""
+    """The value of the key `registry_security` with the user's credentials."""
     return {
         "tls": {"ca": str(locks.ca)},
         "user": user,
@@ -117,7 +117,7 @@ def at_registry(locks: Locks, user: str) -> Settings:
 
 
 def at_audit(locks: Locks, user: str) -> Settings:
-    """The user's `audit_security`."""
+    """The value of the key `audit_security` with the user's token."""
     return {"tls": {"ca": str(locks.ca)}, "token_file": str(locks.token(user))}
 
 
@@ -177,14 +177,14 @@ def locked_settings(
         audit_client = client("audit")
         page = {key: value for key, value in settings["audit"].items() if key not in audit_client}
         registry = settings["registry"]
-        allowed = [*registry["permissions"], _permission(_MIRROR, LEDGER_TOPIC, "read", "write")]
+        rights = [*registry["permissions"], _permission(_MIRROR, LEDGER_TOPIC, "read", "write")]
         settings |= {
             "mirror": {
                 "source": {"security": at_brokers(locks, _MIRROR)},
                 "target": client(_MIRROR),
             },
             "offline-broker": broker(mirror.offline_broker),
-            "offline-registry": registry | {"permissions": allowed},
+            "offline-registry": registry | {"permissions": rights},
             "audit": page | {"clusters": {SOURCE: audit_client, OFFLINE: audit_client}},
         }
     return settings
@@ -229,8 +229,8 @@ def _rules_of_mirror() -> Iterator[Rule]:
     read = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
     yield from _rules(_MIRROR, topic, ANYTHING, *read, *write)
     yield from _rules(_MIRROR, group, ANYTHING, Operation.READ, Operation.DESCRIBE)
-    writer = ResourceType.TRANSACTIONAL_ID
-    yield from _rules(_MIRROR, writer, MIRROR_ID, Operation.WRITE, Operation.DESCRIBE)
+    transactional_id = ResourceType.TRANSACTIONAL_ID
+    yield from _rules(_MIRROR, transactional_id, MIRROR_ID, Operation.WRITE, Operation.DESCRIBE)
     yield from _rules(_MIRROR, topic, _SCHEMAS_TOPIC, *write, permission=Permission.DENY)
     # The registry serves copied schemas, too.
     schemas = f"{SOURCE}.{_SCHEMAS_TOPIC}"

@@ -20,7 +20,7 @@ _LONGEST_LINE: Final = 500
 
 
 def open_log(path: Path) -> int:
-    """A descriptor for a program's output. Raises OSError."""
+    """Opens a program's log file, and returns its descriptor. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.open(path, flags, 0o644)
@@ -37,11 +37,11 @@ def cut(path: Path, longest: int = LONGEST) -> bool:
     """Truncates the file if it is too long; returns whether it was."""
     if size(path) <= longest:
         return False
-    former = path.with_name(f"{path.name}.1")
+    old_path = path.with_name(f"{path.name}.1")
     # On a full disk there is no copy, but the truncation frees space.
     with suppress(OSError):
-        former.unlink(missing_ok=True)
-        shutil.copyfile(path, former)
+        old_path.unlink(missing_ok=True)
+        shutil.copyfile(path, old_path)
     with suppress(OSError):
         os.truncate(path, 0)
     return True

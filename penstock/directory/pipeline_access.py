@@ -14,7 +14,8 @@ from schemas.remote.address import RegistryAddress
 
 
 class PipelineAccess(NamedTuple):
-    """The defaults are an open pipeline's, without TLS and login."""
+    """The addresses of a pipeline and the credentials for them. The defaults are those of an open
+    pipeline, without TLS and login."""
 
     addresses: Addresses = Addresses()
     security: Security = Security()

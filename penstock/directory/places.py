@@ -48,7 +48,7 @@ class Ports(NamedTuple):
         """Consecutive ports. Raises ValueError if they would exceed the highest port."""
         ports = range(base, base + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(ports):
-            raise ValueError(f"ports {base} to {ports[-1]} are not all valid")
+            raise ValueError(f"not all ports from {base} to {ports[-1]} are valid")
         return cls(*ports)
 
 
@@ -63,10 +63,10 @@ class MirrorPorts(NamedTuple):
     @classmethod
     def beginning_at(cls, base: int) -> "MirrorPorts":
         """The ports that follow the pipeline's, which begin at `base`. Raises ValueError."""
-        first = base + len(Ports._fields)
-        ports = range(first, first + len(cls._fields))
+        first_port = base + len(Ports._fields)
+        ports = range(first_port, first_port + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(Ports._fields) - len(ports):
-            raise ValueError(f"ports {base} to {ports[-1]} are not all valid")
+            raise ValueError(f"not all ports from {base} to {ports[-1]} are valid")
         return cls(*ports)
 
 

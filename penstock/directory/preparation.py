@@ -94,9 +94,9 @@ def settings(
     if mirror:
         programs = _with_mirror(programs, places, addresses, mirror)
     if secure:
-        added = locked_settings(Locks.of(places), ports, mirror)
+        settings_of_locks = locked_settings(Locks.of(places), ports, mirror)
         return {
-            program: _merged(content, literal_in(added[program]))
+            program: _merged(content, literal_in(settings_of_locks[program]))
             for program, content in programs.items()
         }
     programs["broker"]["port"] = ports.broker
@@ -107,19 +107,19 @@ def settings(
 
 def _merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
     """Merges two mappings recursively."""
-    merged = dict(base)
+    merged_settings = dict(base)
     for key, value in override.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merged(merged[key], value) if both else value
-    return merged
+        are_mappings = isinstance(value, dict) and isinstance(merged_settings.get(key), dict)
+        merged_settings[key] = _merged(merged_settings[key], value) if are_mappings else value
+    return merged_settings
 
 
 def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, dict[str, Any]]:
     """The settings, except for the broker's listeners."""
-    shared = {"cluster": CLUSTER, "window": WINDOW_SECONDS}
-    reached = {"brokers": [addresses.brokers], "registry": addresses.registry}
+    ledger_settings = {"cluster": CLUSTER, "window": WINDOW_SECONDS}
+    server_settings = {"brokers": [addresses.brokers], "registry": addresses.registry}
     return {
-        "broker": shared
+        "broker": ledger_settings
         | {
             "id": UP_BROKER,
             "data_dir": literal(str(places.data("broker"))),
@@ -136,8 +136,8 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "port": ports.registry,
             "administration_log": {"file": literal(str(places.data("registry") / FILE_NAME))},
         },
-        "agent": shared
-        | reached
+        "agent": ledger_settings
+        | server_settings
         | {
             "inputs_dir": literal(str(places.inputs)),
             "data_dir": literal(str(places.data("agent"))),
@@ -145,16 +145,16 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "ledger_interval": _LEDGER_SECONDS,
             "drain": _DRAIN_SECONDS,
         },
-        "loader": shared
-        | reached
+        "loader": ledger_settings
+        | server_settings
         | {
             "root": literal(f"file://{places.warehouse}"),
             "topics": ["*"],
             "audit": addresses.audit,
             "spark": {"master": "local[2]", "conf": _SPARK},
         },
-        "audit": shared
-        | reached
+        "audit": ledger_settings
+        | server_settings
         | {
             "data_dir": literal(str(places.data("audit"))),
             "port": ports.audit,
@@ -284,11 +284,11 @@ def parse_follow(text: str, working_directory: Path) -> Follow:
         path = Path(glob.escape(str(working_directory))) / given_path
         if pattern.endswith("/") or _is_folder(working_directory / given_path):
             path = path / "*"
-        absolute = f"/{str(path).lstrip('/')}"  # pathlib keeps two slashes at the beginning
-        Input(paths=(absolute,), topic=topic)
+        absolute_path = f"/{str(path).lstrip('/')}"  # pathlib keeps two slashes at the beginning
+        Input(paths=(absolute_path,), topic=topic)
     except (OSError, RuntimeError, ValueError) as error:
         raise WrongFollow(f"{text}: {error}") from None
-    return Follow(absolute, topic)
+    return Follow(absolute_path, topic)
 
 
 def _is_folder(path: Path) -> bool:
@@ -306,15 +306,15 @@ def follow(places: Places, follows: Sequence[Follow]) -> None:
 
 
 def follow_text(places: Places, follows: Sequence[Follow]) -> str:
-    """The file's text: one input for each topic."""
-    topics = dict.fromkeys(followed.topic for followed in follows)
-    own = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
+    """The text of a file of inputs: one input for each topic."""
+    topics = dict.fromkeys(follow.topic for follow in follows)
+    own_patterns = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
     inputs: list[dict[str, Any]] = [
         {
             "name": f"follow-{topic}",
             "topic": topic,
-            "paths": [literal(followed.pattern) for followed in follows if followed.topic == topic],
-            "exclude": [literal(pattern) for pattern in own],
+            "paths": [literal(follow.pattern) for follow in follows if follow.topic == topic],
+            "exclude": [literal(pattern) for pattern in own_patterns],
         }
         for topic in topics
     ]
@@ -323,17 +323,17 @@ def follow_text(places: Places, follows: Sequence[Follow]) -> str:
 
 def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
     """The names by which these patterns may reach the directory, also through symbolic links."""
-    real = directory.resolve()
-    names = {directory, real}
-    for followed in follows:
-        root = Path(split(followed.pattern)[0])
+    real_path = directory.resolve()
+    directories = {directory, real_path}
+    for follow in follows:
+        root = Path(split(follow.pattern)[0])
         with suppress(OSError, RuntimeError):  # a cycle of links
             begin = root.resolve()
-            if begin.is_relative_to(real):
-                names.add(root)
-            elif real.is_relative_to(begin):
-                names.add(root / real.relative_to(begin))
-    return sorted(map(str, names))
+            if begin.is_relative_to(real_path):
+                directories.add(root)
+            elif real_path.is_relative_to(begin):
+                directories.add(root / real_path.relative_to(begin))
+    return sorted(map(str, directories))
 
 
 def prepare(
@@ -367,10 +367,10 @@ def prepare(
         elif alert is not None:
             places.alert_url.unlink(missing_ok=True)
         alerts = places.alert_url.exists()
-        content_of = settings(
+        settings_by_program = settings(
             places, ports, mirror, secure=secure, alerts=alerts, load_every=load_every
         )
-        for program, content in content_of.items():
+        for program, content in settings_by_program.items():
             replace_file(places.config(program), settings_text(content).encode())
         if follows:
             follow(places, follows)
@@ -378,8 +378,8 @@ def prepare(
         environments = {places.environment: addresses}
         if mirror:
             environments[places.environment_offline] = addresses.offline(mirror)
-        for path, of in environments.items():
-            replace_file(path, environment(places, of, secure=secure).encode())
+        for path, access in environments.items():
+            replace_file(path, environment(places, access, secure=secure).encode())
         save_start(places, SavedStart(ports, secure, mirror=mirror))
     except OSError as error:
         raise DirectoryUnusable(

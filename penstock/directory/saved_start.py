@@ -25,7 +25,7 @@ _LONGEST: Final = 64 * 1024
 
 
 class SavedStart(NamedTuple):
-    """The last start; the defaults if there was none."""
+    """The options of the last start; the defaults if there was none."""
 
     ports: Ports = Ports()
     secure: bool = False
@@ -43,7 +43,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_start(directory: Path) -> SavedStart:
-    """Reads the file. Raises DirectoryUnusable."""
+    """Reads the options of the last start. Raises DirectoryUnusable."""
     path = Places(directory).saved_start
     try:
         has_keys = Locks.of(Places(directory)).ca.exists()
@@ -68,13 +68,13 @@ def load_start(directory: Path) -> SavedStart:
     ports = Ports(**_known(content.ports, Ports._fields))
     if content.mirror is not None:
         mirror = MirrorPorts(**_known(content.mirror, MirrorPorts._fields))
-    used = [*ports, *(mirror or ())]
-    if len(set(used)) < len(used):
+    all_ports = [*ports, *(mirror or ())]
+    if len(set(all_ports)) < len(all_ports):
         raise DirectoryUnusable(
             f"{path} names a port twice: delete it to start with the usual ports"
         )
-    secure = has_keys if content.secure is None else content.secure
-    return SavedStart(ports, secure, mirror=mirror)
+    is_secure = has_keys if content.secure is None else content.secure
+    return SavedStart(ports, is_secure, mirror=mirror)
 
 
 def _known(ports: Mapping[str, int], names: Collection[str]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _known(ports: Mapping[str, int], names: Collection[str]) -> dict[str, Any]:
 
 
 def save_start(places: Places, start: SavedStart) -> None:
-    """Writes the file. Raises OSError."""
+    """Saves the options of this start. Raises OSError."""
     content = _Content(
         version=VERSION,
         ports=start.ports._asdict(),

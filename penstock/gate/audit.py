@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class GateAudit:
-    """Requests to an audit. Each raises Failed with the reason."""
+    """Requests to an audit. All methods raise Failed with the reason."""
 
     def __init__(self, at: HttpUrl, cluster: str = "") -> None:
         self.at = at
@@ -86,7 +86,7 @@ class AuditCheck:
         self._since = -1  # by the audit's clock
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing: requests leave no connection open."""
 
     def look(self) -> Sequence[Reason]:
         try:
@@ -94,8 +94,8 @@ class AuditCheck:
             if self._since < 0:
                 self._since = topics.now
             if topics.as_of <= self._since:
-                behind = max(0, topics.now - topics.as_of) // 1000
-                lag = "; ".join([f"it last read the ledgers {behind:,} s ago", *topics.notices])
+                seconds = max(0, topics.now - topics.as_of) // 1000
+                lag = "; ".join([f"it last read the ledgers {seconds:,} s ago", *topics.notices])
                 return [Reason(ABOUT, Trouble.SILENCE, f"it does not keep up: {lag}")]
             return list(self._new(topics))
         except Failed as error:
@@ -114,16 +114,16 @@ class AuditCheck:
             if (load.cluster, load.topic, load.destination) not in self._before.failing_loads:
                 words = f"{load.topic or 'every table'} is not loaded: {load.reason}"
                 yield Reason(ABOUT, Trouble.NEW, words[:_LONGEST])
-        silent = [
+        silent_agents = [
             agent for agent in self._audit.silent() if _agent(agent) not in self._before.silent
         ]
-        if silent:
-            hosts = some(sorted({agent.host for agent in silent}))
+        if silent_agents:
+            hosts = some(sorted({agent.host for agent in silent_agents}))
             cure = "start penstock-agent there, or retire the host: penstock audit retire HOST"
             yield Reason(ABOUT, Trouble.NEW, f"newly silent agents: {hosts} ({cure})")
 
     def _is_known(self, finding: KnownFinding) -> bool:
-        return any(known.covers(finding) for known in self._known.get(finding.subject, ()))
+        return any(fault.covers(finding) for fault in self._known.get(finding.subject, ()))
 
 
 def _agent(row: AgentRow) -> tuple[str, str, str]:

@@ -69,11 +69,11 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def covers(self, other: "KnownFinding") -> bool:
-        """Whether the other is this fault or a part of it; a fault that grew is a new one."""
+        """Whether `other` is this fault or a part of it; a fault that grew is a new one."""
         if self.subject != other.subject:
             return False
         places = list(zip(self._places(), other._places(), strict=True))
-        if not all(_covers(own, theirs) for own, theirs in places):
+        if not all(_covers(own_place, other_place) for own_place, other_place in places):
             return False
         is_located = any(NOWHERE not in place for place in places)
         # Without positions, times and the number of events are compared.
@@ -118,7 +118,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_baseline(path: Path, baseline: Baseline) -> None:
-    """Write the file atomically."""
+    """Writes the file atomically."""
     try:
         replace_file(path, msgspec.json.encode(baseline))
     except OSError as error:
@@ -132,7 +132,7 @@ def read_baseline(file: BinaryIO) -> Baseline:
             raise msgspec.ValidationError(f"larger than {_MOST_BYTES} bytes")
         baseline = msgspec.json.decode(body, type=known_type(Baseline))
         if baseline.version != VERSION:
-            raise msgspec.ValidationError(f"version {baseline.version}, not {VERSION}")
+            raise msgspec.ValidationError(f"its version is {baseline.version}; expected {VERSION}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WrongConfiguration(
             f"{file.name} was not made by `penstock gate record`: {error}"

@@ -69,10 +69,10 @@ class BrokersCheck:
             )
         if not cluster.topics and not self._may_be_empty:
             return [Reason(ABOUT, Trouble.SILENCE, _nothing_shown(cluster))]
-        wanted = [*self._before, *self._wanted]
+        expected_brokers = [*self._before, *self._wanted]
         reasons = [
             Reason(ABOUT, Trouble.WAITING, problem)
-            for problem in (*absent(cluster, wanted), *out_of_sync(cluster, self._wanted))
+            for problem in (*absent(cluster, expected_brokers), *out_of_sync(cluster, self._wanted))
         ]
         for broker in self._wanted:
             if broker in cluster.brokers:
@@ -115,7 +115,7 @@ def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[s
     """Reasons why the cluster is not in sync: a sentence for each kind."""
     if cluster.controller not in cluster.brokers:
         yield "no broker is the controller"
-    hidden, leaderless, under_replicated, led_by_others = (
+    hidden_topics, leaderless_partitions, under_replicated_partitions, partitions_led_by_others = (
         list[str](),
         list[str](),
         list[str](),
@@ -123,25 +123,25 @@ def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[s
     )
     for name, topic in sorted(cluster.topics.items()):
         if topic.error is not ErrorCode.none:
-            hidden.append(f"{name} ({topic.error.name})")
+            hidden_topics.append(f"{name} ({topic.error.name})")
         for replicas in topic.partitions:
             partition = f"{name}-{replicas.index}"
             if replicas.leader == NO_LEADER:
-                leaderless.append(partition)
+                leaderless_partitions.append(partition)
             elif is_under(replicas):
-                under_replicated.append(f"{partition} ({why_under(replicas, cluster)})")
+                under_replicated_partitions.append(f"{partition} ({why_under(replicas, cluster)})")
             elif replicas.replicas[0] in wanted and replicas.leader != replicas.replicas[0]:
-                led_by_others.append(
+                partitions_led_by_others.append(
                     f"{partition} (by {replicas.leader}, not yet by {replicas.replicas[0]})"
                 )
-    for names, words in (
-        (hidden, "not shown"),
-        (leaderless, "without a leader"),
-        (under_replicated, "under-replicated"),
-        (led_by_others, "led by another broker"),
+    for partition_names, words in (
+        (hidden_topics, "not shown"),
+        (leaderless_partitions, "without a leader"),
+        (under_replicated_partitions, "under-replicated"),
+        (partitions_led_by_others, "led by another broker"),
     ):
-        if names:
-            yield f"{words}: {some(names)}"
+        if partition_names:
+            yield f"{words}: {some(partition_names)}"
 
 
 class PagesCheck:
@@ -166,24 +166,24 @@ class PagesCheck:
 
     def look(self) -> Sequence[Reason]:
         reasons = []
-        for at, query in self._queries.items():
+        for url, query in self._queries.items():
             try:
                 remarks = query.ask()
             except NoStatus as error:
-                words = f"broker at {at}: {error}"
+                words = f"broker at {url}: {error}"
                 reasons.append(Reason(ABOUT, Trouble.SILENCE, words))
                 continue
-            known = self._before.get(at, ())
+            known_remarks = self._before.get(url, ())
             reasons += [
-                Reason(ABOUT, _trouble(remark), f"broker at {at}: {remark}")
+                Reason(ABOUT, _trouble(remark), f"broker at {url}: {remark}")
                 for remark in remarks
-                if remark not in known
+                if remark not in known_remarks
             ]
         return reasons
 
     def remarks(self) -> dict[str, list[str]]:
         """The remarks of brokers by address. Raises NoStatus."""
-        return {at: list(query.ask()) for at, query in self._queries.items()}
+        return {url: list(query.ask()) for url, query in self._queries.items()}
 
 
 def _trouble(remark: str) -> Trouble:

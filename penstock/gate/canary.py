@@ -73,9 +73,9 @@ class Shipped(NamedTuple):
 def write_line(path: Path) -> Line:
     """Writes a line to the file. Raises Failed."""
     token = secrets.token_hex(16)
-    written = time.time_ns() // 1_000_000
-    when = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="milliseconds")
-    line = f"{when} penstock gate canary {token}\n".encode()
+    millis = time.time_ns() // 1_000_000
+    time_text = datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
+    line = f"{time_text} penstock gate canary {token}\n".encode()
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         if path.exists() and path.lstat().st_size > _LONGEST_FILE:
@@ -88,7 +88,7 @@ def write_line(path: Path) -> Line:
             os.write(file, line)
             os.fsync(file)
             status = os.fstat(file)
-            return Line(path.absolute(), token.encode(), status.st_size, written, status.st_ino)
+            return Line(path.absolute(), token.encode(), status.st_size, millis, status.st_ino)
         finally:
             os.close(file)
     except OSError as error:
@@ -142,9 +142,9 @@ class CanaryCheck:
             except Failed as error:
                 yield Reason(ABOUT, Trouble.SILENCE, error.message)
                 return
-            self._shipped, why = shipped(status, self._line)
+            self._shipped, reason = shipped(status, self._line)
             if self._shipped is None:
-                yield Reason(ABOUT, Trouble.WAITING, why)
+                yield Reason(ABOUT, Trouble.WAITING, reason)
                 return
             self._shipped_by = time.time_ns() // 1_000_000
         if not self._stored:
@@ -165,20 +165,20 @@ class CanaryCheck:
             self.close()
         if self._audit is not None and not self._proven:
             try:
-                why = self._why_not_proven(self._audit, self._shipped)
+                reason = self._why_not_proven(self._audit, self._shipped)
             except Failed as error:
                 yield Reason(ABOUT, Trouble.SILENCE, error.message)
                 return
-            self._proven = not why
-            if why:
-                yield Reason(ABOUT, Trouble.WAITING, why)
+            self._proven = not reason
+            if reason:
+                yield Reason(ABOUT, Trouble.WAITING, reason)
 
     def _status(self) -> Status:
         answer = get(
             self._agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=self._agent_access
         )
         if answer.status != HTTPStatus.OK:
-            raise Failed(f"the agent at {self._agent} answers {answer.status}")
+            raise Failed(f"the agent at {self._agent} answered with HTTP status {answer.status}")
         return read_status(answer.body)
 
     def _is_stored(self, topic: str) -> bool:
@@ -188,9 +188,9 @@ class CanaryCheck:
         if self._consumer is None:
             start = AtTime(self._line.written - _CLOCKS_MILLIS)
             self._consumer = Consumer(self._brokers, topic, start)
-        until = time.monotonic() + _POLL_SECONDS
-        while (remaining := until - time.monotonic()) > 0:
-            for message in self._consumer.poll(remaining):
+        deadline = time.monotonic() + _POLL_SECONDS
+        while (seconds_left := deadline - time.monotonic()) > 0:
+            for message in self._consumer.poll(seconds_left):
                 if self._line.token in (message.record.value or b""):
                     return True
         return False
@@ -217,8 +217,8 @@ class CanaryCheck:
             to=self._shipped_by + _CLOCKS_MILLIS,
             step=1_000,
         )
-        if why := why_not_counted(window, by_all=self._proof is not Proof.COUNTED):
-            return why
+        if reason := why_not_counted(window, by_all=self._proof is not Proof.COUNTED):
+            return reason
         if self._proof is Proof.LANDED and row.landed != row.shipped:
             return f"no loader has committed all lines that the agent shipped of {row.path}"
         return ""
@@ -227,23 +227,23 @@ class CanaryCheck:
 def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
     """The offset of the line once it is acknowledged; else the reason why it is not. The inode
     distinguishes a renamed file of that path from this one."""
-    followed = [
+    followed_files = [
         file
         for file in status.files
         if file.path == str(line.path) and not file.deleted and file.inode in {0, line.inode}
     ]
     not_ready = why_not_ready(status)
-    because = f" (the agent is not ready: {not_ready})" if not_ready else ""
-    if not followed:
-        return None, f"the agent on {status.host} does not follow {line.path}{because}"
-    file = max(followed, key=lambda candidate: candidate.acknowledged)
+    suffix = f" (the agent is not ready: {not_ready})" if not_ready else ""
+    if not followed_files:
+        return None, f"the agent on {status.host} does not follow {line.path}{suffix}"
+    file = max(followed_files, key=lambda candidate: candidate.acknowledged)
     if file.acknowledged < line.end:
-        why = file.error or _stalled(status, file)
-        reason = f": {why}" if why else ""
-        unshipped = line.end - file.acknowledged
+        reason = file.error or _stalled(status, file)
+        reason = f": {reason}" if reason else ""
+        unshipped_bytes = line.end - file.acknowledged
         return (
             None,
-            f"the agent has yet to ship {unshipped:,} bytes of {line.path}{reason}{because}",
+            f"the agent has yet to ship {unshipped_bytes:,} bytes of {line.path}{reason}{suffix}",
         )
     return Shipped(status.host, file.topic, file.source), ""
 
@@ -272,9 +272,9 @@ def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
             return f"no broker has counted {answer.topic} yet: is `registry` configured there?"
         if cell.state not in {State.COMPLETE, State.PENDING}:
             return f"the audit's verdict on that minute of {answer.topic} is {cell.state.value}"
-        counted, read = events[TierKind.BROKER.value], events.get(TierKind.AGENT.value, 0)
-        if counted < read or TierKind.BROKER.value in cell.waits:
-            return f"the brokers have counted {counted:,} of {read:,} events of {answer.topic}"
+        stored, shipped = events[TierKind.BROKER.value], events.get(TierKind.AGENT.value, 0)
+        if stored < shipped or TierKind.BROKER.value in cell.waits:
+            return f"the brokers have counted {stored:,} of {shipped:,} events of {answer.topic}"
         if by_all and not _is_there(cell):
             waits = ", ".join(cell.waits)
             return f"that minute of {answer.topic} is not complete: it waits for {waits}"

@@ -63,14 +63,14 @@ def _gate_options(command: F) -> F:
             broker_http = broker_http_of(bootstrap) or ""
         try:
             pages = page_addresses(broker_http)
-            at = Bootstrap.of(bootstrap, brokers_security(bootstrap))
+            cluster_address = Bootstrap.of(bootstrap, brokers_security(bootstrap))
         except (BadAddress, ValueError) as error:
             raise click.UsageError(str(error)) from None
         profile = readable_profile()
         if not cluster and profile.names("brokers", bootstrap):
             cluster = profile.value("cluster")
         gate_audit = None if no_audit else GateAudit(audit, cluster)
-        return command(bootstrap=at, pages=pages, audit=gate_audit, **others)
+        return command(bootstrap=cluster_address, pages=pages, audit=gate_audit, **others)
 
     return cast("F", with_options)
 
@@ -117,19 +117,20 @@ def record(
         brokers.close()
         pages_check.close()
     write_baseline(file, baseline)
-    before = baseline.audit or AuditBefore()
+    audit_baseline = baseline.audit or AuditBefore()
     counts = {
         "brokers": len(baseline.brokers),
         "topics": baseline.topics,
-        "findings": len(before.findings),
-        "failing_loads": len(before.failing_loads),
-        "silent": len(before.silent),
+        "findings": len(audit_baseline.findings),
+        "failing_loads": len(audit_baseline.failing_loads),
+        "silent": len(audit_baseline.silent),
     }
     if as_json:
         print_json({"file": str(file), **counts})
     else:
         say(
-            f"{file}: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items())
+            f"{file}: "
+            + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
         )
 
 
@@ -212,24 +213,24 @@ def check(
     """
     if (canary is None) is not no_canary:
         raise click.UsageError("pass either --canary FILE or --no-canary")
-    how_far = Proof(proof or (Proof.STORED if audit is None else Proof.COUNTED))
-    if audit is None and how_far is not Proof.STORED:
-        raise click.UsageError(f"--proof {how_far.value} needs an audit")
-    before = None if baseline is None else read_baseline(baseline)
+    required_proof = Proof(proof or (Proof.STORED if audit is None else Proof.COUNTED))
+    if audit is None and required_proof is not Proof.STORED:
+        raise click.UsageError(f"--proof {required_proof.value} needs an audit")
+    earlier_state = None if baseline is None else read_baseline(baseline)
     checks = [
         BrokersCheck(
             bootstrap,
-            before=() if before is None else before.brokers,
-            cluster_id="" if before is None else before.cluster,
+            before=() if earlier_state is None else earlier_state.brokers,
+            cluster_id="" if earlier_state is None else earlier_state.cluster,
             wanted=changed,
-            may_be_empty=may_be_empty or (before is not None and not before.topics),
+            may_be_empty=may_be_empty or (earlier_state is not None and not earlier_state.topics),
         ),
-        *_pages_checks(pages, before),
-        *_audit_checks(audit, before),
+        *_pages_checks(pages, earlier_state),
+        *_audit_checks(audit, earlier_state),
     ]
     if canary is not None:
         access = access_to(agent_security(agent))
-        canary_audit = None if how_far is Proof.STORED else audit
+        canary_audit = None if required_proof is Proof.STORED else audit
         line = write_line(canary)
         checks.append(
             CanaryCheck(
@@ -238,24 +239,24 @@ def check(
                 agent_access=access,
                 bootstrap=bootstrap,
                 audit=canary_audit,
-                proof=how_far,
+                proof=required_proof,
             )
         )
     result = wait(checks, within=within, steady=steady, tell=_tell)
-    skipped = [
+    skipped_checks = [
         *(["canary"] if canary is None else []),
         *(["audit"] if audit is None else []),
         *([] if pages else ["brokers' pages"]),
     ]
-    _show(result, skipped, as_json=as_json)
+    _show(result, skipped_checks, as_json=as_json)
     return int(worst(result.reasons)) if result.reasons else OPEN
 
 
 def _pages_checks(pages: list[HttpUrl], before: Baseline | None) -> list[Check]:
     if not pages:
         return []
-    known = {} if before is None or before.remarks is None else before.remarks
-    return [PagesCheck(pages, _pages_access(pages), known)]
+    known_remarks = {} if before is None or before.remarks is None else before.remarks
+    return [PagesCheck(pages, _pages_access(pages), known_remarks)]
 
 
 def _audit_checks(audit: GateAudit | None, before: Baseline | None) -> list[Check]:

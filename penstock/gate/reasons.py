@@ -11,7 +11,8 @@ _NAMED: Final = 5  # names listed of one kind
 
 
 class Trouble(IntEnum):
-    """A kind of reason; its value is the exit code. Of several, the first in this order counts."""
+    """A kind of reason; its value is the exit code. If there are several, the first in this order
+    counts."""
 
     NEW = 3  # a fault that the audit or a broker did not report before
     SILENCE = 4  # a server gives no answer, or none that can be understood
@@ -32,7 +33,7 @@ class Check(Protocol):
     about: str
 
     def look(self) -> Sequence[Reason]:
-        """Check once. Empty if the check passes now."""
+        """Checks once, and returns the reasons why the check fails; none if it passes."""
 
     def close(self) -> None: ...
 
@@ -44,5 +45,5 @@ def worst(reasons: Sequence[Reason]) -> Trouble:
 
 def some(names: Sequence[str]) -> str:
     """The first few names, and the number of further ones."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    further_count = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {further_count:,} more" if further_count > 0 else "")

@@ -10,7 +10,7 @@ _LOOKS_SECONDS: Final = 1.0
 
 
 class Waited(NamedTuple):
-    """The outcome; without reasons, the gate has passed."""
+    """The outcome of waiting; without reasons, the gate has passed."""
 
     reasons: Sequence[Reason]
     seconds: float
@@ -23,29 +23,29 @@ def wait(
     steady: float,
     tell: Callable[[Sequence[Reason]], None],
 ) -> Waited:
-    """Run all checks every second, and call `tell` when the reasons have changed. The result has
+    """Runs all checks every second, and calls `tell` when the reasons have changed. The result has
     the reasons of the last round. If all checks pass when the limit is reached, they get the time
     to hold for `steady` seconds."""
-    began = time.monotonic()
-    holds_since: float | None = None
-    reported: Sequence[Reason] = ()
+    start = time.monotonic()
+    passing_since: float | None = None
+    reported_reasons: Sequence[Reason] = ()
     try:
         while True:
-            started = time.monotonic()
+            round_start = time.monotonic()
             reasons = [reason for check in checks for reason in check.look()]
             now = time.monotonic()
             if reasons:
-                holds_since = None
-                if reasons != reported:
+                passing_since = None
+                if reasons != reported_reasons:
                     tell(reasons)
-                    reported = reasons
-                if now - began >= within:
-                    return Waited(reasons, now - began)
+                    reported_reasons = reasons
+                if now - start >= within:
+                    return Waited(reasons, now - start)
             else:
-                holds_since = started if holds_since is None else holds_since
-                if now - holds_since >= steady:
-                    return Waited((), now - began)
-            time.sleep(max(0.0, _LOOKS_SECONDS - (now - started)))
+                passing_since = round_start if passing_since is None else passing_since
+                if now - passing_since >= steady:
+                    return Waited((), now - start)
+            time.sleep(max(0.0, _LOOKS_SECONDS - (now - round_start)))
     finally:
         for check in checks:
             check.close()

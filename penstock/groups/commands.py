@@ -53,11 +53,11 @@ def list_groups_command(bootstrap: str, as_json: bool) -> None:
         penstock groups list --json | jq -r '.[] | select(.state == "Empty").name'
     """
     with connected(bootstrap) as brokers:
-        listed = list_groups(brokers)
-        described: dict[str, GroupOfMembers] = {}
+        listings = list_groups(brokers)
+        descriptions: dict[str, GroupOfMembers] = {}
         with suppress(NotAllowed):  # describing groups is another right than listing them
-            described = describe_groups(brokers, [listing.name for listing in listed])
-        rows = listed_rows(listed, described)
+            descriptions = describe_groups(brokers, [listing.name for listing in listings])
+        rows = listed_rows(listings, descriptions)
     if as_json:
         print_json(rows)
     elif rows:
@@ -86,8 +86,8 @@ def describe(groups: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    for number, row in enumerate(rows):
-        if number:
+    for index, row in enumerate(rows):
+        if index:
             print()
         _print(row)
 

@@ -58,14 +58,14 @@ def _chosen(
     group: str, committed: Collection[TopicPartition], topics: Iterable[TopicArgument]
 ) -> list[TopicPartition]:
     """The partitions to delete. Topics may no longer exist, so only committed partitions count."""
-    chosen: set[TopicPartition] = set()
+    chosen_partitions: set[TopicPartition] = set()
     for topic in topics:
-        wanted = {TopicPartition(topic.topic, number) for number in topic.partitions} or {
+        named_partitions = {TopicPartition(topic.topic, index) for index in topic.partitions} or {
             partition for partition in committed if partition.topic == topic.topic
         }
-        missing = sorted(wanted - set(committed))
-        if missing or not wanted:
-            names = ", ".join(map(str, missing)) or f"topic {topic.topic}"
+        missing_partitions = sorted(named_partitions - set(committed))
+        if missing_partitions or not named_partitions:
+            names = ", ".join(map(str, missing_partitions)) or f"topic {topic.topic}"
             raise Failed(f"group {group} has no offsets in {names}")
-        chosen |= wanted
-    return sorted(chosen)
+        chosen_partitions |= named_partitions
+    return sorted(chosen_partitions)

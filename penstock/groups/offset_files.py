@@ -38,10 +38,10 @@ def read(path: Path, alone: str | None = None) -> dict[str, Offsets]:
         is_alone = len(columns) == _ALONE and alone is not None
         cells = [alone, *columns] if is_alone else columns
         if len(cells) != _WITH_GROUP:
-            expected = "group,topic,partition,offset"
+            form = "group,topic,partition,offset"
             if alone is not None:
-                expected += ", or these without the group"
-            raise Failed(f"{path}, line {number}: {len(cells)} columns; expected {expected}")
+                form += ", or these without the group"
+            raise Failed(f"{path}, line {number}: {len(cells)} columns; expected {form}")
         group, topic, partition, offset = cells
         target = TopicPartition(str(topic), _number(path, number, "partition", partition))
         group_offsets = offsets.setdefault(str(group), {})
@@ -69,8 +69,8 @@ def _lines(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
 def _objects(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
     """The entries of `penstock groups export --json`, numbered like lines."""
     try:
-        for number, item in enumerate(json.loads(text), 1):
-            yield number, [item["group"], item["topic"], item["partition"], item["offset"]]
+        for entry_number, item in enumerate(json.loads(text), 1):
+            yield entry_number, [item["group"], item["topic"], item["partition"], item["offset"]]
     except (ValueError, TypeError, KeyError) as error:
         raise Failed(f"{path}: not an output of `groups export --json`: {error}") from None
 

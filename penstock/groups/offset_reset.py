@@ -70,8 +70,8 @@ def _to_options(command: F) -> F:
 
 
 def _changing_options(command: F) -> F:
-    dry = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
-    return dry(yes_option(bootstrap_option(json_option(command))))
+    dry_run = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
+    return dry_run(yes_option(bootstrap_option(json_option(command))))
 
 
 @click.command()
@@ -110,7 +110,7 @@ def reset(
         penstock groups reset billing --topic page_views:0,3 --to-beginning
         penstock groups reset billing --all-topics --shift -100 --yes
     """
-    to = _one_of(
+    target = _one_of(
         {
             "--to-beginning": Beginning() if to_beginning else None,
             "--to-end": End() if to_end else None,
@@ -121,7 +121,7 @@ def reset(
             "--from-file": None if from_file is None else _given(from_file, group),
         }
     )
-    if isinstance(to, Given):
+    if isinstance(target, Given):
         if topics or all_topics:
             raise click.UsageError(
                 "--from-file names the partitions: omit --topic and --all-topics"
@@ -133,13 +133,13 @@ def reset(
             _check_members(brokers, group)
         else:
             without_members(existing(brokers, [group])[group])
-        committed = _committed(brokers, group)
+        current_offsets = _committed(brokers, group)
         targets = (
-            sorted(to.offsets)
-            if isinstance(to, Given)
-            else chosen(brokers, group, None if all_topics else topics, committed)
+            sorted(target.offsets)
+            if isinstance(target, Given)
+            else chosen(brokers, group, None if all_topics else topics, current_offsets)
         )
-        plans = {group: changes(brokers, to, targets, committed)}
+        plans = {group: changes(brokers, target, targets, current_offsets)}
         _carry_out(brokers, plans, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
@@ -206,11 +206,11 @@ def import_offsets(*, file: Path, dry_run: bool, yes: bool, bootstrap: str, as_j
 
 
 def _one_of(options: Mapping[str, To | None]) -> To:
-    passed = {name: to for name, to in options.items() if to is not None}
-    if len(passed) != 1:
-        surplus = f", not {' and '.join(passed)}" if passed else ""
+    passed_options = {name: target for name, target in options.items() if target is not None}
+    if len(passed_options) != 1:
+        surplus = f", not {' and '.join(passed_options)}" if passed_options else ""
         raise click.UsageError(f"pass one of {', '.join(options)}{surplus}")
-    return next(iter(passed.values()))
+    return next(iter(passed_options.values()))
 
 
 def _given(path: Path, group: str) -> Given:
@@ -227,7 +227,7 @@ def _check_members(brokers: Brokers, name: str) -> None:
 
 def _committed(brokers: Brokers, name: str) -> dict[TopicPartition, int]:
     by_partition = committed_offsets(brokers, [name])[name]
-    return {target: committed.offset for target, committed in by_partition.items()}
+    return {target: offset.offset for target, offset in by_partition.items()}
 
 
 def _carry_out(brokers: Brokers, plans: Plans, *, dry_run: bool, yes: bool, as_json: bool) -> None:

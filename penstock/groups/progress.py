@@ -41,19 +41,19 @@ def listed_rows(
 def existing(brokers: Brokers, names: Sequence[str]) -> dict[str, GroupOfMembers]:
     """Returns the groups of these names. Raises Failed if one does not exist."""
     groups = describe_groups(brokers, names)
-    missing = [name for name, group in groups.items() if not group.is_there]
-    if missing:
-        raise Failed(f"no group {', '.join(missing)}{_like(brokers, missing[0])}")
+    missing_groups = [name for name, group in groups.items() if not group.is_there]
+    if missing_groups:
+        raise Failed(f"no group {', '.join(missing_groups)}{_like(brokers, missing_groups[0])}")
     return groups
 
 
 def _like(brokers: Brokers, group: str) -> str:
     """The nearest name of a group, or how to list them, for the end of a message."""
     try:
-        near = did_you_mean(group, [listing.name for listing in list_groups(brokers)])
+        suggestion = did_you_mean(group, [listing.name for listing in list_groups(brokers)])
     except ClientError:
-        near = ""
-    return near or ": see `penstock groups list`"
+        suggestion = ""
+    return suggestion or ": see `penstock groups list`"
 
 
 def without_members(group: GroupOfMembers) -> None:
@@ -73,13 +73,13 @@ def without_members(group: GroupOfMembers) -> None:
 
 def described_rows(brokers: Brokers, names: Sequence[str]) -> list[Row]:
     groups = existing(brokers, names)
-    committed = committed_offsets(brokers, groups)
-    lags = lag(brokers, committed, time.time())
+    offsets = committed_offsets(brokers, groups)
+    lags = lag(brokers, offsets, time.time())
     return [
         {
             **_row(group),
             "rebalancing": group.is_rebalancing,
-            "partitions": _partitions(group, committed[name], lags),
+            "partitions": _partitions(group, offsets[name], lags),
             "membership": [_member(member) for member in group.members],
         }
         for name, group in groups.items()
@@ -164,8 +164,8 @@ def _why(partition_lag: Lag | None) -> str:
     if partition_lag.unknown:
         return partition_lag.unknown
     if partition_lag.begins is not None and partition_lag.committed < partition_lag.begins:
-        deleted = partition_lag.begins - partition_lag.committed
-        return f"{deleted:,} messages were deleted before the group read them"
+        deleted_count = partition_lag.begins - partition_lag.committed
+        return f"{deleted_count:,} messages were deleted before the group read them"
     if partition_lag.end is not None and partition_lag.committed > partition_lag.end:
         return "the log ends before that: it was truncated or recreated"
     return ""

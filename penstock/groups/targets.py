@@ -66,10 +66,10 @@ def chosen(
     partitions: set[TopicPartition] = set()
     for topic in topics:
         metadata = brokers.known.topic(topic.topic)
-        numbers = topic.partitions or tuple(range(len(metadata.partitions)))
-        for number in numbers:
-            metadata.partition(number)
-        partitions.update(TopicPartition(topic.topic, number) for number in numbers)
+        indexes = topic.partitions or tuple(range(len(metadata.partitions)))
+        for index in indexes:
+            metadata.partition(index)
+        partitions.update(TopicPartition(topic.topic, index) for index in indexes)
     return sorted(partitions)
 
 
@@ -110,12 +110,12 @@ def _target_offsets(
         case AtTime(timestamp):
             offsets_at_time = offsets_of(brokers, dict.fromkeys(logs.ends, timestamp))
             return {
-                partition: at if at >= 0 else logs.ends[partition]
-                for partition, at in offsets_at_time.items()
+                partition: start if start >= 0 else logs.ends[partition]
+                for partition, start in offsets_at_time.items()
             }
         case Ago(millis):
-            at = AtTime(max(0, time.time_ns() // 1_000_000 - millis))
-            return _target_offsets(brokers, at, committed, logs)
+            start = AtTime(max(0, time.time_ns() // 1_000_000 - millis))
+            return _target_offsets(brokers, start, committed, logs)
 
 
 def _committed_offset(target: TopicPartition, committed: Mapping[TopicPartition, int]) -> int:
@@ -137,6 +137,6 @@ def _change(
 def _check_topics(brokers: Brokers, names: Collection[str]) -> None:
     """Raise Failed for a missing topic, for which later requests would wait."""
     metadata = brokers.persist(lambda: brokers.refresh(names))
-    missing = sorted(name for name in set(names) if not metadata.has(name))
-    if missing:
-        raise Failed(f"no topic {', '.join(missing)}")
+    missing_topics = sorted(name for name in set(names) if not metadata.has(name))
+    if missing_topics:
+        raise Failed(f"no topic {', '.join(missing_topics)}")

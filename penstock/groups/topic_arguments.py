@@ -20,17 +20,17 @@ class TopicArgument(msgspec.Struct, frozen=True):
 
 
 class TopicArgumentType(click.ParamType[TopicArgument]):
-    """`page_views` or `page_views:0,3`."""
+    """The type of topics and their partitions: `page_views` or `page_views:0,3`."""
 
     name = "topic"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> TopicArgument:
-        topic, colon, numbers = value.partition(":")
-        if not topic or (colon and not _NUMBERS.fullmatch(numbers)):
+        topic, separator, partition_list = value.partition(":")
+        if not topic or (separator and not _NUMBERS.fullmatch(partition_list)):
             self.fail(f"{value!r} is neither a topic nor one with partitions, like views:0,3")
-        partitions = tuple(map(int, numbers.split(","))) if numbers else ()
+        partitions = tuple(map(int, partition_list.split(","))) if partition_list else ()
         return TopicArgument(topic, partitions)
 
 

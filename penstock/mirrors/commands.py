@@ -52,13 +52,13 @@ def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> in
     Example:
         penstock mirror status --config mirror.yaml
     """
-    loaded = configured(MirrorConfig, config, overrides)
-    standing = _standing(_pages(loaded))
+    mirror_config = configured(MirrorConfig, config, overrides)
+    mirror_status = _standing(_pages(mirror_config))
     if as_json:
-        print_json(standing)
+        print_json(mirror_status)
     else:
-        _show(standing)
-    return 1 if standing["not_ready"] or standing["remarks"] else 0
+        _show(mirror_status)
+    return 1 if mirror_status["not_ready"] or mirror_status["remarks"] else 0
 
 
 @click.command
@@ -86,10 +86,14 @@ def promote(
     Example:
         penstock mirror promote dc1.page_views --config mirror.yaml
     """
-    with _opened(config, overrides) as opening:
-        compared = opening.promote(topic, without_source=without_source)
+    with _opened(config, overrides) as opener:
+        comparison = opener.promote(topic, without_source=without_source)
     _done(
-        topic, "promoted", f"{topic} is an ordinary topic now, open for writing", as_json, compared
+        topic,
+        "promoted",
+        f"{topic} is an ordinary topic now, open for writing",
+        as_json,
+        comparison,
     )
 
 
@@ -132,13 +136,13 @@ def demote(
             count = sum(excess.offsets for excess in due)
             confirm(f"permanently delete {count} messages of {topic}?", "nothing was changed")
 
-    with _opened(config, overrides) as opening:
-        done = opening.demote(topic, may_cut=may_cut if cut else None)
+    with _opened(config, overrides) as opener:
+        demotion = opener.demote(topic, may_cut=may_cut if cut else None)
     if not as_json:
-        for group in done.groups:
+        for group in demotion.groups:
             say(f"group {group} was moved back to the new end of {topic}")
-    more = {"cut": [_thrown_away(excess) for excess in done.cut], "groups": done.groups}
-    _done(topic, "demoted", f"{topic} is a copy again", as_json, done.partitions, more=more)
+    details = {"cut": [_thrown_away(excess) for excess in demotion.cut], "groups": demotion.groups}
+    _done(topic, "demoted", f"{topic} is a copy again", as_json, demotion.partitions, more=details)
 
 
 @click.command
@@ -152,8 +156,8 @@ def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: 
     Example:
         penstock mirror pause dc1.page_views --config mirror.yaml
     """
-    with _opened(config, overrides) as opening:
-        opening.pause(topic, paused=True)
+    with _opened(config, overrides) as opener:
+        opener.pause(topic, paused=True)
     _done(topic, "paused", f"{topic} is paused", as_json)
 
 
@@ -168,16 +172,16 @@ def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json:
     Example:
         penstock mirror resume dc1.page_views --config mirror.yaml
     """
-    with _opened(config, overrides) as opening:
-        opening.pause(topic, paused=False)
+    with _opened(config, overrides) as opener:
+        opener.pause(topic, paused=False)
     _done(topic, "resumed", f"{topic} goes on", as_json)
 
 
 @contextmanager
 def _opened(config: Path | None, overrides: tuple[str, ...]) -> Iterator[Promotion]:
-    loaded = configured(MirrorConfig, config, overrides)
+    mirror_config = configured(MirrorConfig, config, overrides)
     try:
-        yield Promotion(loaded)
+        yield Promotion(mirror_config)
     except (MirrorFailure, ClientError) as error:
         raise Failed(str(error)) from None
 
@@ -209,10 +213,10 @@ def _show(standing: dict[str, Any]) -> None:
         say(f"not ready: {standing['not_ready']}")
     for remark in standing["remarks"]:
         say(remark)
-    compared = standing.get("compared")
-    if compared and compared["passes"]:
-        say(f"last complete comparison with the source: {compared['age_seconds']:.0f} s ago")
-    elif compared:
+    comparison = standing.get("compared")
+    if comparison and comparison["passes"]:
+        say(f"last complete comparison with the source: {comparison['age_seconds']:.0f} s ago")
+    elif comparison:
         say("the comparison with the source is not complete yet")
     rows = [
         {**partition, "topic": topic["topic"], "remark": partition["trouble"] or None}
@@ -243,13 +247,13 @@ def _done(
     *,
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    ends = [
+    end_offsets = [
         {"topic": topic, "partition": partition.partition, "end": partition.copy_end}
         for partition in compared
     ]
     if as_json:
-        print_json({"topic": topic, "done": what, "partitions": ends, **more})
+        print_json({"topic": topic, "done": what, "partitions": end_offsets, **more})
         return
-    if ends:
-        print_table(_ENDS, ends)
+    if end_offsets:
+        print_table(_ENDS, end_offsets)
     say(message)

@@ -83,8 +83,8 @@ def _row(key: str, address: str) -> dict[str, object]:
         case ParameterSource.ENVIRONMENT:
             origin = variable
         case _:
-            current = profile()
-            origin = str(current.path) if current.value(key) else "default"
+            current_profile = profile()
+            origin = str(current_profile.path) if current_profile.value(key) else "default"
     return _as_row(key, address, origin, _credentials(key, security, address))
 
 
@@ -93,10 +93,14 @@ def _credentials(key: str, security: str, address: str) -> str | None:
     path = security_file(security)
     if path is not None:
         return str(path)
-    current = profile()
-    credentials = getattr(current.content, security, None)
+    current_profile = profile()
+    credentials = getattr(current_profile.content, security, None)
     has_credentials = credentials is not None and credentials != type(credentials)()
-    return str(current.path) if has_credentials and current.names(key, address) else None
+    return (
+        str(current_profile.path)
+        if has_credentials and current_profile.names(key, address)
+        else None
+    )
 
 
 def _as_row(server: str, address: str, origin: str, credentials: str | None) -> dict[str, object]:

@@ -67,12 +67,12 @@ def _print(entries: Sequence[EntityQuotas], *, as_json: bool) -> None:
 
 
 def _row(entry: EntityQuotas) -> dict[str, object]:
-    whose = {kind: EVERYBODY if name is None else name for kind, name in entry.entity.items()}
+    entity = {kind: EVERYBODY if name is None else name for kind, name in entry.entity.items()}
     return {
-        **{kind: whose.get(kind, "") for kind in _KINDS},
+        **{kind: entity.get(kind, "") for kind in _KINDS},
         **{
-            short: "" if (rate := entry.quotas.get(name)) is None else f"{rate:,.12g}"
-            for short, name in _NAMES.items()
+            quota_name: "" if (rate := entry.quotas.get(name)) is None else f"{rate:,.12g}"
+            for quota_name, name in _NAMES.items()
         },
     }
 
@@ -110,8 +110,8 @@ def set_quotas(
     """
     changes = {_NAMES[key]: rate for key, rate in rates.items() if rate is not None}
     if not changes:
-        names = [f"--{name}" for name in _NAMES]
-        raise click.UsageError(f"pass a quota: {', '.join(names[:-1])} or {names[-1]}")
+        options = [f"--{name}" for name in _NAMES]
+        raise click.UsageError(f"pass a quota: {', '.join(options[:-1])} or {options[-1]}")
     _alter(bootstrap, _entity(user, client_id, ip), changes, as_json=as_json)
 
 
@@ -130,10 +130,10 @@ def remove(
     """
     entity = _entity(user, client_id, ip)
     with connected(bootstrap) as brokers:
-        matching = [quota for quota in quotas(brokers) if quota.entity == entity]
-    if not matching:
+        matching_quotas = [quota for quota in quotas(brokers) if quota.entity == entity]
+    if not matching_quotas:
         raise click.UsageError("no such quotas: see penstock quotas list")
-    _alter(bootstrap, entity, dict.fromkeys(matching[0].quotas), as_json=as_json)
+    _alter(bootstrap, entity, dict.fromkeys(matching_quotas[0].quotas), as_json=as_json)
 
 
 def _entity(user: str | None, client_id: str | None, ip: str | None) -> dict[str, str | None]:

@@ -25,7 +25,8 @@ _reason = click.option("--reason", required=True, metavar="TEXT", help="The reas
 
 
 def raised_alerts(audit: HttpUrl, topics: Sequence[str], cluster: str) -> Sequence[NotedAlert]:
-    """The first alerts about these topics and about programs that no finding of a report covers."""
+    """The first raised alerts about these topics, and about programs, that no finding of a report
+    covers."""
     answer = ask(audit, "alerts", {"state": "raised", "size": 100}, NotedAlerts)
     alerts = [
         alert
@@ -75,19 +76,19 @@ def list_alerts(*, resolved: bool, audit: HttpUrl, as_json: bool) -> None:
             f"UTC, by {one_line(silence.by)}: {one_line(silence.reason)}"
         )
     for receiver in answer.receivers:
-        trouble = f", failing: {one_line(receiver.trouble)}" if receiver.trouble else ""
+        suffix = f", failing: {one_line(receiver.trouble)}" if receiver.trouble else ""
         print(
-            f"receiver {receiver.name} ({receiver.kind}): {receiver.sent:,} messages sent{trouble}"
+            f"receiver {receiver.name} ({receiver.kind}): {receiver.sent:,} messages sent{suffix}"
         )
 
 
 def _row(alert: NotedAlert) -> dict[str, object]:
-    noted = ""
+    note = ""
     if alert.acknowledged:
         reason = one_line(alert.acknowledged.reason)
-        noted = f"acknowledged by {one_line(alert.acknowledged.by)}: {reason}"
+        note = f"acknowledged by {one_line(alert.acknowledged.by)}: {reason}"
     elif alert.silenced:
-        noted = f"silenced until {time_text(alert.silenced.until)}"
+        note = f"silenced until {time_text(alert.silenced.until)}"
     return {
         "id": alert.id,
         "severity": alert.severity,
@@ -95,7 +96,7 @@ def _row(alert: NotedAlert) -> dict[str, object]:
         "topic": one_line(alert.topic),
         "host": one_line(alert.host or ", ".join(alert.hosts)),
         "raised": time_text(alert.raised),
-        "noted": noted,
+        "noted": note,
         "words": one_line(alert.words) + (f"; holds up {alert.holds_up}" if alert.holds_up else ""),
     }
 
@@ -124,8 +125,8 @@ def acknowledge(
         penstock alert ack 3f0c9a1d5b7e --reason "web-3 is being repaired"
     """
     request = Acknowledge(id=alert, reason=reason, until=until, by=local_account())
-    noted = ask(audit, "acknowledge", {}, Noted, posted=request)
-    _say(noted, f"{noted.id} is acknowledged by {one_line(noted.by)}.", as_json=as_json)
+    answer = ask(audit, "acknowledge", {}, Noted, posted=request)
+    _say(answer, f"{answer.id} is acknowledged by {one_line(answer.by)}.", as_json=as_json)
 
 
 @click.command()
@@ -169,9 +170,9 @@ def silence(
     assert end is not None
     conditions = {"kind": kind or "", "cluster": cluster, "topic": topic, "host": host}
     request = Mute(**conditions, reason=reason, until=end, by=local_account())
-    noted = ask(audit, "silence", {}, Noted, posted=request)
-    words = f"Silence {noted.id} until {time_text(end)} UTC, by {one_line(noted.by)}."
-    _say(noted, words, as_json=as_json)
+    answer = ask(audit, "silence", {}, Noted, posted=request)
+    words = f"Silence {answer.id} until {time_text(end)} UTC, by {one_line(answer.by)}."
+    _say(answer, words, as_json=as_json)
 
 
 @click.command()
@@ -185,8 +186,8 @@ def unsilence(*, silence: str, audit: HttpUrl, as_json: bool) -> None:
     Example:
         penstock alert unsilence 7e0ac1d2
     """
-    noted = ask(audit, "unsilence", {}, Noted, posted=Unmute(id=silence, by=local_account()))
-    _say(noted, f"Silence {noted.id} has ended.", as_json=as_json)
+    answer = ask(audit, "unsilence", {}, Noted, posted=Unmute(id=silence, by=local_account()))
+    _say(answer, f"Silence {answer.id} has ended.", as_json=as_json)
 
 
 def _say(noted: Noted, words: str, *, as_json: bool) -> None:
@@ -224,8 +225,8 @@ def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
     settings = configured(AuditConfig, config, ())
     receiver = settings.alerts.all_receivers.get(name)
     if receiver is None:
-        known = ", ".join(settings.alerts.all_receivers) or "none"
-        raise Failed(f"{config} has no receiver {one_line(name)!r}; its receivers: {known}")
+        names = ", ".join(settings.alerts.all_receivers) or "none"
+        raise Failed(f"{config} has no receiver {one_line(name)!r}; its receivers: {names}")
     now = time.time_ns() // 1_000_000
     notice = trial_notice(now, page=settings.page_url, runbook=settings.runbook_url)
     try:
@@ -236,7 +237,9 @@ def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
         }
     except NotTold as error:
         answer = f": {one_line(error.answer)}" if error.answer else ""
-        raise Failed(f"{name} ({receiver.means}) did not accept it: {error}{answer}") from None
+        raise Failed(
+            f"{name} ({receiver.means}) did not accept the test alert: {error}{answer}"
+        ) from None
     if as_json:
         print_json(answers)
         return

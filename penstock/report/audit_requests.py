@@ -90,7 +90,9 @@ def ask(
     if answer.status == HTTPStatus.NOT_FOUND and (problem := _problem(answer.body)):
         raise Failed(f"{shortened(problem.error)} (audit at {audit})")
     if answer.status != HTTPStatus.OK:
-        raise Failed(f"the audit at {audit} answers {answer.status}: {_why(answer.body)}")
+        raise Failed(
+            f"the audit at {audit} answered with HTTP status {answer.status}: {_why(answer.body)}"
+        )
     try:
         return msgspec.json.decode(answer.body, type=known_type(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -98,8 +100,8 @@ def ask(
 
 
 def restart_audit(audit: HttpUrl, directory: str = "") -> Cure:
-    """A restart by the `penstock up` of this directory, or the one whose `environment` the shell
-    has read."""
+    """The command that restarts the audit, by the `penstock up` of this directory, or the one whose
+    `environment` the shell has read."""
     if not directory and os.environ.get(address_variables.AUDIT) == str(audit):
         directory = os.environ.get(address_variables.UP, "")
     return ProgramCommands(commands=CommandsConfig(up=directory)).restart("audit")
@@ -107,10 +109,10 @@ def restart_audit(audit: HttpUrl, directory: str = "") -> Cure:
 
 def _what_to_do(audit: HttpUrl) -> str:
     cure = restart_audit(audit)
-    said = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
+    advice_text = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
     if str(audit) == DEFAULT_AUDIT and address_variables.UP not in os.environ:
-        return said
-    return f"{said if said.startswith(' ') else ''}; {advice(cure)}"
+        return advice_text
+    return f"{advice_text if advice_text.startswith(' ') else ''}; {advice(cure)}"
 
 
 def _why(body: bytes) -> str:
@@ -153,8 +155,8 @@ def _one(audit: HttpUrl, topic: str, cluster: str, range_: TimeRange) -> ReportA
     }
     report = ask(audit, "report", parameters, ReportAnswer)
     if topic and not report.topics:
-        where = f" in cluster {cluster}" if cluster else ""
-        raise Failed(f"topic {topic}{where} is unknown to the audit at {audit}")
+        suffix = f" in cluster {cluster}" if cluster else ""
+        raise Failed(f"topic {topic}{suffix} is unknown to the audit at {audit}")
     return report
 
 

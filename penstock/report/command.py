@@ -68,8 +68,8 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
 
 
 def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
-    """The most important of: faults, unknown, not loaded, pending, too few events, in this order.
-    Not loaded outranks pending, as waiting does not repair it."""
+    """The exit code of the first that applies of: faults, unknown, not loaded, pending, too few
+    events. Not loaded outranks pending, as waiting does not repair it."""
     state = verdict(report)
     if state is State.PENDING and any(topic.failing_loads for topic in report.topics):
         return NOT_LOADED
@@ -154,26 +154,26 @@ def command(
         penstock report --from 2026-11-20T06:30 --json
     """
     now = time.time_ns() // 1_000_000
-    range_ = _range(day, hour, begin, end, now)
-    report = asked_report(audit, topics, cluster, range_)
-    newer: ReportAnswer | None = None
+    span = _range(day, hour, begin, end, now)
+    report = asked_report(audit, topics, cluster, span)
+    newer_report: ReportAnswer | None = None
     alerts: Sequence[NotedAlert] = ()
     if all(option is None for option in (day, hour, begin, end)):
-        newer = asked_report(audit, topics, cluster, TimeRange(range_.end, report.now + 1))
-        if _has_events(newer) and not _has_events(report):
-            range_ = range_._replace(end=now)
-            report, newer = asked_report(audit, topics, cluster, range_), None
-    if (newer is not None or range_.end == now) and not as_json:
+        newer_report = asked_report(audit, topics, cluster, TimeRange(span.end, report.now + 1))
+        if _has_events(newer_report) and not _has_events(report):
+            span = span._replace(end=now)
+            report, newer_report = asked_report(audit, topics, cluster, span), None
+    if (newer_report is not None or span.end == now) and not as_json:
         alerts = raised_alerts(audit, topics, cluster)
     if page is not None:
         page.write(report_page(report))
     if as_json:
         print_json(msgspec.to_builtins(report))
     elif page is None or page.name != "-":
-        show_report(report, everything=bool(topics), newer=newer, alerts=alerts)
+        show_report(report, everything=bool(topics), newer=newer_report, alerts=alerts)
     code = exit_code(report, at_least)
-    if newer is not None and newer.state.is_fault and code != FAULTY:
-        code = exit_code(newer)
+    if newer_report is not None and newer_report.state.is_fault and code != FAULTY:
+        code = exit_code(newer_report)
     if code == TOO_FEW and at_least is not None:
         for topic in report.topics:
             if (events := arrived(topic)) < at_least:

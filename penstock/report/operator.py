@@ -51,7 +51,7 @@ _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)  # 16 bytes in bas
 
 def _written(_context: click.Context, _option: click.Parameter, reason: str) -> str:
     if reason.strip() in {"", _PLACEHOLDER}:
-        raise click.BadParameter("replace the placeholder by a reason: it is stored and shown")
+        raise click.BadParameter("replace the placeholder with a reason, which is stored and shown")
     return reason
 
 
@@ -71,8 +71,8 @@ class LedgerPlace(NamedTuple):
     @property
     def credentials(self) -> Security:
         """The user's credentials if there are any, else those of the audit's file."""
-        own = brokers_security(self.bootstrap)
-        return own if self.security is None or own != Security() else self.security
+        security = brokers_security(self.bootstrap)
+        return security if self.security is None or security != Security() else self.security
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Brokers, RegistryClient]]:
@@ -104,9 +104,9 @@ def ledger_options(command: F) -> F:
         registry: str,
         **others: Any,
     ) -> Any:
-        profile_ = readable_profile()
-        if config is None and not cluster and profile_.names("brokers", bootstrap):
-            cluster = profile_.value("cluster")
+        client_profile = readable_profile()
+        if config is None and not cluster and client_profile.names("brokers", bootstrap):
+            cluster = client_profile.value("cluster")
         ledger = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
         ledgers = (ledger,) if config is None else _ledgers(config, cluster)
         return command(ledgers=ledgers, **others)
@@ -164,41 +164,43 @@ class NumberRange(NamedTuple):
 
 
 class NumbersType(click.ParamType[NumberRange]):
-    """`4711-4722`, both inclusive, or one number."""
+    """The type of number ranges: `4711-4722`, both inclusive, or one number."""
 
     name = "range"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
-        first, last = _numbers(value)
-        numbers = NumberRange(first, (first if last is None else last) + 1)
-        if not _is_range(numbers):
+        start, end = _numbers(value)
+        number_range = NumberRange(start, (start if end is None else end) + 1)
+        if not _is_range(number_range):
             self.fail(f"{value!r} is neither a range such as 4711-4722 nor a number, below 2^62")
-        return numbers
+        return number_range
 
 
 class BytesType(click.ParamType[NumberRange]):
-    """`8192-9216`, positions in a file; the end is exclusive."""
+    """The type of byte ranges: `8192-9216`, positions in a file; the end is exclusive."""
 
     name = "range"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
-        first, end = _numbers(value)
-        numbers = NumberRange(first, -1 if end is None else end)
-        if not _is_range(numbers):
+        start, end = _numbers(value)
+        number_range = NumberRange(start, -1 if end is None else end)
+        if not _is_range(number_range):
             self.fail(f"{value!r} is not a range such as 8192-9216, below 2^62")
-        return numbers
+        return number_range
 
 
 class TopicIdType(click.ParamType[str]):
-    """A topic's id, as reports and Kafka's tools print it."""
+    """A topic's id, as reports and Kafka's tools print it; empty for `any`."""
 
     name = "id"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "any":
+            return ""
         if not _TOPIC_ID.fullmatch(value):
             self.fail(f"{value!r} is not a topic id, which has 22 letters, digits, - and _")
         return value
@@ -213,8 +215,8 @@ def _numbers(text: str) -> tuple[int, int | None]:
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         return -1, None
-    first, last = match.groups()
-    return _number(first), None if last is None else _number(last)
+    start, end = match.groups()
+    return _number(start), None if end is None else _number(end)
 
 
 def _number(text: str) -> int:
@@ -227,7 +229,8 @@ def _number(text: str) -> int:
     "--topic-id",
     type=TopicIdType(),
     metavar="ID",
-    help="The id of a deleted topic; default: the present topic of that name.",
+    help="The id of a deleted topic, or `any` for all topics of that name, present, deleted or "
+    "later; default: the present topic.",
 )
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition.")
 @click.option(
@@ -267,7 +270,7 @@ def _number(text: str) -> int:
     "--to", "to_time", type=TimeType(), metavar="TIME", help="Only windows before this time."
 )
 @click.option(
-    "--whole-topic", is_flag=True, help="The whole topic, of which nothing more is expected."
+    "--whole-topic", is_flag=True, help="All faults so far, and expect nothing more of the topic."
 )
 @reason_option
 @ledger_options
@@ -294,10 +297,11 @@ def accept(
 
     The audit still shows them, with the reason, and counts them as complete. All given options must
     match a fault for it to be accepted. Names are those that `penstock report` and the page show.
-    Times are UTC unless they carry an offset.
+    Times are UTC unless they carry an offset. What is lost later is a new fault, except for events,
+    bytes and files that are named; accepting cannot be undone.
 
     With --whole-topic, nothing more is expected of the topic until an agent ships to it again. Use
-    it for a topic that a typo created.
+    it for a topic that a typo created. Landed files are accepted by name only.
 
     \b
     Example:
@@ -317,8 +321,8 @@ def accept(
         raise click.UsageError("--source needs --seqs or --bytes")
     if from_time is not None and to_time is not None and from_time >= to_time:
         raise click.UsageError("--from must be before --to")
-    limits = (partition, source, host, file, from_time, to_time)
-    if whole_topic == any(limit is not None for limit in limits):
+    restrictions = (partition, source, host, file, from_time, to_time)
+    if whole_topic == any(limit is not None for limit in restrictions):
         raise click.UsageError(
             "pass --whole-topic alone, or at least one of --partition, --source, --host, "
             "--landed-file, --from and --to"
@@ -341,15 +345,15 @@ def accept(
         "operator": operator(ledger.credentials),
     }
     with ledger.opened() as (brokers, registry):
-        accepted = write_accepted(brokers, registry, ledger.cluster, statement)
+        counts = write_accepted(brokers, registry, ledger.cluster, statement)
     if as_json:
-        print_json({"cluster": ledger.cluster, **accepted})
+        print_json({"cluster": ledger.cluster, **counts})
         return
-    words = ", ".join(_accepted_words(accepted))
+    words = ", ".join(_accepted_words(counts))
     click.echo(f"{one_line(topic)} of cluster {ledger.cluster}: accepted {words}.")
     begin = from_time or (time.time_ns() // 1_000_000 - DAY_MILLIS) // HOUR_MILLIS * HOUR_MILLIS
-    since = time_text(begin // 1_000 * 1_000).replace(" ", "T")
-    click.echo(f"`penstock report {one_line(topic)} --from {since}` shows what remains.")
+    start_text = time_text(begin // 1_000 * 1_000).replace(" ", "T")
+    click.echo(f"`penstock report {one_line(topic)} --from {start_text}` shows what remains.")
 
 
 def _runs(
@@ -375,17 +379,17 @@ def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
     for offsets in accepted["offsets"]:
         yield f"offsets {_shown_numbers(offsets['first'], offsets['count'])}"
     for run in accepted["runs"]:
-        of = f"of source {one_line(run['source'])}"
+        source_text = f"of source {one_line(run['source'])}"
         if run["events"]:
-            yield f"events {_shown_numbers(run['seq'], run['events'])} {of}"
+            yield f"events {_shown_numbers(run['seq'], run['events'])} {source_text}"
         else:
-            yield f"bytes {run['position']:,} to {run['end_position']:,} {of}"
+            yield f"bytes {run['position']:,} to {run['end_position']:,} {source_text}"
     if accepted["host"]:
         yield f"host {one_line(accepted['host'])}"
     if accepted["file"]:
         yield f"file {one_line(accepted['file'])}"
     if accepted["from_time"] == 0:
-        yield "all of it"
+        yield "all faults so far"
     elif accepted["from_time"] is not None:
         yield f"windows from {time_text(accepted['from_time'])} UTC on"
     if accepted["to_time"] is not None:
@@ -469,28 +473,28 @@ def _as_far_as_known(
     audit: HttpUrl, ledgers: Sequence[LedgerPlace], host: str, agent: str | None
 ) -> list[tuple[LedgerPlace, int]]:
     """For each cluster in which the host is expected, the time up to which its agents reported."""
-    known = []
+    lifetimes = []
     for ledger in ledgers:
-        untils = [
+        end_times = [
             max(row.until, 0)
             for row in _agents(audit, ledger.cluster, host)
             if row.host == host and agent in {None, row.agent}
         ]
-        if untils:
-            known.append((ledger, min(untils)))
-    if not known:
-        what = f"host {host}" if agent is None else f"agent {agent} on host {host}"
-        where = ", ".join(ledger.cluster for ledger in ledgers)
+        if end_times:
+            lifetimes.append((ledger, min(end_times)))
+    if not lifetimes:
+        subject = f"host {host}" if agent is None else f"agent {agent} on host {host}"
+        names = ", ".join(ledger.cluster for ledger in ledgers)
         raise Failed(
-            f"the audit at {audit} knows no {what} in cluster {where}; pass --since to retire it "
-            "anyway"
+            f"the audit at {audit} does not know {subject} in cluster {names}; pass --since to "
+            "retire it anyway"
         )
-    return known
+    return lifetimes
 
 
 def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
     """All agents that match a search for the host's name, page by page."""
-    page = seen = 0
+    page = row_count = 0
     while True:
         page += 1
         parameters: Parameters = {
@@ -501,8 +505,8 @@ def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
         }
         answer = ask(audit, "agents", parameters, AgentsAnswer)
         yield from answer.items
-        seen += len(answer.items)
-        if seen >= answer.page.total or not answer.items:
+        row_count += len(answer.items)
+        if row_count >= answer.page.total or not answer.items:
             return
 
 
@@ -510,9 +514,9 @@ def _retired_words(statement: Mapping[str, Any], verb: str) -> str:
     subject = one_line(statement["host"])
     if statement["agent"]:
         subject = f"agent {one_line(statement['agent'])} on {subject}"
-    since = time_text(statement["since"]) + " UTC" if statement["since"] else "the beginning"
+    start_text = time_text(statement["since"]) + " UTC" if statement["since"] else "the beginning"
     return (
         f"{subject} {verb} retired in cluster {statement['cluster']}: nothing is expected from "
-        f"{since} on, "
+        f"{start_text} on, "
         "until it is heard from again."
     )

@@ -43,11 +43,11 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def report_page(report: ReportAnswer) -> str:
-    """The whole file."""
+    """The report as an HTML document."""
     headline = headline_on(verdict(report), report.topics, are_unread=bool(report.unread))
     words = remarked(headline, report.topics)
     title = f"{headline.badge} {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
-    shown = ShownVerdict(headline.state, headline.mark, "")
+    shown_verdict = ShownVerdict(headline.state, headline.mark, "")
     style = files("penstock.report").joinpath("report.css").read_text(encoding="utf-8")
     return "\n".join(
         (
@@ -62,8 +62,8 @@ def report_page(report: ReportAnswer) -> str:
             f"<style>\n{style}</style>",
             "</head>",
             "<body>",
-            f'<header class="{_class(shown)}">',
-            f"<h1>{_state(shown)}{_text(words)}</h1>",
+            f'<header class="{_class(shown_verdict)}">',
+            f"<h1>{_state(shown_verdict)}{_text(words)}</h1>",
             f'<p class="soft">{_text(subject(report))}</p>',
             "</header>",
             "<main>",
@@ -86,8 +86,8 @@ def _body(report: ReportAnswer) -> Iterator[str]:
         yield "<section><p>The audit knows of no topic.</p></section>"
         return
     yield from _overview(report.topics)
-    for number, topic in enumerate(report.topics):
-        yield from _topic(number, topic)
+    for index, topic in enumerate(report.topics):
+        yield from _topic(index, topic)
 
 
 def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
@@ -96,8 +96,8 @@ def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
     yield "<table>"
     cluster = ("cluster",) if summary.clusters else ()
     yield _heading(("verdict", *cluster, "topic"), (*summary.places, *summary.sums))
-    for number, (topic, events, sums) in enumerate(summary.lines):
-        link = f'<a href="#topic-{number}">{_text(topic_name(topic))}</a>'
+    for index, (topic, events, sums) in enumerate(summary.lines):
+        link = f'<a href="#topic-{index}">{_text(topic_name(topic))}</a>'
         yield "<tr>"
         yield f"<td>{_state(topic_shown(topic))}</td>"
         if summary.clusters:
@@ -152,13 +152,13 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
 
 def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
     several = several_roots(tiers)
-    most = max((tier.events for tier in tiers), default=0)
+    most_events = max((tier.events for tier in tiers), default=0)
     names = ("events", "size", "late", "duplicates", "dead", "p50", "p95", "p99", "max")
     yield '<div class="wide">'
     yield "<table>"
     yield _heading(("tier",), names).replace("</th>", '</th><th class="bar"></th>', 1)
     for tier in tiers:
-        width = 100 * max(tier.events, 0) / most if most > 0 else 0
+        width = 100 * max(tier.events, 0) / most_events if most_events > 0 else 0
         counts = (tier.late, tier.duplicates, tier.dead)
         yield "<tr>"
         yield f'<td class="name">{_text(tier_name(tier, several=several))}</td>'

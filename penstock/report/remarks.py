@@ -41,9 +41,9 @@ def remark_lines(topic: TopicReport) -> Iterator[str]:
 
 def _sentence(remark: Remark) -> str:
     file = remark.path or "other files"
-    where = f" on {remark.host}" if remark.host else ""
-    by = f" (input {remark.input})" if remark.input else ""
-    return one_line(f"{file}{where}{by}: {_what(remark)}")
+    place = f" on {remark.host}" if remark.host else ""
+    origin = f" (input {remark.input})" if remark.input else ""
+    return one_line(f"{file}{place}{origin}: {_what(remark)}")
 
 
 def _what(remark: Remark) -> str:
@@ -61,8 +61,8 @@ def _what(remark: Remark) -> str:
             field = f" of field {remark.name}" if remark.name else " of other fields"
             return f"{_number(remark.count, 'value')}{field} dropped: not in the topic's schema"
         case "unread":
-            several = remark.count != 1
-            return f"{Count(remark.count)} archives not read" if several else "archive not read"
+            is_plural = remark.count != 1
+            return f"{Count(remark.count)} archives not read" if is_plural else "archive not read"
     return f"{_were(remark.lines, 'line')} altered"
 
 

@@ -72,7 +72,7 @@ def show_report(
     newer: ReportAnswer | None = None,
     alerts: Sequence[NotedAlert] = (),
 ) -> None:
-    """Print the report. `everything`: also details of topics without faults. Only faults are shown
+    """Prints the report. `everything`: also details of topics without faults. Only faults are shown
     of anything `newer` than the report."""
     headline = headline_on(verdict(report), report.topics, are_unread=bool(report.unread))
     words = remarked(headline, report.topics)
@@ -94,13 +94,13 @@ def show_report(
     _show_overview(report.topics)
     has_clusters = len({topic.cluster for topic in report.topics}) > 1
     for topic in report.topics:
-        notable = (
+        notable_topics = (
             topic.state.severity > State.COMPLETE.severity
             or topic.accepted
             or topic.remarks
             or any(finding.kind is FaultKind.UNKNOWN for finding in topic.findings)
         )
-        if everything or notable:
+        if everything or notable_topics:
             _show_topic(topic, cluster=has_clusters)
 
 
@@ -130,7 +130,7 @@ def _show_overview(topics: Sequence[TopicReport]) -> None:
         for topic, events, sums in summary.lines
     ]
     cluster = ("cluster",) if summary.clusters else ()
-    styles = {shown.words: _colour(shown) for shown in map(topic_shown, topics)}
+    styles = {verdict.words: _colour(verdict) for verdict in map(topic_shown, topics)}
     print_table(("verdict", *cluster, "topic", *summary.places, *summary.sums), rows, styles=styles)
 
 
@@ -141,8 +141,8 @@ def _colour(shown: ShownVerdict) -> str:
 
 def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
     print()
-    where = f" (cluster {one_line(topic.cluster)})" if cluster else ""
-    _print(one_line(topic_name(topic)), "", where, bold=True)
+    suffix = f" (cluster {one_line(topic.cluster)})" if cluster else ""
+    _print(one_line(topic_name(topic)), "", suffix, bold=True)
     if topic.flow.read:
         print(flow(topic))
     if topic.tiers:
@@ -166,37 +166,37 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         if finding.command and commands < _FEW_COMMANDS:
             commands += 1
             yield _Remark(" ", "", one_line(advice(Cure.of(finding))))
-    if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
-        yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
+    if note := left_out(len(topic.findings), topic.findings_total, "such findings"):
+        yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], note)
     for sentence in remark_lines(topic):
         yield _Remark("i", "", sentence)
     mark, colour = MARKS[State.PENDING], _COLOURS[State.PENDING]
     for wait in topic.waits:
         yield _Remark(mark, colour, wait_words(wait))
-    if more := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
-        yield _Remark(mark, colour, more)
+    if note := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
+        yield _Remark(mark, colour, note)
     for words in unclaimed_words(topic):
         yield _Remark("i", "", words)
 
 
 def _show_tiers(tiers: Sequence[TierTotals]) -> None:
     """Print the tiers, without empty columns, so that they fit into eighty characters."""
-    several = several_roots(tiers)
-    special = [
+    shows_roots = several_roots(tiers)
+    notable_tiers = [
         name
         for name in ("late", "duplicates", "dead")
         if any(getattr(tier, name) for tier in tiers)
     ]
     rows = [
         {
-            "tier": tier_name(tier, several=several),
+            "tier": tier_name(tier, several=shows_roots),
             "events": events_of(tier),
-            **{name: Count(getattr(tier, name)) for name in special},
+            **{name: Count(getattr(tier, name)) for name in notable_tiers},
             **dict(zip(_DELAYS, delays_of(tier), strict=True)),
         }
         for tier in tiers
     ]
-    print_table(("tier", "events", *special, *_DELAYS), rows)
+    print_table(("tier", "events", *notable_tiers, *_DELAYS), rows)
 
 
 def _print(text: str, colour: str, rest: str, *, bold: bool = False) -> None:

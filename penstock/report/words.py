@@ -42,7 +42,7 @@ class Count(int):
 
 
 class AtLeast(Count):
-    """A lower bound."""
+    """A number that is a lower bound."""
 
     def __str__(self) -> str:
         return f"≥{super().__str__()}"
@@ -75,8 +75,13 @@ def span(millis: int) -> str:
 
 def delays_of(tier: TierTotals) -> tuple[str, ...]:
     """p50, p95, p99 and max; only the last is a bound."""
-    most = span(tier.max)
-    return (span(tier.p50), span(tier.p95), span(tier.p99), f"< {most}" if tier.max >= 0 else most)
+    maximum = span(tier.max)
+    return (
+        span(tier.p50),
+        span(tier.p95),
+        span(tier.p99),
+        f"< {maximum}" if tier.max >= 0 else maximum,
+    )
 
 
 class ShownVerdict(NamedTuple):
@@ -108,14 +113,14 @@ def faults_of(kinds: Kinds, state: State) -> list[State]:
     return (
         states
         if states and states[0] is state
-        else [state, *(other for other in states if other is not state)]
+        else [state, *(fault for fault in states if fault is not state)]
     )
 
 
 def marked(states: Sequence[State]) -> str:
-    """`changed, ✗ missing`: without the mark of the first state, which the caller shows."""
-    first, *others = states
-    return ", ".join((first.value, *(f"{MARKS[state]} {state.value}" for state in others)))
+    """The states with marks, such as `changed, ✗ missing`; the caller shows the first mark."""
+    worst_state, *rest = states
+    return ", ".join((worst_state.value, *(f"{MARKS[state]} {state.value}" for state in rest)))
 
 
 def headline_on(
@@ -171,9 +176,9 @@ def unread_words(unread: UnreadInput) -> str:
 
 def failing_words(load: FailingLoad) -> str:
     """The time and reason since which a table has not been loaded, and the remedy."""
-    since = time_text(load.since // 1000 * 1000)
+    start_time = time_text(load.since // 1000 * 1000)
     cure = f". What to do: {load.cure}" if load.cure else ""
-    return one_line(f"not loaded into {load.destination} since {since}: {load.reason}{cure}")
+    return one_line(f"not loaded into {load.destination} since {start_time}: {load.reason}{cure}")
 
 
 def wait_words(wait: Wait) -> str:
@@ -191,8 +196,8 @@ def subject(report: ReportAnswer) -> str:
 
 
 def topic_name(topic: TopicReport) -> str:
-    """The name, with the id if it was deleted or retired, as another topic may have that name
-    now."""
+    """The topic's name, with its id if it was deleted or retired, as another topic may have that
+    name now."""
     suffix = f" (deleted or retired, id {topic.topic_id})"
     return topic.topic + suffix if topic.deleted else topic.topic
 
@@ -206,8 +211,8 @@ def flow(topic: TopicReport) -> str:
         f"dead {Count(lines.dead)}",
         f"lost {Count(lines.lost)}",
     ]
-    lost = f" ({size(lines.lost_bytes)})" if lines.lost_bytes else ""
-    return f"read {Count(lines.read)} = {' + '.join(parts)}{lost}"
+    lost_size = f" ({size(lines.lost_bytes)})" if lines.lost_bytes else ""
+    return f"read {Count(lines.read)} = {' + '.join(parts)}{lost_size}"
 
 
 def tier_name(tier: TierTotals, *, several: bool) -> str:
@@ -219,24 +224,23 @@ def tier_name(tier: TierTotals, *, several: bool) -> str:
 def unclaimed_words(topic: TopicReport) -> list[str]:
     """Events at the brokers that no earlier tier has reported, or not yet."""
     sentences = []
-    if others := topic.unclaimed - topic.unclaimed_yet:
-        are, them = (
+    if count := topic.unclaimed - topic.unclaimed_yet:
+        verb, object_form = (
             ("event at the brokers is", "it")
-            if others == 1
+            if count == 1
             else ("events at the brokers are", "them")
         )
         sentences.append(
-            f"{Count(others)} {are} reported by no agent: other producers sent {them}, or an agent "
-            f"did so just before its host lost power, and sent {them} again"
+            f"{Count(count)} {verb} reported by no agent: other producers sent {object_form}, or "
+            f"an agent did so just before its host lost power, and sent {object_form} again"
         )
-    if pending := topic.unclaimed_yet:
-        are, they, them = (
-            ("event is", "it is", "it") if pending == 1 else ("events are", "they are", "them")
+    if count := topic.unclaimed_yet:
+        verb, pronoun, object_form = (
+            ("event is", "it is", "it") if count == 1 else ("events are", "they are", "them")
         )
         sentences.append(
-            f"{Count(pending)} {are} not reported by an earlier tier yet: {they} from other "
-            "producers, "
-            f"or an agent or a broker has yet to report {them}"
+            f"{Count(count)} {verb} not reported by an earlier tier yet: {pronoun} from other "
+            f"producers, or an agent or a broker has yet to report {object_form}"
         )
     return sentences
 
@@ -249,9 +253,9 @@ def left_out(shown: int, total: int, what: str) -> str:
 def finding_words(finding: Finding) -> str:
     """The sentence, the source as `penstock audit accept` takes it, and why it is not open."""
     source = f" [source {finding.source}]" if finding.source else ""
-    accepted = f" (accepted: {finding.accepted})" if finding.accepted else ""
-    harmless = f" (harmless: {finding.harmless})" if finding.harmless else ""
-    return one_line(f"{finding.words}{source}{accepted}{harmless}")
+    acceptance = f" (accepted: {finding.accepted})" if finding.accepted else ""
+    excuse = f" (harmless: {finding.harmless})" if finding.harmless else ""
+    return one_line(f"{finding.words}{source}{acceptance}{excuse}")
 
 
 class Line(NamedTuple):
@@ -277,8 +281,8 @@ def overview(topics: Sequence[TopicReport]) -> ReportOverview:
     sums = tuple(name for name in _SUMS if any(_sum(topic, name) for topic in topics))
     lines = []
     for topic in topics:
-        at = {_place(tier): events_of(tier) for tier in topic.tiers}
-        events = tuple(at.get(place) for place in tiers)
+        events_by_place = {_place(tier): events_of(tier) for tier in topic.tiers}
+        events = tuple(events_by_place.get(place) for place in tiers)
         lines.append(Line(topic, events, tuple(_sum(topic, name) for name in sums)))
     return ReportOverview(
         clusters=len({topic.cluster for topic in topics}) > 1,

@@ -31,18 +31,19 @@ class SubjectSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`schemas.yaml`. `compatibility` applies to each subject without a level under `subjects`."""
+    """The settings in `schemas.yaml`. `compatibility` applies to each subject without a level under
+    `subjects`."""
 
     compatibility: Level | None = None
     subjects: dict[str, SubjectSettings] = {}
 
     def levels(self, files: Iterable[SchemaFile]) -> dict[str, Level]:
         """The levels to set, by subject; other subjects keep theirs."""
-        names = {file.subject for file in files}
-        if unknown := sorted(self.subjects.keys() - names):
-            raise WrongConfiguration(f"{FILE}: subjects: no file is named {unknown[0]}.avsc")
+        subjects = {file.subject for file in files}
+        if unknown_names := sorted(self.subjects.keys() - subjects):
+            raise WrongConfiguration(f"{FILE}: subjects: no file is named {unknown_names[0]}.avsc")
         levels = {}
-        for name in names:
+        for name in subjects:
             level = self.subjects.get(name, SubjectSettings()).compatibility or self.compatibility
             if level is not None:
                 levels[name] = level
@@ -55,7 +56,7 @@ def folder_settings(folder: Path) -> FolderSettings:
     if not path.exists() and not path.is_symlink():
         return FolderSettings()
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise WrongConfiguration(f"{path} is a link to a path outside of the folder")
+        raise WrongConfiguration(f"{path} is a link to a path outside the folder")
     try:
         return load(FolderSettings, path)
     except ConfigurationError as error:
@@ -83,20 +84,20 @@ def command(*, folder: Path, dry_run: bool, force: bool, registry: str, as_json:
     with registry_at(registry) as client:
         planner = Planner(client, levels)
         plans = [planner.plan(file) for file in files]
-        refused = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
+        refused_plans = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
         for plan in plans:
             say_unit_changes(plan.unit_changes)
             require_readable(plan, force=force)
-        done: dict[str, RegisteredSchema] = {}
+        registered_schemas: dict[str, RegisteredSchema] = {}
         try:
-            if not refused and not dry_run:
-                _register(client, plans, done)
+            if not refused_plans and not dry_run:
+                _register(client, plans, registered_schemas)
         finally:
             # Also reports what was registered before a failure.
-            _report(plans, done, dry_run=dry_run, as_json=as_json)
-    if refused:
-        would = "would be refused" if dry_run else "refused, and nothing was registered"
-        raise Failed(f"{len(refused)} of {len(plans)} schemas {would}")
+            _report(plans, registered_schemas, dry_run=dry_run, as_json=as_json)
+    if refused_plans:
+        verb = "would be refused" if dry_run else "refused, and nothing was registered"
+        raise Failed(f"{len(refused_plans)} of {len(plans)} schemas {verb}")
 
 
 def _read(folder: Path) -> list[SchemaFile]:
@@ -136,15 +137,15 @@ def _report(
 
 
 def _document(plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]) -> dict[str, Any]:
-    registered = done.get(plan.file.subject) or plan.registered
+    schema = done.get(plan.file.subject) or plan.registered
     change = plan.level_change
     return {
         "file": plan.file.path,
         "subject": plan.file.subject,
         "outcome": plan.outcome,
         "applied": plan.file.subject in done,
-        "version": registered.version if registered else None,
-        "id": registered.id if registered else None,
+        "version": schema.version if schema else None,
+        "id": schema.id if schema else None,
         "level": {"old": change.before, "new": change.after} if change else None,
         "differences": difference_documents(plan.differences),
         "reasons": list(plan.reasons),
@@ -153,8 +154,8 @@ def _document(plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]) -> d
 
 
 def _say(plan: RegistrationPlan, done: RegisteredSchema | None) -> None:
-    registered = done or plan.registered
-    detail = f": version {registered.version}, id {registered.id}" if registered else ""
+    schema = done or plan.registered
+    detail = f": version {schema.version}, id {schema.id}" if schema else ""
     if plan.outcome is Outcome.REFUSED:
         detail = f" ({plan.file.path})"
     if plan.registered and plan.latest and plan.latest.version > plan.registered.version:
@@ -162,10 +163,10 @@ def _say(plan: RegistrationPlan, done: RegisteredSchema | None) -> None:
     colour = "red" if plan.outcome is Outcome.REFUSED else None
     say(f"{plan.outcome:<9}  {plan.file.subject}{detail}", colour=colour)
     if plan.level_change:
-        before = plan.level_change.before or "no level of its own"
-        say(f"  ~ compatibility: {before} → {plan.level_change.after}", colour="yellow")
+        old_level = plan.level_change.before or "no level of its own"
+        say(f"  ~ compatibility: {old_level} → {plan.level_change.after}", colour="yellow")
     say_differences(plan.differences, indent="  ")
     for reason in plan.reasons:
         say(f"  {reason}", colour=colour)
-    if (not_event := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
-        say(f"  not an event for Penstock's agent and loader: {not_event}", colour="yellow")
+    if (event_problem := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
+        say(f"  not an event for Penstock's agent and loader: {event_problem}", colour="yellow")

@@ -47,8 +47,8 @@ def say_unit_changes(changes: Sequence[UnitChange]) -> None:
         colour = "red" if change.is_refused else "yellow"
         click.secho(one_line(str(change)), fg=colour, err=True)
     if len(changes) > _MOST_UNIT_CHANGES:
-        more = len(changes) - _MOST_UNIT_CHANGES
-        click.echo(f"{more} more fields change their unit", err=True)
+        further_count = len(changes) - _MOST_UNIT_CHANGES
+        click.echo(f"{further_count} more fields change their unit", err=True)
 
 
 def difference_documents(found: Iterable[Difference]) -> list[dict[str, str]]:
@@ -95,7 +95,7 @@ def command(
     """
     is_file = what.endswith(ENDING)
     if is_file and new is not None:
-        raise click.UsageError("a file is compared with one version")
+        raise click.UsageError("a file can be compared with only one version")
     if not is_file and (subject is not None or topic is not None):
         raise click.UsageError(f"--subject and --topic need a file (*{ENDING})")
     file = schema_file(Path(what), subject, topic) if is_file else None
@@ -132,9 +132,9 @@ class _Comparison(msgspec.Struct, frozen=True):
 
 
 def _to_file(client: RegistryClient, file: SchemaFile, old: Which | None) -> _Comparison:
-    new = Planner(client).read(file)
+    schema = Planner(client).read(file)
     version = _version(client, file.subject, old or "latest")
-    return _compared(file.subject, (version.version, file.path), client.resolved(version), new)
+    return _compared(file.subject, (version.version, file.path), client.resolved(version), schema)
 
 
 def _compared(
@@ -146,15 +146,17 @@ def _compared(
 def _between(
     client: RegistryClient, subject: str, old: Which | None, new: Which | None
 ) -> _Comparison:
-    after = _version(client, subject, new or "latest")
+    new_version = _version(client, subject, new or "latest")
     if old is None:
-        earlier = [version for version in client.versions(subject) if version < after.version]
-        if not earlier:
-            raise Failed(f"{subject} has no version before {after.version}")
-        old = earlier[-1]
-    before = _version(client, subject, old)
-    names = before.version, after.version
-    return _compared(subject, names, client.resolved(before), client.resolved(after))
+        versions = [
+            version for version in client.versions(subject) if version < new_version.version
+        ]
+        if not versions:
+            raise Failed(f"{subject} has no version before {new_version.version}")
+        old = versions[-1]
+    old_version = _version(client, subject, old)
+    names = old_version.version, new_version.version
+    return _compared(subject, names, client.resolved(old_version), client.resolved(new_version))
 
 
 def _version(client: RegistryClient, subject: str, which: Which) -> RegisteredSchema:

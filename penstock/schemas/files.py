@@ -90,13 +90,13 @@ def _record_name(topic: str) -> str:
     """page_views is PageViews."""
     name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[._-]+", topic))
     if not _AVRO_NAME.fullmatch(name):
-        raise click.UsageError(f"give --record: {name!r} cannot be an event's name")
+        raise click.UsageError(f"pass --record: {name!r} cannot be the name of an event")
     return name
 
 
 def _field(text: str) -> tuple[str, Any]:
-    name, equals, kind = text.partition("=")
-    if not equals or not name or not kind:
+    name, separator, kind = text.partition("=")
+    if not separator or not name or not kind:
         raise click.UsageError(f"{text!r} is not NAME=TYPE")
     if kind[0] in '[{"':
         try:
@@ -205,8 +205,8 @@ def _say(plan: RegistrationPlan, level: str) -> None:
         case _:
             say(f"compatible ({level}) with {subject}:")
     say_differences(plan.differences, indent="  ")
-    if not_event := why_no_event(plan):
-        say(f"not an event for Penstock's agent and loader: {not_event}", colour="yellow")
+    if event_problem := why_no_event(plan):
+        say(f"not an event for Penstock's agent and loader: {event_problem}", colour="yellow")
 
 
 @click.command()
@@ -243,16 +243,16 @@ def register_schema(
             raise Failed(shortened(f"{problem}: {reasons}"))
         say_unit_changes(plan.unit_changes)
         require_readable(plan, force=force)
-        done = register(client, plan, {})
+        registration = register(client, plan, {})
     if as_json:
         print_json(
             {
-                "subject": done.subject,
-                "version": done.version,
-                "id": done.id,
+                "subject": registration.subject,
+                "version": registration.version,
+                "id": registration.id,
                 "outcome": plan.outcome,
             }
         )
     else:
         verb = "unchanged" if plan.outcome is Outcome.UNCHANGED else "registered"
-        say(f"{verb} {done.subject}: version {done.version}, id {done.id}")
+        say(f"{verb} {registration.subject}: version {registration.version}, id {registration.id}")

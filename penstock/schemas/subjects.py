@@ -53,11 +53,11 @@ def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
 
 
 def _deleted_rows(client: RegistryClient) -> list[dict[str, object]]:
-    existing = {(schema.subject, schema.version) for schema in client.all_schemas()}
+    live_versions = {(schema.subject, schema.version) for schema in client.all_schemas()}
     return [
         _row(schema) | {"deleted": True}
         for schema in client.all_schemas(deleted=True)
-        if (schema.subject, schema.version) not in existing
+        if (schema.subject, schema.version) not in live_versions
     ]
 
 
@@ -122,9 +122,9 @@ def _of_id(client: RegistryClient, schema_id: int) -> dict[str, Any]:
 
 
 def _of_subject(client: RegistryClient, subject: str, version: Which) -> dict[str, Any]:
-    registered = client.version(subject, version, deleted=version != "latest")
-    place = {"subject": registered.subject, "version": registered.version, "id": registered.id}
-    return {**place, **schema_document(registered)}
+    schema = client.version(subject, version, deleted=version != "latest")
+    place = {"subject": schema.subject, "version": schema.version, "id": schema.id}
+    return {**place, **schema_document(schema)}
 
 
 def schema_document(schema: RegisteredSchema | SchemaOfId) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def indented(text: str) -> str:
     # Foreign registries may have schemas that are not JSON.
     with contextlib.suppress(ValueError, RecursionError):
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+    return "".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text)
 
 
 def _escaped(character: str) -> str:
@@ -183,12 +183,12 @@ def config(
         elif reset:
             _reset(client, subject)
         level = client.level(subject)
-        own = client.own_level(subject) if subject is not None else level
+        level_of_subject = client.own_level(subject) if subject is not None else level
     if as_json:
-        print_json({"subject": subject, "level": level, "own": own is not None})
+        print_json({"subject": subject, "level": level, "own": level_of_subject is not None})
     else:
-        own_level = subject is not None and own is not None
-        say(f"{level}, the level of {subject if own_level else 'all subjects without their own'}")
+        is_own = subject is not None and level_of_subject is not None
+        say(f"{level}, the level of {subject if is_own else 'all subjects without their own'}")
 
 
 def _reset(client: RegistryClient, subject: str | None) -> None:
@@ -227,9 +227,9 @@ def delete(
         penstock schemas delete page_views-value --version 3
         penstock schemas delete page_views-value --permanent --yes
     """
-    what = subject if version is None else f"{subject}, version {version}"
+    target = subject if version is None else f"{subject}, version {version}"
     if not yes:
-        confirm_deletion(f"{what}{' permanently' if permanent else ''}")
+        confirm_deletion(f"{target}{' permanently' if permanent else ''}")
     with registry_at(registry) as client:
         versions = _delete(client, subject, version, again=permanent)
         if permanent:
@@ -237,8 +237,8 @@ def delete(
     if as_json:
         print_json({"subject": subject, "versions": versions, "permanent": permanent})
     else:
-        shown = ", ".join(map(str, versions))
-        say(f"deleted {subject}{' permanently' if permanent else ''}: version {shown}")
+        version_list = ", ".join(map(str, versions))
+        say(f"deleted {subject}{' permanently' if permanent else ''}: version {version_list}")
 
 
 def _delete(client: RegistryClient, subject: str, version: int | None, *, again: bool) -> list[int]:

@@ -58,12 +58,12 @@ def command(
             raise click.UsageError("pass --config FILE, or every key with --set KEY=VALUE")
         if as_json:
             raise click.UsageError("--json needs --status")
-        loaded = load_agent(config, overrides)
+        configuration = load_agent(config, overrides)
     except ConfigurationError as error:
         raise WrongConfiguration(*error.mistakes) from None
     log_to_stderr(log_format)
     reload = partial(or_rejected, partial(load_agent, config, overrides))
-    return run(loaded, reload, lambda path: or_rejected(lambda: load_inputs(path)))
+    return run(configuration, reload, lambda path: or_rejected(lambda: load_inputs(path)))
 
 
 def _listens_at(agent: HttpUrl | None, config: Path | None, overrides: tuple[str, ...]) -> HttpUrl:
@@ -74,8 +74,10 @@ def _listens_at(agent: HttpUrl | None, config: Path | None, overrides: tuple[str
                 "--set overrides the keys of a file: pass --config, or --agent URL"
             )
         return agent or agent_here()
-    loaded = load_agent(config, overrides)
-    return listening(loaded.http_host, loaded.http_port, in_tls=loaded.http.tls is not None)
+    configuration = load_agent(config, overrides)
+    return listening(
+        configuration.http_host, configuration.http_port, in_tls=configuration.http.tls is not None
+    )
 
 
 def _show(agent: HttpUrl, *, as_json: bool) -> None:

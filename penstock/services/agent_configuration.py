@@ -27,17 +27,19 @@ class InputsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def load_agent(config: Path | None, overrides: Sequence[str]) -> AgentConfig:
     """Reads an agent's configuration. Raises ConfigurationError."""
-    loaded = load(AgentConfig, config, overrides)
+    settings = load(AgentConfig, config, overrides)
     if config is None:
-        return loaded
+        return settings
     folder = config.absolute().parent
-    beside = ""
-    if loaded.inputs_dir and not any(override.startswith("inputs_dir=") for override in overrides):
-        beside = str(folder / loaded.inputs_dir)
+    other_key = ""
+    if settings.inputs_dir and not any(
+        override.startswith("inputs_dir=") for override in overrides
+    ):
+        other_key = str(folder / settings.inputs_dir)
     return msgspec.structs.replace(
-        loaded,
-        inputs=_beside(folder, loaded.inputs),
-        inputs_dir=beside or loaded.inputs_dir,
+        settings,
+        inputs=_beside(folder, settings.inputs),
+        inputs_dir=other_key or settings.inputs_dir,
     )
 
 
@@ -47,7 +49,8 @@ def load_inputs(path: Path) -> tuple[Input, ...]:
 
 
 def or_rejected(read: Callable[[], T]) -> T:
-    """`read()`, for a running program: raises ConfigRejected in place of ConfigurationError."""
+    """Returns `read()` for a running program: raises ConfigRejected in place of
+    ConfigurationError."""
     try:
         return read()
     except ConfigurationError as error:

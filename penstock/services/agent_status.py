@@ -51,7 +51,7 @@ def agent_option(command: F) -> F:
 
 
 def own_agent_option(command: F) -> F:
-    """The same for `penstock agent`, where `agent` may be None."""
+    """Adds the options of `agent_option` to `penstock agent`, where `agent` may be None."""
     return _agent_option(is_needed=False)(command)
 
 
@@ -110,7 +110,7 @@ def read_status(body: bytes) -> Status:
 
 
 def show_status(status: Status) -> None:
-    """Print the status: first the remarks, then every file, sorted by lag."""
+    """Prints the status: first the remarks, then every file, sorted by lag."""
     lag = sum(file.lag_bytes for file in status.files)
     title = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
     print(f"{title}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
@@ -122,8 +122,8 @@ def show_status(status: Status) -> None:
 
 
 def _remarks(status: Status) -> Iterator[str]:
-    if why := why_not_ready(status):
-        yield f"not ready: {why}"
+    if reason := why_not_ready(status):
+        yield f"not ready: {reason}"
     if status.registry:
         yield f"registry: {status.registry}"
     if status.inotify != "on":

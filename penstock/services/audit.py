@@ -51,15 +51,15 @@ def command(
         if config or overrides or count:
             raise click.UsageError(f"pass options after {context.invoked_subcommand}")
         return 0
-    loaded = configured(AuditConfig, config, overrides)
+    configuration = configured(AuditConfig, config, overrides)
     if config is not None:
-        loaded = with_own_file(loaded, config)
+        configuration = with_own_file(configuration, config)
     log_to_stderr(log_format)
     try:
         from penstock.services.audit_service import run, run_counter  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise without(missing, "penstock audit", "audit") from missing
-    return run_counter(loaded) if count else run(loaded)
+    return run_counter(configuration) if count else run(configuration)
 
 
 def with_own_file(loaded: AuditConfig, config: Path, profile: Path = SYSTEM) -> AuditConfig:

@@ -23,6 +23,6 @@ def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogF
         penstock broker --config broker.yaml --set port=19092
         penstock broker --set id=1 --set data_dir=./data --set zookeeper=embedded
     """
-    loaded = configured(BrokerConfig, config, overrides)
+    configuration = configured(BrokerConfig, config, overrides)
     log_to_stderr(log_format)
-    return run(loaded)
+    return run(configuration)

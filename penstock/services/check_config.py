@@ -131,31 +131,31 @@ def command(
         penstock check-config loader loader.yaml --spark
     """
     if beside is not None and kind != "inputs":
-        raise click.UsageError("--beside needs the kind inputs")
+        raise click.UsageError("--beside applies only to the kind `inputs`")
     if spark and (kind != "loader" or offline):
-        raise click.UsageError("--spark needs the kind loader, and excludes --offline")
+        raise click.UsageError("--spark applies only to the kind `loader`, and excludes --offline")
     try:
         match kind:
             case "agent":
-                checked = _agent(file, offline=offline)
+                result = _agent(file, offline=offline)
             case "inputs":
-                checked = _inputs(file, beside, offline=offline)
+                result = _inputs(file, beside, offline=offline)
             case "loader":
-                checked = _loader(file, offline=offline, spark=spark)
+                result = _loader(file, offline=offline, spark=spark)
             case "audit":
                 audit = configured(AuditConfig, file, ())
-                checked = _checked(audit, check_audit(audit, offline=offline), show_audit)
+                result = _checked(audit, check_audit(audit, offline=offline), show_audit)
             case "mirror":
                 mirror = configured(MirrorConfig, file, ())
-                checked = _checked(mirror, check_mirror(mirror, offline=offline), show_mirror)
+                result = _checked(mirror, check_mirror(mirror, offline=offline), show_mirror)
             case _:
                 config = configured(KINDS[kind], file, ())
                 unanswered = () if offline else _unanswered(config)
                 problems = (*broken_locks(config), *unanswered)
-                checked = _checked(config, PlainCheck(problems=problems), lambda _: None)
+                result = _checked(config, PlainCheck(problems=problems), lambda _: None)
     except ConfigurationError as error:
         raise WrongConfiguration(*error.mistakes) from None
-    _print(file, checked, show=show, as_json=as_json)
+    _print(file, result, show=show, as_json=as_json)
 
 
 def _agent(file: Path, *, offline: bool) -> Checked:
@@ -235,8 +235,8 @@ def _print(file: Path, checked: Checked, *, show: bool, as_json: bool) -> None:
 
 
 def _effective(loaded: msgspec.Struct) -> dict[str, Any]:
-    effective: dict[str, Any] = _without_secrets(msgspec.to_builtins(loaded, enc_hook=str))
-    return effective
+    document: dict[str, Any] = _without_secrets(msgspec.to_builtins(loaded, enc_hook=str))
+    return document
 
 
 def _show(effective: dict[str, Any]) -> None:

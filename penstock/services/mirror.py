@@ -59,15 +59,15 @@ def command(
         if config or overrides or gaps:
             raise click.UsageError(f"pass options after {context.invoked_subcommand}")
         return 0
-    loaded = configured(MirrorConfig, config, overrides)
-    accepted = [_gap(gap) for gap in gaps]
+    configuration = configured(MirrorConfig, config, overrides)
+    accepted_gaps = [_gap(gap) for gap in gaps]
     log_to_stderr(log_format)
-    return run(loaded, accepted)
+    return run(configuration, accepted_gaps)
 
 
 def _gap(text: str) -> tuple[str, int | None]:
-    topic, colon, partition = text.rpartition(":")
-    if not colon:
+    topic, separator, partition = text.rpartition(":")
+    if not separator:
         return text, None
     if not topic or not partition.isascii() or not partition.isdigit():
         raise click.UsageError(f"--accept-gap {text}: must be TOPIC or TOPIC:PARTITION")

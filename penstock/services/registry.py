@@ -23,6 +23,6 @@ def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogF
         penstock registry --config registry.yaml --set port=18081
         penstock registry --set 'brokers=[127.0.0.1:9092]'
     """
-    loaded = configured(RegistryConfig, config, overrides)
+    configuration = configured(RegistryConfig, config, overrides)
     log_to_stderr(log_format)
-    return run(loaded)
+    return run(configuration)

@@ -90,16 +90,18 @@ def command(
         options.append("insecure=true")
     if asked and config is None and data_dir is None:
         options.append("data_dir=.")  # required, but not used
-    loaded = configured(ZooKeeperConfig, config, (*options, *overrides))
+    configuration = configured(ZooKeeperConfig, config, (*options, *overrides))
     if asked:
-        return _show_status(loaded, as_json=as_json)
+        return _show_status(configuration, as_json=as_json)
     if as_json:
         raise click.UsageError("--json needs --status")
     log_to_stderr(log_format)
-    if not is_loopback(loaded.host) and loaded.tls is None:
-        log.warning("insecure: other machines reach host=%s, and there is no login", loaded.host)
+    if not is_loopback(configuration.host) and configuration.tls is None:
+        log.warning(
+            "insecure: other machines reach host=%s, and there is no login", configuration.host
+        )
     try:
-        return run_configured(loaded, Supervisor())
+        return run_configured(configuration, Supervisor())
     except EmbeddedError as error:
         raise Failed(str(error)) from None
 

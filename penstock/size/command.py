@@ -29,14 +29,14 @@ class SizeType(click.ParamType[float]):
         if isinstance(value, float):
             return value
         match = _SIZE.fullmatch(str(value).strip())
-        bytes_ = float(match[1]) * 1000 ** _UNITS.index(match[2].upper()) if match else 0.0
-        if not 1 <= bytes_ <= _MOST_BYTES:
+        size = float(match[1]) * 1000 ** _UNITS.index(match[2].upper()) if match else 0.0
+        if not 1 <= size <= _MOST_BYTES:
             self.fail(f"{value!r} is not a size such as 300GB, 1.5TB or 200B")
-        return bytes_
+        return size
 
 
 class Cores(float):
-    """Number of cores, right-aligned, with significant digits only."""
+    """A number of cores, right-aligned, with significant digits only."""
 
     def __str__(self) -> str:
         return _digits(self)
@@ -186,11 +186,11 @@ def command(
         headroom=headroom,
         mirror=mirror,
     )
-    needed = plan(site)
+    site_plan = plan(site)
     if as_json:
-        print_json({"site": to_builtins(site), **to_builtins(needed)})
+        print_json({"site": to_builtins(site), **to_builtins(site_plan)})
     else:
-        _show(site, needed)
+        _show(site, site_plan)
 
 
 def _show(site: Site, needed: Plan) -> None:
@@ -199,13 +199,13 @@ def _show(site: Site, needed: Plan) -> None:
         f"{_rate(needed.wire_mb_s)} and {needed.batches_a_second:,.0f} batches/s to the brokers\n"
     )
     print_table(_COLUMNS, [_row(need) for need in needed.needs])
-    every = site.load_seconds / 60
+    minutes = site.load_seconds / 60
     print(
         "\nEach row is for one process; - is negligible or has not been measured.\n"
         f"Disks: {_bytes(site.full * _disks(needed))} in {site.replicas} copies, {site.days:g} days"
         f", on disks that are {site.full:.0%} full then: {_bytes(_disks(needed))} in all.\n"
-        f"Loads: each takes {needed.load_seconds / 60:,.1f} of {every:,.0f} minutes, and a day is "
-        f"{_bytes(needed.loaded_gb_a_day)} of Parquet, before the file system's own copies.\n"
+        f"Loads: each takes {needed.load_seconds / 60:,.1f} of {minutes:,.0f} minutes, and a day "
+        f"is {_bytes(needed.loaded_gb_a_day)} of Parquet, before the file system's own copies.\n"
         f"Brokers: one core each; a start takes {max(1, needed.broker_start_seconds):,.0f} s."
     )
     if _by_number(site, needed):

@@ -42,7 +42,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """The needs of each of `count` equal processes. None: not measured."""
+    """The needs of each of `count` equal processes. None stands for a need that was not
+    measured."""
 
     program: str
     count: int
@@ -99,17 +100,17 @@ def broker_cores(*, in_gb_s: float, batches: float, fetched_gb_s: float, replica
     batch_seconds = unit_costs.BROKER_BATCH_SECONDS
     if replicas > 1:
         batch_seconds = unit_costs.BROKER_REPLICATED_BATCH_SECONDS * replicas
-    copied = in_gb_s * (replicas - 1)
+    replicated_gb_s = in_gb_s * (replicas - 1)
     return (
         in_gb_s * replicas * unit_costs.BROKER_APPEND_GB_SECONDS
-        + (copied + fetched_gb_s) * unit_costs.BROKER_FETCH_GB_SECONDS
+        + (replicated_gb_s + fetched_gb_s) * unit_costs.BROKER_FETCH_GB_SECONDS
         + batches * batch_seconds
     )
 
 
 def plan(site: Site) -> Plan:
-    average = site.bytes_a_day / _DAY_SECONDS / site.line_bytes  # lines a second
-    lines = average * site.headroom
+    average_lines = site.bytes_a_day / _DAY_SECONDS / site.line_bytes  # lines a second
+    lines = average_lines * site.headroom
     host_lines = lines / site.hosts
     wire = wire_bytes(site.line_bytes, json=site.json)
     wire_bytes_s = lines * wire
@@ -119,8 +120,8 @@ def plan(site: Site) -> Plan:
 
 def _batches(site: Site, lines: float, byte_rate: float) -> float:
     """Batches per second of one host: a batch is sent when it is full, or after `linger`."""
-    after_linger = min(site.topics_a_host / site.linger_seconds, lines)
-    return max(after_linger, byte_rate / unit_costs.FULL_BATCH_BYTES)
+    lingering_batches = min(site.topics_a_host / site.linger_seconds, lines)
+    return max(lingering_batches, byte_rate / unit_costs.FULL_BATCH_BYTES)
 
 
 def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan:
@@ -135,7 +136,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
     )
     brokers = max(replicas, ceil(cores))
     kept_gb = wire_bytes_s / site.headroom * _DAY_SECONDS * site.days * replicas / site.full / _GB
-    partitions_per_broker = site.topics * site.partitions * replicas / brokers
+    broker_partitions = site.topics * site.partitions * replicas / brokers
     loads = lines * unit_costs.LOADER_ROW_SECONDS
     loader_cores = max(1, ceil(loads))
     needs = [
@@ -186,7 +187,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
         batches_a_second=batches,
         wire_mb_s=in_mb_s,
         broker_cores=cores,
-        broker_start_seconds=partitions_per_broker * unit_costs.BROKER_START_PARTITION_SECONDS,
+        broker_start_seconds=broker_partitions * unit_costs.BROKER_START_PARTITION_SECONDS,
         loaded_gb_a_day=_landed_gb(site),
         load_seconds=loads * site.load_seconds / loader_cores,
         needs=tuple(needs),

@@ -34,7 +34,7 @@ _OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certi
 
 
 class StatusParts(msgspec.Struct, frozen=True):
-    """The answers of the parts; for each None, `silent` has the reason."""
+    """The answers of the parts; for each that is None, `silent` has the reason."""
 
     cluster: ClusterPart | None = None
     subjects: int | None = None
@@ -55,7 +55,7 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
     if headline is not None and headline.complete_until >= 0:
         topics = tuple(_not_after(headline.complete_until, topic) for topic in topics)
     verdict = _verdict(rows, topics, headline)
-    until = [topic.complete_until for topic in topics if topic.complete_until >= 0]
+    end_times = [topic.complete_until for topic in topics if topic.complete_until >= 0]
     is_calm = headline is not None and headline.state == verdict and not _is_wrong(headline)
     return PipelineStatus(
         now=now,
@@ -72,7 +72,7 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
         mark=headline.mark if headline and is_calm else "",
         **_cure(audit, cluster).fields,
         verdict=verdict,
-        complete_until=min(until, default=-1),
+        complete_until=min(end_times, default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
         raised=tuple(_raised(audit, cluster)),
@@ -102,16 +102,16 @@ def _topics(
     load: LoadStatus | None,
 ) -> Iterator[TopicStatus]:
     """The brokers' topics; without an answer of theirs, the audit's."""
-    stored = parts.cluster.topics if parts.cluster else None
-    unread = _unread(parts.agent)
-    landed: Mapping[str, int] = {}
+    stored_topics = parts.cluster.topics if parts.cluster else None
+    unread_bytes = _unread(parts.agent)
+    landed_offsets: Mapping[str, int] = {}
     open_topics: Mapping[tuple[str, str], OpenTopic] = {}
     no_offsets = -1
     if parts.audit is not None:
         no_offsets, open_topics = 0, parts.audit.open
-        landed = landed_of(parts.audit, cluster, load.destination) if load else {}
-    for name in sorted(rows if stored is None else stored):
-        stored_topic = stored[name] if stored is not None else None
+        landed_offsets = landed_of(parts.audit, cluster, load.destination) if load else {}
+    for name in sorted(rows if stored_topics is None else stored_topics):
+        stored_topic = stored_topics[name] if stored_topics is not None else None
         row = rows.get(name)
         open_topic = open_topics.get((cluster, name))
         yield TopicStatus(
@@ -120,8 +120,8 @@ def _topics(
             stored=stored_topic.stored if stored_topic else -1,
             end=stored_topic.end if stored_topic else -1,
             rate=row.rate.events if row else -1.0,
-            landed=landed.get(name, no_offsets),
-            unread_bytes=-1 if unread is None else unread.get(name, 0),
+            landed=landed_offsets.get(name, no_offsets),
+            unread_bytes=-1 if unread_bytes is None else unread_bytes.get(name, 0),
             state=row.state if row else "",
             complete_until=open_topic.complete_until if open_topic else -1,
             waits=(open_topic.waits if open_topic else "") or (row.waits if row else ""),
@@ -149,9 +149,9 @@ def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStatu
 def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStatus]:
     """Without those that the headline or a failing load already reports."""
     headline = audit.headlines.get(cluster) if audit else None
-    reported = {topic_finding.finding.id for topic_finding in headline.worst} if headline else set()
+    ids = {topic_finding.finding.id for topic_finding in headline.worst} if headline else set()
     for alert in audit.alerts if audit else ():
-        is_reported = alert.kind == UNLOADED or (alert.finding and alert.finding in reported)
+        is_reported = alert.kind == UNLOADED or (alert.finding and alert.finding in ids)
         if alert.cluster in {cluster, ""} and not is_reported:
             yield AlertStatus(
                 kind=alert.kind,
@@ -193,23 +193,27 @@ def _verdict(
 def _unread(agent: Status | None) -> dict[str, int] | None:
     if agent is None:
         return None
-    unread: dict[str, int] = {}
+    unread_bytes: dict[str, int] = {}
     for agent_input in agent.inputs:
-        unread[agent_input.topic] = unread.get(agent_input.topic, 0) + agent_input.lag_bytes
-    return unread
+        unread_bytes[agent_input.topic] = (
+            unread_bytes.get(agent_input.topic, 0) + agent_input.lag_bytes
+        )
+    return unread_bytes
 
 
 def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStatus]:
     """Agents as the audit knows them; the local one by its own answer."""
-    local = parts.agent
+    local_agent = parts.agent
     rows = parts.audit.agents.items if parts.audit else []
     is_listed = False
     for row in rows:
         if row.cluster != cluster:
             continue
-        is_local = local is not None and row.agent == local.agent
+        is_local = local_agent is not None and row.agent == local_agent.agent
         is_listed |= is_local
-        files, lag = _files_and_lag(local) if local and is_local else (-1, row.lag_bytes)
+        files, lag = (
+            _files_and_lag(local_agent) if local_agent and is_local else (-1, row.lag_bytes)
+        )
         yield AgentStatus(
             agent=row.agent,
             host=row.host,
@@ -219,13 +223,13 @@ def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStatus]:
             lag_bytes=lag,
             heard=row.heard,
         )
-    if local is not None and not is_listed:
-        files, lag = _files_and_lag(local)
+    if local_agent is not None and not is_listed:
+        files, lag = _files_and_lag(local_agent)
         yield AgentStatus(
-            agent=local.agent,
-            host=local.host,
-            state=local.phase.value,
-            version=local.version,
+            agent=local_agent.agent,
+            host=local_agent.host,
+            state=local_agent.phase.value,
+            version=local_agent.version,
             files=files,
             lag_bytes=lag,
         )
@@ -244,8 +248,8 @@ def _releases(parts: StatusParts, cluster: str) -> dict[str, tuple[str, ...]]:
         add(row, row.program)
     for agent in audit.agents.items if audit else ():
         add(agent, "agent")
-    by_number = sorted(releases.items(), key=lambda release: (-len(release[1]), release[0]))
-    return {version: tuple(dict.fromkeys(programs)) for version, programs in by_number}
+    sorted_releases = sorted(releases.items(), key=lambda release: (-len(release[1]), release[0]))
+    return {version: tuple(dict.fromkeys(programs)) for version, programs in sorted_releases}
 
 
 def _files_and_lag(status: Status) -> tuple[int, int]:
@@ -258,18 +262,18 @@ def _files_and_lag(status: Status) -> tuple[int, int]:
 
 def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     """The problems that the answers report."""
-    for at, remarks in parts.broker_remarks.items():
+    for url, remarks in parts.broker_remarks.items():
         for remark in remarks[:_MOST_OF_ONE_KIND]:
-            yield f"broker at {at}: {remark}"
+            yield f"broker at {url}: {remark}"
         if len(remarks) > _MOST_OF_ONE_KIND:
-            more = len(remarks) - _MOST_OF_ONE_KIND
-            yield f"broker at {at}: and {more:,} more lines, see {at}/readyz"
+            further_count = len(remarks) - _MOST_OF_ONE_KIND
+            yield f"broker at {url}: and {further_count:,} more lines, see {url}/readyz"
     if parts.cluster is not None:
-        leaderless = sum(topic.without_leader for topic in parts.cluster.topics.values())
-        if leaderless:
-            yield f"brokers: {leaderless:,} partitions have no leader"
-    if parts.agent is not None and (why := why_not_ready(parts.agent)):
-        yield f"agent: not ready: {why}"
+        leaderless_count = sum(topic.without_leader for topic in parts.cluster.topics.values())
+        if leaderless_count:
+            yield f"brokers: {leaderless_count:,} partitions have no leader"
+    if parts.agent is not None and (reason := why_not_ready(parts.agent)):
+        yield f"agent: not ready: {reason}"
     yield from _not_heard(parts, cluster, now)
     yield from _unwell(parts, cluster)
     if parts.audit is not None:
@@ -293,39 +297,39 @@ def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 
 
 def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.AgentRow]:
-    local = parts.agent
+    local_agent = parts.agent
     clocks = (
         {alert.host for alert in parts.audit.alerts if alert.kind == CLOCK} if parts.audit else ()
     )
-    is_new = local and now - local.started_millis < _JUST_STARTED_MILLIS
+    is_new = local_agent and now - local_agent.started_millis < _JUST_STARTED_MILLIS
     return [
         row
         for row in (parts.audit.agents.items if parts.audit else [])
         if row.state in _NOT_HEARD
         and row.host not in clocks  # heard from, under a wrong time
         and row.cluster in {cluster, ""}  # a host of the inventory belongs to no cluster
-        and not (local and is_new and row.agent == local.agent)
+        and not (local_agent and is_new and row.agent == local_agent.agent)
     ]
 
 
 def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     """Programs with a problem that the audit knows of, except those that other lines report: silent
     agents, and brokers and registries that do not answer."""
-    local = parts.agent.agent if parts.agent else None
+    local_agent = parts.agent.agent if parts.agent else None
     rows = [
         row
         for row in (parts.audit.health if parts.audit else [])
         if row.kind in _OF_PROGRAMS
         and row.cluster in {cluster, ""}
         and (row.program, row.kind) != ("broker", "zookeeper")  # ZooKeeper's own row says it
-        and not (row.kind == "inputs" and row.name == local)  # it says so itself
+        and not (row.kind == "inputs" and row.name == local_agent)  # it says so itself
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"
         yield f"{about}; {advice(Cure.of(row))}" if row.command else about
     if len(rows) > _MOST_OF_ONE_KIND:
-        more = len(rows) - _MOST_OF_ONE_KIND
-        yield f"and {more:,} more programs need attention: see the audit's page, Health"
+        rest_count = len(rows) - _MOST_OF_ONE_KIND
+        yield f"and {rest_count:,} more programs need attention: see the audit's page, Health"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -72,12 +72,12 @@ class AuditQuery:
         """Requests the audit's part of the status. Raises NoStatus."""
         # The worst come first, where there are more than an answer has.
         topics = self._get("topics", answers.TopicsAnswer, size=MOST_ITEMS, sort="state")
-        kept = self._kept
-        if kept is not None and time.monotonic() - self._kept_since < _RARELY_S:
+        cached_part = self._kept
+        if cached_part is not None and time.monotonic() - self._kept_since < _RARELY_S:
             headlines = dict.fromkeys(topics.clusters[:2], topics.headline)
             if len(headlines) == 1:
-                return replace(kept, topics=topics, headlines=headlines)
-            return replace(kept, topics=topics)
+                return replace(cached_part, topics=topics, headlines=headlines)
+            return replace(cached_part, topics=topics)
         self._kept = AuditPart(
             topics,
             self._get("agents", answers.AgentsAnswer, size=MOST_ITEMS, sort="state"),
@@ -101,12 +101,12 @@ class AuditQuery:
 
     def _open(self, topics: answers.TopicsAnswer) -> dict[Name, OpenTopic]:
         """Of a limited number of topics, as each takes a request."""
-        opened = {}
+        open_topics = {}
         for topic in topics.items:
             hour = first_open_hour(topic)
             if hour < 0:
-                opened[topic.cluster, topic.topic] = OpenTopic(topics.as_of, "")
-            elif len(opened) < _MOST_OPEN_TOPICS:
+                open_topics[topic.cluster, topic.topic] = OpenTopic(topics.as_of, "")
+            elif len(open_topics) < _MOST_OPEN_TOPICS:
                 answer = self._get(
                     "topic",
                     answers.TopicAnswer,
@@ -114,9 +114,9 @@ class AuditQuery:
                     topic=topic.topic,
                     **{"from": hour, "to": hour + HOUR, "step": _FINEST_MILLIS},
                 )
-                until = complete_until(answer.cells, hour + HOUR)
-                opened[topic.cluster, topic.topic] = OpenTopic(until, waits_of(answer.waits))
-        return opened
+                end = complete_until(answer.cells, hour + HOUR)
+                open_topics[topic.cluster, topic.topic] = OpenTopic(end, waits_of(answer.waits))
+        return open_topics
 
     def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
         query = urlencode(parameters)
@@ -143,12 +143,14 @@ def complete_until(cells: Sequence[WindowVerdict], otherwise: int) -> int:
 
 
 def waits_of(waits: Sequence[Wait]) -> str:
-    dated = sorted((wait for wait in waits if wait.since >= 0), key=lambda wait: wait.since)
-    return "; ".join(wait.words for wait in [*dated, *(e for e in waits if e.since < 0)])
+    dated_waits = sorted((wait for wait in waits if wait.since >= 0), key=lambda wait: wait.since)
+    return "; ".join(
+        wait.words for wait in [*dated_waits, *(wait for wait in waits if wait.since < 0)]
+    )
 
 
 def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
-    """The audit's name for the cluster of these brokers, or of its only cluster; else empty."""
+    """The audit's name for the cluster of these brokers, or for its only cluster; else empty."""
     for broker in audit.brokers.brokers:
         if (broker.id, broker.address) in brokers:
             return broker.cluster
@@ -181,13 +183,13 @@ def last_load(audit: AuditPart, cluster: str) -> LoadStatus | None:
 
 def _commits_of_newest(rows: Sequence[answers.LoadRow]) -> Iterator[answers.LoadRow]:
     """Its commits; `rows` has the newest first."""
-    newest, seen = rows[0], set[str]()
-    before = newest.time
+    newest_row, seen_topics = rows[0], set[str]()
+    previous_time = newest_row.time
     for row in rows:
-        if row.destination != newest.destination:
+        if row.destination != newest_row.destination:
             continue
-        if row.topic in seen or before - row.time > _ONE_LOAD_MILLIS:
+        if row.topic in seen_topics or previous_time - row.time > _ONE_LOAD_MILLIS:
             return
-        seen.add(row.topic)
-        before = row.time
+        seen_topics.add(row.topic)
+        previous_time = row.time
         yield row

@@ -69,15 +69,15 @@ class ClusterQuery:
             self._brokers = Brokers(self._bootstrap, patience_seconds=0)
         brokers = self._brokers
         metadata = brokers.refresh(None)
-        led = [
+        led_partitions = [
             TopicPartition(name, partition.index)
             for name, topic in metadata.topics.items()
             if not is_own(name)
             for partition in topic.partitions
             if partition.leader != NO_LEADER
         ]
-        ends = offsets_of(brokers, dict.fromkeys(led, LATEST))
-        return cluster_part(metadata, self._from(brokers, led), ends)
+        ends = offsets_of(brokers, dict.fromkeys(led_partitions, LATEST))
+        return cluster_part(metadata, self._from(brokers, led_partitions), ends)
 
     def _from(self, brokers: Brokers, led: list[TopicPartition]) -> Offsets:
         now = time.monotonic()
@@ -93,7 +93,7 @@ def is_own(topic: str) -> bool:
 
 
 def cluster_part(metadata: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
-    """Pure."""
+    """The brokers' part, computed from their answers. Pure."""
     replicas: Counter[int] = Counter()
     leads: Counter[int] = Counter()
     for topic in metadata.topics.values():
@@ -130,8 +130,8 @@ def cluster_part(metadata: ClusterMetadata, beginnings: Offsets, ends: Offsets) 
 
 
 def _sum(offsets: Offsets, partitions: Iterable[TopicPartition]) -> int:
-    known = [offsets.get(partition, -1) for partition in partitions]
-    return -1 if any(offset < 0 for offset in known) else sum(known)
+    known_offsets = [offsets.get(partition, -1) for partition in partitions]
+    return -1 if any(offset < 0 for offset in known_offsets) else sum(known_offsets)
 
 
 class BrokerPageQuery:
@@ -145,12 +145,15 @@ class BrokerPageQuery:
         self._client.close()
 
     def ask(self) -> Sequence[str]:
-        """A line for each problem. Raises NoStatus."""
+        """Requests the page, and returns a line for each problem. Raises NoStatus."""
         body = body_of(self._client, _PAGE, within=self._within)
-        first, *remarks = body.decode(errors="replace").splitlines() or [""]
-        if first == _READY_ANONYMOUS:
-            raise NoStatus("it shows details to authenticated clients only: --broker-http-security")
-        if first != _READY:
+        first_line, *remarks = body.decode(errors="replace").splitlines() or [""]
+        if first_line == _READY_ANONYMOUS:
+            raise NoStatus(
+                "the broker shows details only to authenticated clients: "
+                "pass --broker-http-security"
+            )
+        if first_line != _READY:
             raise NoStatus("the server is not a broker of this release")
         return remarks
 

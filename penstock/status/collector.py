@@ -71,8 +71,8 @@ class StatusCollector:
         self._status = _agent_part(pipeline_access, within) if addresses.agent else None
         self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
         self._pages = {
-            str(at): _pages_part(at, within, access_to(pipeline_access.broker_http_security))
-            for at in page_addresses(addresses.broker_http)
+            str(url): _pages_part(url, within, access_to(pipeline_access.broker_http_security))
+            for url in page_addresses(addresses.broker_http)
         }
 
     def __enter__(self) -> Self:
@@ -82,29 +82,29 @@ class StatusCollector:
         self.close()
 
     def close(self) -> None:
-        """Close all connections, without waiting for outstanding answers."""
+        """Closes all connections, without waiting for outstanding answers."""
         for part in self._all:
             part.close()
 
     def ask(self) -> PipelineStatus:
-        """The status of everything now."""
+        """Collects the present status of all parts."""
         for part in self._all:
             part.ask()
         deadline = time.monotonic() + self._within
-        silent: list[str] = []
-        cluster = self._answer(self._brokers, deadline, silent)
-        without_page: list[str] = []
-        pages = {at: self._answer(part, deadline, without_page) for at, part in self._pages.items()}
+        silent_parts: list[str] = []
+        cluster = self._answer(self._brokers, deadline, silent_parts)
+        failures: list[str] = []
+        pages = {url: self._answer(part, deadline, failures) for url, part in self._pages.items()}
         if cluster is not None:  # otherwise the brokers are already reported as silent
-            silent += without_page
+            silent_parts += failures
         return assembled(
             StatusParts(
                 cluster=cluster,
-                broker_remarks={at: remarks for at, remarks in pages.items() if remarks},
-                subjects=self._answer(self._subjects, deadline, silent),
-                agent=self._answer(self._status, deadline, silent),
-                audit=self._answer(self._audit, deadline, silent),
-                silent=silent,
+                broker_remarks={url: remarks for url, remarks in pages.items() if remarks},
+                subjects=self._answer(self._subjects, deadline, silent_parts),
+                agent=self._answer(self._status, deadline, silent_parts),
+                audit=self._answer(self._audit, deadline, silent_parts),
+                silent=silent_parts,
             ),
             int(time.time() * 1000),
         )
@@ -138,8 +138,8 @@ class StatusCollector:
 
 
 def _agent_part(pipeline_access: PipelineAccess, within: float) -> Part[Status]:
-    at = pipeline_access.addresses.agent
-    client = HttpClient(parse_program_url(at), access=access_to(pipeline_access.agent_security))
+    url = pipeline_access.addresses.agent
+    client = HttpClient(parse_program_url(url), access=access_to(pipeline_access.agent_security))
 
     def ask() -> Status:
         body = body_of(client, STATUS_PATH, within=within)
@@ -148,7 +148,7 @@ def _agent_part(pipeline_access: PipelineAccess, within: float) -> Part[Status]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NoStatus(f"the server is not an agent of this release: {error}") from None
 
-    return Part(f"agent at {at}", ask, client.close, every=1)
+    return Part(f"agent at {url}", ask, client.close, every=1)
 
 
 def _pages_part(at: HttpUrl, within: float, access: HttpAccess) -> Part[Sequence[str]]:
@@ -182,7 +182,7 @@ class LatestStatus:
 
     def _run(self) -> None:
         with self._collector as collector:
-            due = time.monotonic()
-            while not self._exited.wait(max(0.0, due - time.monotonic())):
-                due = time.monotonic() + self._every
+            due_time = time.monotonic()
+            while not self._exited.wait(max(0.0, due_time - time.monotonic())):
+                due_time = time.monotonic() + self._every
                 self._latest = collector.ask()

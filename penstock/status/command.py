@@ -123,8 +123,8 @@ def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> 
     )
     agents = status.agents[:_FEW_AGENTS]
     # The audit does not count an agent's files; the agent that was asked does.
-    hidden = set() if any(agent.files >= 0 for agent in agents) else {"files"}
-    columns = tuple(column for column in _AGENTS if column not in hidden)
+    hidden_columns = set() if any(agent.files >= 0 for agent in agents) else {"files"}
+    columns = tuple(column for column in _AGENTS if column not in hidden_columns)
     _section(columns, [_agent(agent, status.now) for agent in agents])
     if len(status.agents) > _FEW_AGENTS:
         print(f"and {len(status.agents) - _FEW_AGENTS:,} more agents")
@@ -216,8 +216,8 @@ def _no_pipeline() -> str:
 def _has_no_agent() -> bool:
     """Whether the profile names a pipeline but no agent on this host."""
     source = click.get_current_context().get_parameter_source("agent")
-    in_use = profile()
-    has_agent = in_use.value("agent") or not in_use.value("brokers")
+    current_profile = profile()
+    has_agent = current_profile.value("agent") or not current_profile.value("brokers")
     return source is ParameterSource.DEFAULT and not has_agent
 
 
@@ -301,9 +301,9 @@ def command(
         loader_log = None
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))
-        at = pipeline_access.addresses.audit
-        up = str(directory.absolute()) if directory else ""
-        cure = restart_audit(parse_program_url(at), up)
+        audit_url = pipeline_access.addresses.audit
+        up_directory = str(directory.absolute()) if directory else ""
+        cure = restart_audit(parse_program_url(audit_url), up_directory)
         with StatusCollector(pipeline_access, within=_SECONDS) as collector:
             is_usual = pipeline_access.addresses == Addresses()
             show = partial(_show, collector, loader_log, cure, as_json=as_json, is_usual=is_usual)

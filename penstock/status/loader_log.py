@@ -43,8 +43,8 @@ def load_at_work(log: Path, since: float) -> str:
     """The loader's last event if a load is running; else empty."""
     for line in reversed(last_lines(log, 0, _LINES)):
         if event := event_of(line):
-            at, words = event
-            return "" if at < since or words.startswith(_IDLE) else words
+            seconds, words = event
+            return "" if seconds < since or words.startswith(_IDLE) else words
     return ""
 
 
@@ -84,11 +84,11 @@ class LoaderLog:
                 if end - self._read > _MOST or self._read < 0:
                     self._read, self._begun = max(0, end - _MOST), b""
                 file.seek(self._read)
-                new = file.read(end - self._read)
+                new_bytes = file.read(end - self._read)
         except OSError:
             return
-        self._read += len(new)
-        *lines, self._begun = (self._begun + new).split(b"\n")
+        self._read += len(new_bytes)
+        *lines, self._begun = (self._begun + new_bytes).split(b"\n")
         for line in lines:
             if event := event_of(line.decode(errors="replace")):
                 self._take(*event)
@@ -98,8 +98,8 @@ class LoaderLog:
         failing_loads = {failing_load.topic: failing_load for failing_load in status.failing_loads}
         for topic in self._loaded & failing_loads.keys():
             del failing_loads[topic]
-        for topic, failing in self._failing.items():
-            failing_loads.setdefault(topic, failing)
+        for topic, failure in self._failing.items():
+            failing_loads.setdefault(topic, failure)
         return msgspec.structs.replace(
             status,
             failing_loads=tuple(sorted(failing_loads.values(), key=lambda load: load.since)),
@@ -124,6 +124,6 @@ class LoaderLog:
 
     def _fail(self, at: float, topic: str, reason: str) -> None:
         self._loaded.discard(topic)
-        earlier = self._failing.get(topic)
-        since = earlier.since if earlier else int(at) * 1000
+        earlier_failure = self._failing.get(topic)
+        since = earlier_failure.since if earlier_failure else int(at) * 1000
         self._failing[topic] = FailingLoadStatus(topic=topic, since=since, reason=reason)

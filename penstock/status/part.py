@@ -25,7 +25,7 @@ class Silent(Exception):
 
 
 class NoStatus(Exception):
-    """The reason, as the end of a sentence. It may quote the answer."""
+    """The part has no status; the message is the end of a sentence, and may quote the answer."""
 
 
 class Part(Generic[T]):
@@ -45,19 +45,19 @@ class Part(Generic[T]):
         self._guard = threading.Lock()
 
     def close(self) -> None:
-        """Close, without waiting for an outstanding answer."""
+        """Closes, without waiting for an outstanding answer."""
         with self._guard:
             self._closed = True
             if self._answer is None or self._answer.done():
                 self._end()
 
     def ask(self) -> None:
-        """Start the query, unless it is running or its answer is recent."""
+        """Starts the query, unless it is running or its answer is recent."""
         answer = self._answer
         if answer is not None and not answer.done():
             return
-        failed = answer is not None and answer.exception() is not None
-        if not failed and time.monotonic() - self._asked_at < self._every:
+        has_failed = answer is not None and answer.exception() is not None
+        if not has_failed and time.monotonic() - self._asked_at < self._every:
             return
         self._asked_at = time.monotonic()
         self._answer = Future()
@@ -66,7 +66,8 @@ class Part(Generic[T]):
         ).start()
 
     def answer(self, deadline: float) -> T:
-        """The answer, for which it waits until `deadline`. Raises Silent, or the query's error."""
+        """Returns the answer, after waiting until `deadline` at most. Raises Silent, or the query's
+        error."""
         assert self._answer is not None, "not asked yet"
         if self._answer.done():
             return self._answer.result()
@@ -96,5 +97,5 @@ def body_of(client: HttpClient, target: str, *, within: float) -> bytes:
         raise NoStatus(error.why) from None
     if answer.status != HTTPStatus.OK:
         excerpt = answer.body[:_QUOTED].decode(errors="replace").strip()
-        raise NoStatus(f"it answers {answer.status} {excerpt}".rstrip())
+        raise NoStatus(f"HTTP status {answer.status}: {excerpt}".removesuffix(": "))
     return answer.body

@@ -119,7 +119,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rates:
-    """Messages a second by topic, over the last few seconds."""
+    """The rates of messages per second by topic, over the last few seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
@@ -136,9 +136,10 @@ class Rates:
             self._seen.popleft()
 
     def of(self, topic: str) -> float:
-        """The rate of a topic; -1 while unknown, as it was seen only once, or was recreated."""
-        history = [(now, seen[topic]) for now, seen in self._seen if topic in seen]
+        """The rate of a topic; -1 while unknown, because the topic was seen only once or was
+        recreated."""
+        history = [(now, ends[topic]) for now, ends in self._seen if topic in ends]
         if len(history) < 2 or history[-1][0] != self._seen[-1][0]:
             return -1.0
-        (since, first), (now, last) = history[0], history[-1]
-        return (last - first) * 1000 / (now - since) if last >= first else -1.0
+        (first_time, first_end), (now, last_end) = history[0], history[-1]
+        return (last_end - first_end) * 1000 / (now - first_time) if last_end >= first_end else -1.0

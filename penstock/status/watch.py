@@ -28,16 +28,16 @@ def watch(show: Callable[[], object], every_seconds: float, *, has_blank_lines: 
     if sys.stdout.isatty():
         with _alternate_screen() as draw:
             while True:
-                began = time.monotonic()
+                start = time.monotonic()
                 draw(_captured(show))
-                _sleep(began, every_seconds)
+                _sleep(start, every_seconds)
     while True:
-        began = time.monotonic()
+        start = time.monotonic()
         show()
         if has_blank_lines:
             print()
         sys.stdout.flush()
-        _sleep(began, every_seconds)
+        _sleep(start, every_seconds)
 
 
 def _sleep(began: float, every_seconds: float) -> None:
@@ -59,11 +59,11 @@ def _captured(show: Callable[[], object]) -> str:
 
 @contextmanager
 def _alternate_screen() -> Iterator[Callable[[str], None]]:
-    last = ""
+    last_line = ""
 
     def draw(picture: str) -> None:
-        nonlocal last
-        last = picture
+        nonlocal last_line
+        last_line = picture
         lines = picture.splitlines()[: max(1, os.get_terminal_size(sys.stdout.fileno()).lines - 1)]
         body = "".join(f"{line}{_END_OF_LINE}" for line in lines)
         sys.stdout.write(f"{_TOP}{body}{_END_OF_SCREEN}")
@@ -77,6 +77,6 @@ def _alternate_screen() -> Iterator[Callable[[str], None]]:
     try:
         yield draw
     finally:
-        sys.stdout.write(f"{_LEAVE}{last}")
+        sys.stdout.write(f"{_LEAVE}{last_line}")
         sys.stdout.flush()
         signal.signal(signal.SIGTERM, earlier_handler)

@@ -57,8 +57,8 @@ def verdict_words(status: PipelineStatus) -> Words:
     if status.failing_loads and state not in FAULTY:
         text = status.headline or f"not loaded: {_cannot_be_loaded(status)}"
         return NOT_LOADED._replace(text=shown(text, 400))
-    altered = altered_words(status.altered)
-    text = f"{_sentence(status, state)}{'; ' if altered else ''}{altered}"
+    altered_text = altered_words(status.altered)
+    text = f"{_sentence(status, state)}{'; ' if altered_text else ''}{altered_text}"
     mark = status.mark or MARKS[state]
     return Words(mark, COLOURS[State.COMPLETE if mark == MARKS[State.COMPLETE] else state], text)
 
@@ -81,10 +81,10 @@ def failing_words(status: PipelineStatus) -> list[Words]:
     """Each table that cannot be loaded: the time, the reason, and the remedy."""
     lines = []
     for failing_load in status.failing_loads:
-        ago = duration((status.now - failing_load.since) // 1000)
-        what = f"{failing_load.topic} is not loaded" if failing_load.topic else "no load begins"
+        age = duration((status.now - failing_load.since) // 1000)
+        subject = f"{failing_load.topic} is not loaded" if failing_load.topic else "no load begins"
         lines.append(
-            NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {failing_load.reason}", 400))
+            NOT_LOADED._replace(text=shown(f"{subject}, for {age}: {failing_load.reason}", 400))
         )
         if failing_load.cure:
             lines.append(Words(" ", "", shown(f"what to do: {failing_load.cure}", 4_000)))
@@ -139,10 +139,10 @@ def topic_words(topic: TopicStatus, now: int) -> Words:
 def load_words(load: LoadStatus | None, now: int) -> str:
     if load is None:
         return "nothing has been loaded yet"
-    when = duration((now - load.time) // 1000)
+    age = duration((now - load.time) // 1000)
     topics = "1 topic" if load.topics == 1 else f"{load.topics:,} topics"
     lag = f", {load.lag:,} not landed yet" if load.lag > 0 else ""
-    return f"last load {when} ago: {load.rows:,} rows of {topics}{lag}"
+    return f"last load {age} ago: {load.rows:,} rows of {topics}{lag}"
 
 
 def silence_words(agent: str, host: str, heard: int, now: int) -> str:
@@ -199,5 +199,5 @@ def shown(text: str, longest: int = 200) -> str:
     text = one_line(text)
     if len(text) <= longest:
         return text
-    kept, _, rest = text[:longest].rpartition(" ")
-    return f"{kept if kept and len(rest) < _LONG_WORD else text[: longest - 1]}…"
+    head, _, rest = text[:longest].rpartition(" ")
+    return f"{head if head and len(rest) < _LONG_WORD else text[: longest - 1]}…"

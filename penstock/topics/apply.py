@@ -54,9 +54,10 @@ class DeclaredTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("a topic needs a name")
-        for value in (self.partitions, self.replication):
+        for key in ("partitions", "replication"):
+            value = getattr(self, key)
             if value is not None and value < 1:
-                raise ValueError(f"{self.name}: {value} is less than 1")
+                raise ValueError(f"{self.name}: `{key}` must be at least 1, not {value}")
 
 
 class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,21 +73,21 @@ class Topics:
         self._exact = exact
 
     def plans(self) -> list[Plan]:
-        existing = all_topics(self._brokers).topics
-        declared_topics = {name: existing[name] for name in self._declared if name in existing}
-        undeclared = existing.keys() - self._declared.keys() if self._exact else set()
-        undeclared = {name for name in undeclared if not name.startswith(_OURS)}
-        everything = {**declared_topics, **{name: existing[name] for name in undeclared}}
-        configs, unknown = configs_of_topics(self._brokers, everything)
-        for why in unknown.values():
-            raise why
+        topics = all_topics(self._brokers).topics
+        declared_topics = {name: topics[name] for name in self._declared if name in topics}
+        undeclared_names = topics.keys() - self._declared.keys() if self._exact else set()
+        undeclared_names = {name for name in undeclared_names if not name.startswith(_OURS)}
+        shown_topics = {**declared_topics, **{name: topics[name] for name in undeclared_names}}
+        configs, errors = configs_of_topics(self._brokers, shown_topics)
+        for reason in errors.values():
+            raise reason
         plans = [
-            self._plan(topic, _document(existing.get(topic.name), configs.get(topic.name, ())))
+            self._plan(topic, _document(topics.get(topic.name), configs.get(topic.name, ())))
             for topic in self._declared.values()
         ]
         return plans + [
-            between(name, _document(existing[name], configs[name]), None)
-            for name in sorted(undeclared)
+            between(name, _document(topics[name], configs[name]), None)
+            for name in sorted(undeclared_names)
         ]
 
     def _plan(self, wanted: DeclaredTopic, before: dict[str, Any] | None) -> Plan:
@@ -100,12 +101,12 @@ class Topics:
         }
         if before is not None:
             if after["partitions"] < before["partitions"]:
-                least = f"partitions cannot be removed from a topic: it has {before['partitions']}"
-                return refused(name, before, least)
+                reason = f"partitions cannot be removed from a topic: it has {before['partitions']}"
+                return refused(name, before, reason)
             if after["replication"] != before["replication"]:
-                copies = before["replication"]
-                moved = "`penstock brokers fill` and `drain` move replicas, but do not add any"
-                return refused(name, before, f"its replication factor stays {copies}: {moved}")
+                replication = before["replication"]
+                hint = "`penstock brokers fill` and `drain` move replicas, but do not add any"
+                return refused(name, before, f"its replication factor stays {replication}: {hint}")
         plan = between(name, before, after)
         try:
             self.do(plan, only_check=True)
@@ -114,18 +115,18 @@ class Topics:
         return plan
 
     def _configs(self, wanted: DeclaredTopic, before: Mapping[str, str]) -> dict[str, str]:
-        present = {} if self._exact else before
-        merged = {**present, **wanted.configs}
-        return {name: value for name, value in sorted(merged.items()) if value is not None}
+        base_configs = {} if self._exact else before
+        configs = {**base_configs, **wanted.configs}
+        return {name: value for name, value in sorted(configs.items()) if value is not None}
 
     def do(self, plan: Plan, *, only_check: bool = False) -> None:
-        """Carry out a plan, or have the brokers validate it."""
+        """Carries out a plan, or has the brokers validate it."""
         before, after, name = plan.before, plan.after, plan.name
         if after is None:
             admin.delete_topic(self._brokers, name)
         elif before is None:
-            create = admin.check_new_topic if only_check else admin.create_topic
-            create(
+            create_topic = admin.check_new_topic if only_check else admin.create_topic
+            create_topic(
                 self._brokers,
                 name,
                 partitions=after["partitions"] or DEFAULT,
@@ -136,8 +137,8 @@ class Topics:
             if changes := _changes(before["configs"], after["configs"]):
                 admin.alter_topic(self._brokers, name, changes, only_check=only_check)
             if after["partitions"] != before["partitions"]:
-                add = admin.check_more_partitions if only_check else admin.add_partitions
-                add(self._brokers, name, after["partitions"])
+                add_partitions = admin.check_more_partitions if only_check else admin.add_partitions
+                add_partitions(self._brokers, name, after["partitions"])
 
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:

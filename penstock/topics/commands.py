@@ -37,8 +37,8 @@ def _pairs(
 ) -> dict[str, str]:
     configs = {}
     for text in values:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
             raise click.BadParameter(f"{text!r} is not name=value")
         configs[name] = value
     return configs
@@ -151,9 +151,9 @@ def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object
     # The other commands on topics wait for nothing of offsets to be imported.
     from client.reading.offsets import Beginning, End, start_offsets  # noqa: PLC0415
 
-    led = [partition.index for partition in topic.partitions if partition.leader != NO_LEADER]
-    first = start_offsets(brokers, topic.name, led, Beginning())
-    end = start_offsets(brokers, topic.name, led, End())
+    indexes = [partition.index for partition in topic.partitions if partition.leader != NO_LEADER]
+    starts = start_offsets(brokers, topic.name, indexes, Beginning())
+    end = start_offsets(brokers, topic.name, indexes, End())
     return [
         {
             "partition": partition.index,
@@ -161,7 +161,7 @@ def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object
             "epoch": partition.leader_epoch,
             "replicas": list(partition.replicas),
             "in_sync": list(partition.in_sync),
-            "first": first.get(partition.index),
+            "first": starts.get(partition.index),
             "next": end.get(partition.index),
             WHY: why_under(partition, brokers.known),
         }
@@ -202,22 +202,22 @@ def create(
         penstock topics create page_views --partitions 8 --config retention.ms=86400000
     """
     with connected(bootstrap) as brokers:
-        created = create_topic(
+        new_topic = create_topic(
             brokers,
             topic,
             partitions=partitions or DEFAULT,
             replication_factor=replication_factor or DEFAULT,
             configs=configs,
         )
-    count = len(created.partitions)
-    copies = len(created.partitions[0].replicas)
+    count = len(new_topic.partitions)
+    replication = len(new_topic.partitions[0].replicas)
     if as_json:
-        identity = str(created.id) if created.id else None
+        identity = str(new_topic.id) if new_topic.id else None
         print_json(
-            {"name": topic, "id": identity, "partitions": count, "replication_factor": copies}
+            {"name": topic, "id": identity, "partitions": count, "replication_factor": replication}
         )
     else:
-        print(f"created {topic}: partitions {count}, replication factor {copies}")
+        print(f"created {topic}: partitions {count}, replication factor {replication}")
 
 
 @click.command()
@@ -256,8 +256,8 @@ def alter(
         penstock topics alter page_views --config retention.ms=3600000 --default max.message.bytes
     """
     changes: dict[str, str | None] = {**dict.fromkeys(defaults), **configs}
-    if both := configs.keys() & set(defaults):
-        raise click.UsageError(f"--config and --default both name {', '.join(sorted(both))}")
+    if names := configs.keys() & set(defaults):
+        raise click.UsageError(f"--config and --default both name {', '.join(sorted(names))}")
     if not changes and partitions is None:
         raise click.UsageError("nothing to change: pass --config, --default or --partitions")
     with connected(bootstrap) as brokers:

@@ -232,13 +232,13 @@ def _write_file(
 
 
 def _print_all(messages: _Range, lines: MessageLines, brokers: Brokers) -> None:
-    remaining = messages.limit
+    remaining_count = messages.limit
     with messages.consumer(brokers) as consumer:
-        while not consumer.finished and remaining != 0:
+        while not consumer.finished and remaining_count != 0:
             for message in consumer.poll(1.0):
-                if remaining == 0:
+                if remaining_count == 0:
                     break
-                remaining = None if remaining is None else remaining - 1
+                remaining_count = None if remaining_count is None else remaining_count - 1
                 lines.add(message.partition, message.record)
             sys.stdout.flush()
 

@@ -26,11 +26,11 @@ def print_shared(
     *,
     count: int | None,
 ) -> None:
-    """Print messages until Ctrl-C, or `count` of them. The member leaves its group at the end."""
+    """Prints messages until Ctrl-C, or `count` of them. The member leaves its group at the end."""
     brokers.topic(lines.topic, Operation.READ)
 
     def commit() -> None:
-        """Commit, after all output has been flushed."""
+        """Commits, after all output has been flushed."""
         sys.stdout.flush()
         try:
             consumer.commit()
@@ -50,15 +50,15 @@ def print_shared(
             brokers, session, group, [lines.topic], start=start, before_release=commit
         ) as consumer,
     ):
-        remaining = count
-        due = time.monotonic() + _COMMITS_EVERY_S
-        while remaining != 0:
+        remaining_count = count
+        commit_time = time.monotonic() + _COMMITS_EVERY_S
+        while remaining_count != 0:
             for message in consumer.poll(1.0):
-                if remaining == 0:
+                if remaining_count == 0:
                     break
-                remaining = None if remaining is None else remaining - 1
+                remaining_count = None if remaining_count is None else remaining_count - 1
                 lines.add(message.partition, message.record)
             sys.stdout.flush()
-            if time.monotonic() >= due:
+            if time.monotonic() >= commit_time:
                 commit()
-                due = time.monotonic() + _COMMITS_EVERY_S
+                commit_time = time.monotonic() + _COMMITS_EVERY_S

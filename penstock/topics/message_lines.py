@@ -33,7 +33,7 @@ class MessageLines:
         self._shown = _printable if self._on_terminal else bytes
 
     def add(self, partition: int, record: Record) -> None:
-        """Add a message, which appears when stdout is flushed."""
+        """Adds a message, which appears when stdout is flushed."""
         try:
             value = record.value if self._decode is None else self._decode(record.value)
         except BadMessage as error:

@@ -123,8 +123,8 @@ def command(
         raise click.UsageError("--avro-file - reads binary data: redirect stdin")
     if path is None and avro_file is None and sys.stdin.isatty():
         click.echo("Each line is sent when you press Enter; Ctrl-D ends.", err=True)
-    started = time.monotonic()
-    counted = _Counted()
+    start = time.monotonic()
+    tally = _Counted()
     file_document: dict[str, Any] = {}
     failure = ""
     with _opened(path or avro_file) as source, connected(bootstrap) as brokers:
@@ -136,24 +136,24 @@ def command(
             batch_bytes=batch_bytes,
         )
         if avro_file is None:
-            _send_lines(source, producer(), key_separator, partition, counted)
+            _send_lines(source, producer(), key_separator, partition, tally)
         else:
             # Imported here because Apache's avro is slow to import.
             from penstock.topics.avro_files.produce_from_file import FileProducer  # noqa: PLC0415
 
             file_producer = FileProducer(topic, avro_file, source)
             with registry_at(registry) as client:
-                created = producer()
+                new_producer = producer()
                 file_producer.find_schema(client, schema_version)
-            file_producer.run(created, partition, counted.add)
+            file_producer.run(new_producer, partition, tally.add)
             file_document = file_producer.document
-            failure = file_producer.failure(counted.messages)
-    seconds = time.monotonic() - started
+            failure = file_producer.failure(tally.messages)
+    seconds = time.monotonic() - start
     if as_json:
-        document = {"topic": topic, "messages": counted.messages, "partitions": counted.offsets}
+        document = {"topic": topic, "messages": tally.messages, "partitions": tally.offsets}
         print_json(document | file_document)
     elif sys.stderr.isatty():
-        click.echo(f"{counted.messages:,} messages to {topic} in {seconds:.1f} s", err=True)
+        click.echo(f"{tally.messages:,} messages to {topic} in {seconds:.1f} s", err=True)
     if failure:
         raise Failed(failure)
 
@@ -187,8 +187,8 @@ def _send_lines(
             counted.add(producer.flush())
             continue
         key, value = _split(line, separator)
-        if delivered := producer.send(value, key, partition=partition):
-            counted.add(delivered)
+        if batches := producer.send(value, key, partition=partition):
+            counted.add(batches)
     counted.add(producer.flush())
 
 
@@ -233,7 +233,7 @@ def _lines(source: IO[bytes]) -> Iterator[bytes | None]:
 def _split(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
     if separator is None:
         return None, line
-    key, found, value = line.partition(separator)
-    if not found:
+    key, match, value = line.partition(separator)
+    if not match:
         raise Failed(f"no {separator.decode()!r} in line {line[:80].decode(errors='replace')!r}")
     return key, value

@@ -41,21 +41,23 @@ class Holdings(NamedTuple):
 
 
 def holdings(data_dir: Path) -> Holdings:
-    """Read a data directory. Raises StorageError or DirectoryInUse."""
+    """Reads a data directory. Raises StorageError or DirectoryInUse."""
     if not data_dir.is_dir():
         raise ForeignDataDirectory(f"{data_dir} is not a directory")
     directory = DataDirectory(data_dir)
     try:
         if directory.owner is None:
-            raise ForeignDataDirectory(f"{data_dir} is not a broker's: it has no meta.properties")
-        partitions, skipped = [], []
-        remembered = _remembered(data_dir)
-        for found in directories.scan(data_dir):
+            raise ForeignDataDirectory(
+                f"{data_dir} is not the data directory of a broker: it has no meta.properties"
+            )
+        partitions, skipped_reasons = [], []
+        known_epochs = _remembered(data_dir)
+        for partition_directory in directories.scan(data_dir):
             try:
-                partitions.append(_partition(found, remembered))
+                partitions.append(_partition(partition_directory, known_epochs))
             except ForeignDataDirectory as error:
-                skipped.append(str(error))
-        return Holdings(directory.owner, tuple(partitions), tuple(skipped))
+                skipped_reasons.append(str(error))
+        return Holdings(directory.owner, tuple(partitions), tuple(skipped_reasons))
     finally:
         directory.release()
 
@@ -63,12 +65,12 @@ def holdings(data_dir: Path) -> Holdings:
 def _partition(found: PartitionDirectory, remembered: Mapping[PartitionId, int]) -> FoundPartition:
     topic_id = read_topic_id(found.path)
     # Of a log that has lost its end, the directory may not know the newest.
-    before = remembered.get((topic_id, found.partition), NO_EPOCH)
+    known_epoch = remembered.get((topic_id, found.partition), NO_EPOCH)
     return FoundPartition(
         topic=found.topic,
         index=found.partition,
         topic_id=topic_id,
-        leader_epoch=max(before, _newest_epoch(found)),
+        leader_epoch=max(known_epoch, _newest_epoch(found)),
     )
 
 
@@ -79,9 +81,9 @@ def _remembered(data_dir: Path) -> dict[PartitionId, int]:
     file = AcknowledgedFile(data_dir / ACKNOWLEDGED)
     try:
         return {
-            identity: known.leader_epoch
+            identity: epoch.leader_epoch
             for identity in file.identities()
-            if (known := file.known(*identity)) is not None
+            if (epoch := file.known(*identity)) is not None
         }
     finally:
         file.close()
@@ -120,26 +122,26 @@ def command(*, config: Path | None, overrides: tuple[str, ...], as_json: bool) -
     Example:
         penstock topics recover --config broker.yaml
     """
-    loaded = configured(BrokerConfig, config, overrides)
+    configuration = configured(BrokerConfig, config, overrides)
     try:
-        found = holdings(Path(loaded.data_dir))
-        if found.owner.broker_id != loaded.id:
+        directory_holdings = holdings(Path(configuration.data_dir))
+        if directory_holdings.owner.broker_id != configuration.id:
             raise Failed(
-                f"{loaded.data_dir} belongs to broker {found.owner.broker_id}, "
-                f"but the configuration is broker {loaded.id}'s"
+                f"{configuration.data_dir} belongs to broker {directory_holdings.owner.broker_id}, "
+                f"but the configuration is broker {configuration.id}'s"
             )
-        with _session(loaded) as session:
-            recovered = recover(
+        with _session(configuration) as session:
+            recovery = recover(
                 session,
-                broker_id=found.owner.broker_id,
-                cluster_id=found.owner.cluster_id,
-                found=found.partitions,
+                broker_id=directory_holdings.owner.broker_id,
+                cluster_id=directory_holdings.owner.cluster_id,
+                found=directory_holdings.partitions,
             )
     except (ClusterError, StorageError, DirectoryInUse, OSError) as error:
         raise Failed(str(error)) from None
-    for reason in found.skipped:
+    for reason in directory_holdings.skipped:
         click.echo(f"skipped: {reason}", err=True)
-    _report(recovered, found, as_json=as_json)
+    _report(recovery, directory_holdings, as_json=as_json)
 
 
 @contextmanager
@@ -161,7 +163,7 @@ def _session(config: BrokerConfig) -> Iterator[Session]:
 
 
 def _report(recovered: RecoveredTopics, found: Holdings, *, as_json: bool) -> None:
-    missing = [f"{topic}-{partition}" for topic, partition in recovered.without_replica]
+    missing_partitions = [f"{topic}-{partition}" for topic, partition in recovered.without_replica]
     if as_json:
         print_json(
             {
@@ -169,17 +171,17 @@ def _report(recovered: RecoveredTopics, found: Holdings, *, as_json: bool) -> No
                 "created": list(recovered.topics_created),
                 "completed": list(recovered.topics_completed),
                 "unchanged": list(recovered.topics_unchanged),
-                "without_replica": missing,
+                "without_replica": missing_partitions,
                 "skipped": list(found.skipped),
             }
         )
         return
     print(f"cluster {recovered.cluster_id}: {len(found.partitions)} partitions found")
-    for what, topics in (
+    for words, topics in (
         ("created", recovered.topics_created),
         ("completed", recovered.topics_completed),
         ("unchanged", recovered.topics_unchanged),
-        ("still without a replica", missing),
+        ("still without a replica", missing_partitions),
     ):
         if topics:
-            print(f"  {what}: {', '.join(topics)}")
+            print(f"  {words}: {', '.join(topics)}")

@@ -40,33 +40,33 @@ def command(
     Example:
         penstock topics repair page_views 0 --config broker.yaml --give-up
     """
-    loaded = configured(BrokerConfig, config, overrides)
+    configuration = configured(BrokerConfig, config, overrides)
     if not give_up:
         raise click.UsageError(
             "messages after the damage will be lost: pass --give-up to accept this"
         )
     try:
-        lost = _repair(Path(loaded.data_dir), topic, partition)
+        loss = _repair(Path(configuration.data_dir), topic, partition)
     except (StorageError, DirectoryInUse, OSError) as error:
         raise Failed(str(error)) from None
     name = f"{topic}-{partition}"
     if as_json:
-        found = None if lost is None else asdict(lost) | {"path": str(lost.path)}
-        print_json({"partition": name, "lost": found})
-    elif lost is None:
+        document = None if loss is None else asdict(loss) | {"path": str(loss.path)}
+        print_json({"partition": name, "lost": document})
+    elif loss is None:
         print(f"{name} is not damaged")
     else:
-        print(f"{name}: {lost.path} is damaged at byte {lost.position}: {lost.reason}")
+        print(f"{name}: {loss.path} is damaged at byte {loss.position}: {loss.reason}")
         print(
-            f"lost everything from offset {lost.first_offset} on: {lost.lost_bytes:,} bytes, "
-            f"{lost.lost_segments} further segments"
+            f"lost everything from offset {loss.first_offset} on: {loss.lost_bytes:,} bytes, "
+            f"{loss.lost_segments} further segments"
         )
         print("the broker reports lost acknowledged messages to the ledger when it starts")
 
 
 def _repair(data_dir: Path, topic: str, partition: int) -> GivenUp | None:
     path = directories.path_of(data_dir, topic, partition)
-    if not any(found.path == path for found in _partitions(data_dir)):
+    if not any(partition_directory.path == path for partition_directory in _partitions(data_dir)):
         raise Failed(f"{path} is not the directory of a partition")
     data = DataDirectory(data_dir)
     try:

@@ -70,8 +70,8 @@ def admit(locks: Locks, zookeeper: str, secret: str | None, *, mirrored: bool = 
 
 def _credentials(password: str, before: Credentials) -> Credentials:
     """The present credentials if they match the password, else new ones."""
-    present = [before.get(mechanism) for mechanism in ScramMechanism]
-    if all(credential is not None and credential.matches(password) for credential in present):
+    credentials = [before.get(mechanism) for mechanism in ScramMechanism]
+    if all(credential is not None and credential.matches(password) for credential in credentials):
         return before
     # As many rounds as all other users have: else the broker's answers would tell who is who.
     return {

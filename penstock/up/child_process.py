@@ -33,18 +33,18 @@ class Child:
     ) -> None:
         """`environment` is added to this process's; `open_files` are passed on by name, and stay
         open here."""
-        named = sorted((open_files or {}).items(), key=lambda item: item[1])
-        fds = [fd for _, fd in named]
-        added = dict(environment or {})
+        names_and_fds = sorted((open_files or {}).items(), key=lambda item: item[1])
+        fds = [fd for _, fd in names_and_fds]
+        variables = dict(environment or {})
         if fds:
-            added["LISTEN_FDNAMES"] = ":".join(name for name, _ in named)
+            variables["LISTEN_FDNAMES"] = ":".join(name for name, _ in names_and_fds)
             command = [*_script(descriptor_handover.__file__), ",".join(map(str, fds)), *command]
         output = open_log(log)
         try:
             self._process = subprocess.Popen(
                 [*_script(tether.__file__), str(os.getpid()), *command],
                 cwd=directory,
-                env={**os.environ, **added},
+                env={**os.environ, **variables},
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -60,7 +60,7 @@ class Child:
 
     @property
     def ended(self) -> str:
-        """The exit code or signal, in words; empty while it runs."""
+        """The exit code or signal, in words; empty while the program runs."""
         code = self._process.poll()
         if code is None:
             return ""
@@ -75,11 +75,11 @@ class Child:
         self._process.terminate()
 
     def crash(self) -> None:
-        """Kill the process, but none that it has started."""
+        """Kills the process, but none that it has started."""
         self._process.kill()
 
     def kill(self) -> None:
-        """Kill it with its process group."""
+        """Kills the process with its process group."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -48,7 +48,7 @@ class AlertType(click.ParamType[str]):
 
 
 class FollowType(click.ParamType[Follow]):
-    """`[TOPIC=]GLOB`."""
+    """The type of files to follow: `[TOPIC=]GLOB`."""
 
     name = "[topic=]glob"
 
@@ -178,19 +178,19 @@ def command(
         return _restart(places, restart, _command(directory))
     with StopRequests() as stop_requests:
         try:
-            before = load_start(directory)
-            ports = Ports.beginning_at(port_base) if port_base else before.ports
-            mirror = before.mirror or (MirrorPorts() if mirrored else None)
+            last_start = load_start(directory)
+            ports = Ports.beginning_at(port_base) if port_base else last_start.ports
+            mirror = last_start.mirror or (MirrorPorts() if mirrored else None)
             if mirror and port_base:
                 mirror = _mirror_ports(port_base)
-            is_secure = before.secure if secure is None else secure
+            is_secure = last_start.secure if secure is None else secure
             failures = problems(places, ports, mirror)
             if stop_requests.times:
                 click.echo("No program was started.")
                 return 0
             if not failures:
                 # Before programs run: a disk that does not answer would keep them from Ctrl-C.
-                absent = [follow for follow in follows if not follow.has_files()]
+                missing_files = [follow for follow in follows if not follow.has_files()]
                 with LocalPipeline(
                     places,
                     ports,
@@ -201,7 +201,12 @@ def command(
                     load_every=load_every,
                     log_format=log_format,
                 ) as pipeline:
-                    _run(pipeline, absent, stop_requests, _remarks(before, secure=is_secure))
+                    _run(
+                        pipeline,
+                        missing_files,
+                        stop_requests,
+                        _remarks(last_start, secure=is_secure),
+                    )
         except UpError as error:
             failures = [str(error)]
     for problem in failures:
@@ -255,11 +260,11 @@ def _run(
     try:
         for remark in remarks:
             screen.note(remark)
-        for followed in absent:
-            words = f"no file matches {followed.pattern} yet; it will be followed when there is one"
-            if ":" in followed.pattern:
+        for follow in absent:
+            words = f"no file matches {follow.pattern} yet; it will be followed when there is one"
+            if ":" in follow.pattern:
                 words += " (TOPIC=GLOB names a topic)"
-            screen.note(words, until=followed.topic)
+            screen.note(words, until=follow.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
         with LatestStatus(StatusCollector(pipeline.offline), screen.asks_every) as latest_status:
             while not stop_requests.times:
@@ -285,8 +290,8 @@ def _pause(pipeline: LocalPipeline) -> float:
 
 
 def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:
-    how = "was killed, as by a crash" if killed else "has stopped"
-    click.echo(f"The pipeline {how}. {_command(directory)} continues where it stopped.")
+    ending = "was killed, as by a crash" if killed else "has stopped"
+    click.echo(f"The pipeline {ending}. {_command(directory)} continues where it stopped.")
 
 
 def _command(directory: Path) -> str:

@@ -30,13 +30,13 @@ _CREDENTIALS: Final = struct.Struct("=iII")  # process, user, group
 
 def most_kept() -> int:
     """The number of files that this process may hold open for programs."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(_LEAST, min(_MOST, allowed - _OTHER_FILES))
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(_LEAST, min(_MOST, limit - _OTHER_FILES))
 
 
 class ProgramDescriptors:
-    """The store of one program. It receives on a thread of its own, so that the program's messages
-    never wait for the supervisor. A context."""
+    """The descriptor store of one program. A thread of its own receives, so that the program's
+    messages never wait for the supervisor. A context."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most_kept() if most is None else most
@@ -59,7 +59,7 @@ class ProgramDescriptors:
         return {"NOTIFY_SOCKET": "@" + address[1:].decode(), "FDSTORE": str(self.most)}
 
     def listen_to(self, pid: int) -> None:
-        """Accept messages of this process only."""
+        """Accepts messages of this process only."""
         with self._lock:
             self._sender = pid
 
@@ -70,7 +70,7 @@ class ProgramDescriptors:
             return dict(self._kept)
 
     def close(self) -> None:
-        """Close all kept files. May be called twice."""
+        """Closes all kept files. May be called twice."""
         if self._closed:
             return
         self._closed = True
@@ -112,8 +112,8 @@ class ProgramDescriptors:
             except BlockingIOError:
                 return
             sender, fds = _unpacked(ancillary)
-            whole = not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
-            self._take(message if sender == self._sender and whole else b"", fds)
+            is_whole = not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
+            self._take(message if sender == self._sender and is_whole else b"", fds)
 
     def _take(self, message: bytes, fds: list[int]) -> None:
         fields = dict(line.partition("=")[::2] for line in _lines(message))
@@ -135,8 +135,8 @@ def _unpacked(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, list[int]]:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             sender = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0]
         elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            whole = data[: len(data) - len(data) % 4]
-            fds += [fd for (fd,) in struct.iter_unpack("=i", whole)]
+            whole_fds = data[: len(data) - len(data) % 4]
+            fds += [fd for (fd,) in struct.iter_unpack("=i", whole_fds)]
     return sender, fds
 
 

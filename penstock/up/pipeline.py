@@ -84,12 +84,12 @@ class LocalPipeline:
         self._lock: Lock | None = None
 
     def __enter__(self) -> Self:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
                 self.places.directory.mkdir(PRIVATE, parents=True, exist_ok=True)
-                self._lock = held.enter_context(Lock(self.places.lock))
+                self._lock = stack.enter_context(Lock(self.places.lock))
                 if self._secure:  # the programs inherit it
-                    held.callback(os.umask, os.umask(_NOBODY_ELSE))
+                    stack.callback(os.umask, os.umask(_NOBODY_ELSE))
                 self._restarts.forget()
             except OSError as error:
                 raise DirectoryUnusable(
@@ -104,7 +104,7 @@ class LocalPipeline:
                 alert=self._alert,
                 load_every=self._load_every,
             )
-            self._held = held.pop_all()
+            self._held = stack.pop_all()
         return self
 
     def __exit__(
@@ -167,7 +167,7 @@ class LocalPipeline:
         return self._supervisor.stopped
 
     def kill(self, name: str) -> None:
-        """Kill one program with SIGKILL, like a crash; it is started again."""
+        """Kills one program with SIGKILL, like a crash; it is started again."""
         self._supervisor.crash(name)
 
     def begin_to_stop(self) -> None:
@@ -175,11 +175,11 @@ class LocalPipeline:
         self._supervisor.begin_to_stop()
 
     def kill_all(self) -> None:
-        """Kill all programs at once; the next start is like one after a crash."""
+        """Kills all programs at once; the next start is like one after a crash."""
         self._supervisor.kill_all()
 
     def stop(self) -> None:
-        """Stop all programs and wait for their end. An interruption kills them."""
+        """Stops all programs and waits for their end. An interruption kills them."""
         try:
             self.begin_to_stop()
             while not self.stopped:

@@ -1,4 +1,4 @@
-"""Preconditions of a start: all that are not met, one line for each.
+"""Checks the preconditions of a start, and explains each that is not met in one line.
 
 Checking changes nothing, except that the directory is created.
 """
@@ -69,9 +69,9 @@ def java_version(output: str) -> int | None:
 
 
 def _extras() -> Iterator[str]:
-    missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
-    if missing:
-        yield missing_extra("penstock up", ", ".join(missing), "all")
+    missing_modules = [name for name in MODULES if importlib.util.find_spec(name) is None]
+    if missing_modules:
+        yield missing_extra("penstock up", ", ".join(missing_modules), "all")
 
 
 def _java() -> Iterator[str]:
@@ -84,13 +84,13 @@ def _java() -> Iterator[str]:
         )
         return
     try:
-        ended = subprocess.run(
+        result = subprocess.run(
             [java, "-version"], capture_output=True, timeout=_JAVA_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         yield f"{java} does not work: {error}"
         return
-    version = java_version((ended.stderr + ended.stdout).decode(errors="replace"))
+    version = java_version((result.stderr + result.stdout).decode(errors="replace"))
     if version is None:
         yield f"{java} does not report its version: {_INSTALL_JAVA}"
     elif version < LOWEST_JAVA:
@@ -111,7 +111,7 @@ def _directory(places: Places) -> Iterator[str]:
         directory.mkdir(PRIVATE, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             pass
-        free = shutil.disk_usage(directory).free
+        free_bytes = shutil.disk_usage(directory).free
     except OSError as error:
         reason = error.strerror
         if directory.is_file():
@@ -120,17 +120,17 @@ def _directory(places: Places) -> Iterator[str]:
             reason = "it is a dangling link"
         yield f"cannot write to {directory} ({reason}): choose another --dir"
         return
-    if free < LEAST_FREE_BYTES:
+    if free_bytes < LEAST_FREE_BYTES:
         yield (
-            f"{directory} has {free // 1_000_000:,} MB left, but needs "
+            f"{directory} has {free_bytes // 1_000_000:,} MB left, but needs "
             f"{LEAST_FREE_BYTES // 1_000_000:,}: free some space, or choose another --dir"
         )
 
 
 def _taken(ports: Mapping[str, int]) -> Iterator[str]:
-    taken = list(_unusable(ports))
-    yield from taken
-    if taken:
+    taken_ports = list(_unusable(ports))
+    yield from taken_ports
+    if taken_ports:
         yield "stop the programs that use them, or choose others with --port-base, such as 19000"
 
 
@@ -138,12 +138,12 @@ def _unusable(ports: Mapping[str, int]) -> Iterator[str]:
     deadline = time.monotonic() + _PORT_SECONDS
     for name, port in ports.items():
         try:
-            while not (free := listening.is_free(HOST, port)) and time.monotonic() < deadline:
+            while not (is_free := listening.is_free(HOST, port)) and time.monotonic() < deadline:
                 time.sleep(0.1)
         except OSError as error:
             yield f"port {port}, for {_LISTENERS[name]}, cannot be used: {error.strerror}"
             continue
-        if not free:
+        if not is_free:
             owner = listening.who_listens(port)
             yield (
                 f"port {port}, for {_LISTENERS[name]}, is in use{f' by {owner}' if owner else ''}"

@@ -24,8 +24,8 @@ _GLANCE_S: Final = 0.1
 
 
 def restart(places: Places, name: str, *, command: str) -> None:
-    """Restarts a program; returns when it runs again. `command` is the advice if no pipeline runs.
-    Raises NotRestarted, DirectoryUnusable."""
+    """Restarts a program; returns when it runs again. The error that no pipeline runs advises
+    `command`. Raises NotRestarted, DirectoryUnusable."""
     if not _is_running(places):
         raise NotRestarted(f"no penstock up runs in {places.directory}: `{command}` starts it")
     if not places.config(_config_of(name)).exists():

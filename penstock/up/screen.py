@@ -91,24 +91,24 @@ class PlainScreen:
         self._say(shown(text))
 
     def close(self) -> None:
-        """Nothing to restore."""
+        """Does nothing: there is no terminal to restore."""
 
     def _figures(self, status: PipelineStatus) -> None:
         self._rates.add(status)
-        was, self._faulty = self._faulty, status.verdict in FAULTY
+        was_faulty, self._faulty = self._faulty, status.verdict in FAULTY
         self._tell_failing(status)
         self._tell_silent(status)
         now = self._clock()
-        if now >= self._figures_at or (self._faulty and not was):
+        if now >= self._figures_at or (self._faulty and not was_faulty):
             self._figures_at = now + _FIGURES_S
             self._say(_figures(status, self._rates))
 
     def _tell_silent(self, status: PipelineStatus) -> None:
         """Report a server once when it stops answering, as a program that hangs has not ended."""
-        silent = set(filter(self._is_silence, status.problems)) if self._all_ran else set()
-        for name in sorted(silent - self._silent):
+        silences = set(filter(self._is_silence, status.problems)) if self._all_ran else set()
+        for name in sorted(silences - self._silent):
             self._say(shown(name))
-        self._silent = silent
+        self._silent = silences
 
     def _is_silence(self, problem: str) -> bool:
         """Whether a server does not answer. The status may be older than a program that has just
@@ -118,17 +118,17 @@ class PlainScreen:
 
     def _tell_failing(self, status: PipelineStatus) -> None:
         """Report loads that begin to fail, and those that succeed again."""
-        failing = {failing_load.topic for failing_load in status.failing_loads}
-        if failing - self._failing:
+        failing_topics = {failing_load.topic for failing_load in status.failing_loads}
+        if failing_topics - self._failing:
             self._say("; ".join(line.text for line in failing_words(status)))
-        for table in sorted(self._failing - failing):
+        for table in sorted(self._failing - failing_topics):
             self._say(f"{shown(table)} is loaded again" if table else "loads start again")
-        self._failing = failing
+        self._failing = failing_topics
 
     def _say(self, text: str) -> None:
-        at = datetime.fromtimestamp(self._clock(), UTC)
+        moment = datetime.fromtimestamp(self._clock(), UTC)
         try:
-            self._stream.write(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}\n")
+            self._stream.write(f"{moment:%Y-%m-%dT%H:%M:%SZ} {text}\n")
             self._stream.flush()
         except OSError:
             give_up(self._stream)
@@ -144,15 +144,15 @@ def _event(before: ProgramStatus | None, status: ProgramStatus) -> str:
         case ProgramPhase.STARTING:
             return f"{status.name} starts"
         case ProgramPhase.RUNNING:
-            at = f" at {status.address}" if status.address else ""
-            took = f" after {duration(status.since - before.since)}" if before else ""
-            return f"{status.name} runs{at}{took}"
+            address = f" at {status.address}" if status.address else ""
+            delay = f" after {duration(status.since - before.since)}" if before else ""
+            return f"{status.name} runs{address}{delay}"
         case ProgramPhase.DEAD:
             log_end = "; the end of its log:" if status.last_lines else ""
             seconds = status.retry_at - status.since
-            again = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
+            retry = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
             text = (
-                f"{status.name} died: {shown(status.ended)}; it is started again {again}{log_end}"
+                f"{status.name} died: {shown(status.ended)}; it is started again {retry}{log_end}"
             )
             return "\n    ".join([text, *(shown(line) for line in status.last_lines)])
         case ProgramPhase.STOPPING:
@@ -186,7 +186,7 @@ class Screen(Protocol):
         """Shows a lasting line; with `until`, until lines of that topic have arrived."""
 
     def close(self) -> None:
-        """Restore the terminal, and leave the notes on it. May be called twice."""
+        """Restores the terminal, and leaves the notes on it. May be called twice."""
 
 
 def screen_for(stream: TextIO, places: Places, addresses: Addresses) -> Screen:

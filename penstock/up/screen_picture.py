@@ -68,18 +68,18 @@ class Column(NamedTuple):
 def table(columns: Sequence[Column], width: int) -> list[Text]:
     """A line with the titles, if any, and one for each row."""
     widths = [max((cell.cell_len for cell in _all(column)), default=0) for column in columns]
-    shown = [index for index, column in enumerate(columns) if widths[index]]
-    while (over := _width(widths, shown) - width) > 0:
-        most = max(shown, key=lambda index: columns[index].rank)
-        if columns[most].rank == 0:
-            widest = max(shown, key=lambda index: widths[index])
-            if widths[widest] <= _SHORTEST:
+    indexes = [index for index, column in enumerate(columns) if widths[index]]
+    while (excess := _width(widths, indexes) - width) > 0:
+        droppable = max(indexes, key=lambda index: columns[index].rank)
+        if columns[droppable].rank == 0:
+            widest_index = max(indexes, key=lambda index: widths[index])
+            if widths[widest_index] <= _SHORTEST:
                 break
-            widths[widest] = max(_SHORTEST, widths[widest] - over)
+            widths[widest_index] = max(_SHORTEST, widths[widest_index] - excess)
         else:
-            shown.remove(most)
+            indexes.remove(droppable)
     lines = [
-        _line([(row[index], widths[index], columns[index].right) for index in shown], width)
+        _line([(row[index], widths[index], columns[index].right) for index in indexes], width)
         for row in zip(*(_all(column) for column in columns), strict=True)
     ]
     return lines if any(column.title for column in columns) else lines[1:]
@@ -95,19 +95,19 @@ def _width(widths: Sequence[int], shown: Sequence[int]) -> int:
 
 def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
     line = Text(no_wrap=True)
-    for index, (cell, wide, right) in enumerate(cells):
-        fitted = cell.copy()
-        fitted.truncate(wide, overflow="ellipsis")
-        space = " " * (wide - fitted.cell_len)
+    for index, (cell, cell_width, is_right_aligned) in enumerate(cells):
+        text = cell.copy()
+        text.truncate(cell_width, overflow="ellipsis")
+        padding = " " * (cell_width - text.cell_len)
         line.append(" " * (_GAP if index else 0))
-        line.append_text(Text(space) + fitted if right else fitted + Text(space))
+        line.append_text(Text(padding) + text if is_right_aligned else text + Text(padding))
     line.rstrip()
     line.truncate(width, overflow="ellipsis")
     return line
 
 
 class ScreenState(msgspec.Struct, frozen=True):
-    """The input of a picture."""
+    """Everything that one frame of the screen shows."""
 
     programs: Sequence[ProgramStatus]
     status: PipelineStatus | None
@@ -134,19 +134,19 @@ def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
     notes = [_cut(note, width) for note in seen.notes[-_NOTES:]]
     parts = [_head(seen, width), _programs(seen, width), topics, _sums(seen, width), notes]
     parts = [part for part in [*parts, _places(seen, width)] if part]
-    over = sum(map(len, parts)) + len(parts) - 1 - height
-    if over > 0 and notes:
-        gone = min(over, len(notes) - 1)
-        del notes[:gone]
-        over -= gone
-    if over > 0 and len(topics) > 1 + _FEWEST_TOPICS:
-        gone = min(over + 1, len(topics) - 1 - _FEWEST_TOPICS)
-        del topics[-gone:]
-        topics.append(_cut(f"and {gone} more", width, "dim"))
-        over -= gone - 1
+    excess = sum(map(len, parts)) + len(parts) - 1 - height
+    if excess > 0 and notes:
+        dropped_count = min(excess, len(notes) - 1)
+        del notes[:dropped_count]
+        excess -= dropped_count
+    if excess > 0 and len(topics) > 1 + _FEWEST_TOPICS:
+        dropped_count = min(excess + 1, len(topics) - 1 - _FEWEST_TOPICS)
+        del topics[-dropped_count:]
+        topics.append(_cut(f"and {dropped_count} more", width, "dim"))
+        excess -= dropped_count - 1
     lines: list[Text] = []
     for index, part in enumerate(parts):
-        if index and over <= 0:
+        if index and excess <= 0:
             lines.append(Text())
         lines += part
     return lines[:height]
@@ -154,20 +154,20 @@ def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
 
 def _head(seen: ScreenState, width: int) -> list[Text]:
     phases = {program.phase for program in seen.programs}
-    left = Text("Penstock", style="bold")
+    title = Text("Penstock", style="bold")
     if phases & _ENDING:
-        state, ends = "stops", "Ctrl-C again kills"
+        state, hint = "stops", "Ctrl-C again kills"
     elif phases <= {ProgramPhase.RUNNING}:
-        state, ends = "runs", "Ctrl-C stops"
+        state, hint = "runs", "Ctrl-C stops"
     elif any(program.restarts or program.phase is ProgramPhase.DEAD for program in seen.programs):
-        state, ends = "runs in part", "Ctrl-C stops"
+        state, hint = "runs in part", "Ctrl-C stops"
     else:
-        state, ends = "starts", "Ctrl-C stops"
-    left.append(f" {state}", style="not bold")
-    left.append(" " * max(2, width - left.cell_len - len(ends)))
-    left.append(ends, style="dim not bold")
-    left.truncate(width)
-    return [left]
+        state, hint = "starts", "Ctrl-C stops"
+    title.append(f" {state}", style="not bold")
+    title.append(" " * max(2, width - title.cell_len - len(hint)))
+    title.append(hint, style="dim not bold")
+    title.truncate(width)
+    return [title]
 
 
 def _programs(seen: ScreenState, width: int) -> list[Text]:
@@ -181,38 +181,38 @@ def _programs(seen: ScreenState, width: int) -> list[Text]:
         ],
         width,
     )
-    longest = max((len(entry.name) for entry in seen.programs), default=0)
+    name_width = max((len(entry.name) for entry in seen.programs), default=0)
     lines: list[Text] = []
     for program, row in zip(seen.programs, rows, strict=True):
         if program.phase is not ProgramPhase.DEAD:
             lines.append(row)
             continue
         # What it died of takes the place of what it has while it runs.
-        again = pause(program.retry_at - seen.now)
-        died = _name(program, seen.status) + Text(" " * (2 + longest - len(program.name)))
-        died.append(f"{shown(program.ended)}, again in {again}", style="red")
-        died.truncate(width, overflow="ellipsis")
-        lines.append(died)
-        last = program.last_lines[-_LAST_LINES:]
-        lines += [_cut(f"    {shown(line)}", width, "dim") for line in last]
+        retry_time = pause(program.retry_at - seen.now)
+        dead_line = _name(program, seen.status) + Text(" " * (2 + name_width - len(program.name)))
+        dead_line.append(f"{shown(program.ended)}, again in {retry_time}", style="red")
+        dead_line.truncate(width, overflow="ellipsis")
+        lines.append(dead_line)
+        last_lines = program.last_lines[-_LAST_LINES:]
+        lines += [_cut(f"    {shown(line)}", width, "dim") for line in last_lines]
     return lines
 
 
 def _name(program: ProgramStatus, status: PipelineStatus | None) -> Text:
     sign, colour = _SIGNS[program.phase]
-    fails = program.name == "loader" and status is not None and status.failing_loads
-    if fails and program.phase is ProgramPhase.RUNNING:
+    loads_fail = program.name == "loader" and status is not None and status.failing_loads
+    if loads_fail and program.phase is ProgramPhase.RUNNING:
         sign, colour = NOT_LOADED.mark, NOT_LOADED.colour
     return Text.assemble((sign, colour), f" {program.name}")
 
 
 def _phase(program: ProgramStatus, now: float) -> Text:
-    since = duration(max(0.0, now - program.since))
+    age = duration(max(0.0, now - program.since))
     match program.phase:
         case ProgramPhase.RUNNING:
-            return Text(since, style="dim")
+            return Text(age, style="dim")
         case ProgramPhase.STARTING:
-            return Text(f"starting, {since}")
+            return Text(f"starting, {age}")
         case ProgramPhase.DEAD:
             return Text()
         case _:
@@ -223,8 +223,8 @@ def _restarts(program: ProgramStatus) -> Text:
     if not program.restarts:
         return Text()
     times = "once" if program.restarts == 1 else f"{program.restarts:,} times"
-    why = f": {shown(program.ended)}" if program.ended else ""
-    return Text(f"restarted {times}{why}", style="yellow")
+    reason = f": {shown(program.ended)}" if program.ended else ""
+    return Text(f"restarted {times}{reason}", style="yellow")
 
 
 def _topics(seen: ScreenState, width: int) -> list[Text]:
@@ -232,8 +232,8 @@ def _topics(seen: ScreenState, width: int) -> list[Text]:
         return []
     topics = seen.status.topics
     if not topics:
-        empty = all_run(seen.programs) and seen.status.brokers
-        return [_cut(_FOLLOWED if seen.follows else _HOW_TO_FOLLOW, width)] if empty else []
+        is_idle = all_run(seen.programs) and seen.status.brokers
+        return [_cut(_FOLLOWED if seen.follows else _HOW_TO_FOLLOW, width)] if is_idle else []
 
     def numbers(texts: Sequence[str]) -> list[Text]:
         return [Text(text) for text in texts]
@@ -299,10 +299,10 @@ def _failing(status: PipelineStatus, width: int) -> list[Text]:
 
 
 def _marked(mark: str, colour: str, text: str, width: int) -> list[Text]:
-    first, *rest = _wrapped(text, width - 2, "")
+    first_line, *other_lines = _wrapped(text, width - 2, "")
     return [
-        Text.assemble((f"{mark} ", colour), first),
-        *(Text("  ") + word for word in rest),
+        Text.assemble((f"{mark} ", colour), first_line),
+        *(Text("  ") + word for word in other_lines),
     ]
 
 
@@ -353,6 +353,6 @@ def _short(path: Path, here: Path) -> str:
 
 
 def _cut(text: str, width: int, style: str = "") -> Text:
-    cut = Text(text, style=style, no_wrap=True)
-    cut.truncate(width, overflow="ellipsis")
-    return cut
+    cut_text = Text(text, style=style, no_wrap=True)
+    cut_text.truncate(width, overflow="ellipsis")
+    return cut_text

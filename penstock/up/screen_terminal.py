@@ -42,7 +42,8 @@ _END_OF_SCREEN: Final = "\x1b[J"
 
 
 class _Note(msgspec.Struct):
-    """A note. New lines of the topic `until` end it; empty: it stays."""
+    """A note. It stays until new lines of the topic `until` arrive, or for good if that is
+    empty."""
 
     text: str
     until: str
@@ -64,8 +65,8 @@ class TerminalScreen:
         self._stream = stream
         self._places = places
         self._addresses = addresses
-        locked = addresses.page_wants_login
-        self._password = Locks.of(places).password(ADMIN) if locked else None
+        wants_login = addresses.page_wants_login
+        self._password = Locks.of(places).password(ADMIN) if wants_login else None
         self._here = Path.cwd()
         self._console = Console(file=stream, highlight=False)
         self._rates = Rates()
@@ -81,7 +82,7 @@ class TerminalScreen:
             signal.signal(signal.SIGTSTP, self._take_ctrl_z)
 
     def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None:
-        changed = programs != self._programs
+        has_changed = programs != self._programs
         self._programs = programs
         if status is not None and (status.brokers or all_run(programs)):
             # While the brokers are away, what was last known of topics stays.
@@ -92,7 +93,7 @@ class TerminalScreen:
                 self._notes = [note for note in self._notes if not note.is_over(ends)]
         if self._must_suspend:
             self._suspend()
-        if changed or time.monotonic() - self._drawn_at >= EVERY_SECONDS:
+        if has_changed or time.monotonic() - self._drawn_at >= EVERY_SECONDS:
             self._draw()
 
     def note(self, text: str, *, until: str = "") -> None:
@@ -123,7 +124,7 @@ class TerminalScreen:
             return True
 
     def _drawn(self, columns: int, lines: int) -> str:
-        seen = ScreenState(
+        state = ScreenState(
             programs=self._programs,
             status=self._status,
             rates=self._rates,
@@ -137,14 +138,14 @@ class TerminalScreen:
             follows=any(self._places.inputs.glob("*.yaml")),
             now=time.time(),
         )
-        drawn = f"{_END_OF_LINE}\r\n".join(
+        frame = f"{_END_OF_LINE}\r\n".join(
             # Not the last column: what ends a line would take away what stands there.
             self._coded(line)
-            for line in picture(seen, columns - 1, lines)
+            for line in picture(state, columns - 1, lines)
         )
-        entered = "" if self._open else _ENTER
+        prefix = "" if self._open else _ENTER
         self._open = True
-        return f"{entered}{_TOP}{drawn}{_END_OF_LINE}{_END_OF_SCREEN}"
+        return f"{prefix}{_TOP}{frame}{_END_OF_LINE}{_END_OF_SCREEN}"
 
     def _loads(self) -> str:
         for program in self._programs:
@@ -153,9 +154,9 @@ class TerminalScreen:
         return ""
 
     def _coded(self, line: Text) -> str:
-        with self._console.capture() as captured:
+        with self._console.capture() as capture:
             self._console.print(line, end="", soft_wrap=True)
-        return captured.get()
+        return capture.get()
 
     def _take_ctrl_z(self, _: int, __: FrameType | None) -> None:
         """Only set a flag, as a picture may be half written."""

@@ -25,10 +25,10 @@ class StopRequests:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in _SIGNALS:
-            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+        for signal_number in _SIGNALS:
+            if signal_number is signal.SIGHUP and signal.getsignal(signal_number) is signal.SIG_IGN:
                 continue  # nohup
-            self._before[number] = signal.signal(number, self._take)
+            self._before[signal_number] = signal.signal(signal_number, self._take)
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._child_has_ended)
         return self
 
@@ -38,11 +38,11 @@ class StopRequests:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        for signal_number, handler in self._before.items():
+            signal.signal(signal_number, handler)
 
     def wait(self, seconds: float) -> None:
-        """Wait for the next request, the end of a child, or the end of the time."""
+        """Waits for the next request, the end of a child, or the timeout."""
         with suppress(Empty):
             self._signals.get(timeout=seconds)
 

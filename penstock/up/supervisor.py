@@ -67,7 +67,7 @@ class Supervisor:
         self.stopping = False
 
     def turn(self) -> tuple[ProgramStatus, ...]:
-        """Look at all programs once, and return their statuses."""
+        """Looks at all programs once, and returns their statuses."""
         for program in self._watched.values():
             program.look()
         if self.stopping:
@@ -104,16 +104,16 @@ class Supervisor:
             program.start_no_more()
 
     def restart(self, name: str) -> None:
-        """Restart one program, unless the pipeline is stopping."""
+        """Restarts one program, unless the pipeline is stopping."""
         if not self.stopping:
             self._watched[name].restart()
 
     def crash(self, name: str) -> None:
-        """Kill one program, like a crash, if it runs."""
+        """Kills one program, like a crash, if it runs."""
         self._watched[name].crash()
 
     def kill_all(self) -> None:
-        """Kill all programs at once."""
+        """Kills all programs at once."""
         self.begin_to_stop()
         for program in self._watched.values():
             program.kill()
@@ -124,14 +124,14 @@ class Supervisor:
                 program.start_if_due()
 
     def _stop_unneeded(self) -> None:
-        needed = {
+        needed_programs = {
             name
             for program in self._watched.values()
             if program.phase is not ProgramPhase.STOPPED
             for name in program.needs | program.uses
         }
         for name, program in self._watched.items():
-            if name not in needed:
+            if name not in needed_programs:
                 program.stop()
 
 
@@ -169,15 +169,15 @@ class _Watched:
 
     @property
     def must_restart_now(self) -> bool:
-        """Whether it must be restarted in the next turn."""
-        dead = self.phase is ProgramPhase.DEAD
-        return dead and self._program.keeps_open and self._clock() >= self._retry
+        """Whether the program must be restarted in the next turn."""
+        is_dead = self.phase is ProgramPhase.DEAD
+        return is_dead and self._program.keeps_open and self._clock() >= self._retry
 
     def look(self) -> None:
         """Notes changes since the last turn."""
-        if self._child is not None and (ended := self._child.ended):
+        if self._child is not None and (ending := self._child.ended):
             self._child = None
-            self._has_ended(ended)
+            self._has_ended(ending)
         elif self.phase is ProgramPhase.STARTING:
             self._check_readiness()
         elif self.phase is ProgramPhase.STOPPING and self._clock() >= self._killed_at:

@@ -53,11 +53,11 @@ class DeclaredUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if not self.name:
             raise ValueError("a user needs a name")
         if self.state is State.PRESENT and not self.password_file:
-            raise ValueError(f"{self.name} needs a password_file")
-        count = self.iterations
-        if count is not None and not FEWEST_ITERATIONS <= count <= MOST_ITERATIONS:
+            raise ValueError(f"{self.name}: `password_file` is missing")
+        iterations = self.iterations
+        if iterations is not None and not FEWEST_ITERATIONS <= iterations <= MOST_ITERATIONS:
             raise ValueError(
-                f"{self.name}: iterations are {FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
+                f"{self.name}: `iterations` must be from {FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
             )
 
     def password(self, folder: Path) -> Path:
@@ -73,12 +73,12 @@ def plan_of(
 ) -> Plan:
     """Plans one user. `logs_in`: whether the password of the file is the current one; None if
     unknown."""
-    before = None
+    old_state = None
     if existing is not None:
         counts = {str(kind): count for kind, count in sorted(existing.iterations.items())}
-        before = {"iterations": counts, "password": "unchanged"}
+        old_state = {"iterations": counts, "password": "unchanged"}
     if entry.state is State.ABSENT:
-        return between(entry.name, before, None)
+        return between(entry.name, old_state, None)
     count = entry.iterations or MOST_ITERATIONS
     iterations = {} if existing is None else existing.iterations
     is_same_count = entry.iterations is None or set(iterations.values()) == {count}
@@ -86,12 +86,12 @@ def plan_of(
         reason = (
             "the user exists, with a password that is not in this file: copy it here, or renew it"
         )
-        return refused(entry.name, before, reason)
+        return refused(entry.name, old_state, reason)
     if existing is not None and is_same_count and not entry.renew and logs_in is not False:
-        return between(entry.name, before, before)
+        return between(entry.name, old_state, old_state)
     kinds = sorted(str(mechanism) for mechanism in (iterations or _MECHANISMS))
-    after = {"iterations": dict.fromkeys(kinds, count), "password": "set"}
-    return between(entry.name, before, after)
+    new_state = {"iterations": dict.fromkeys(kinds, count), "password": "set"}
+    return between(entry.name, old_state, new_state)
 
 
 _MECHANISMS = (Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
@@ -141,19 +141,19 @@ def command(
     folder = declared.parent
     entries = {user.name: user for user in declared_users}
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
-        existing = {user.name: user for user in users.find(None)}
+        existing_users = {user.name: user for user in users.find(None)}
         login_results: dict[str, bool | None] = {}
         if check_logins and zookeeper is None:
             login_results = _login_results(
-                bootstrap, [user for user in declared_users if user.name in existing], folder
+                bootstrap, [user for user in declared_users if user.name in existing_users], folder
             )
         plans = [
-            plan_of(user, existing.get(user.name), logs_in=login_results.get(user.name))
+            plan_of(user, existing_users.get(user.name), logs_in=login_results.get(user.name))
             for user in declared_users
         ]
 
         def do(plan: Plan) -> None:
-            _do(users, plan, entries[plan.name], existing.get(plan.name), folder)
+            _do(users, plan, entries[plan.name], existing_users.get(plan.name), folder)
 
         carry_out("users", plans, do, dry_run=dry_run, yes=yes, as_json=as_json)
 

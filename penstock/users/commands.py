@@ -122,7 +122,7 @@ def list_users(
         penstock users list --json | jq -r '.[].name'
     """
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
-        found = users.find(None)
+        user_list = users.find(None)
     if as_json:
         print_json(
             [
@@ -130,11 +130,11 @@ def list_users(
                     "name": user.name,
                     "mechanisms": {str(kind): count for kind, count in user.iterations.items()},
                 }
-                for user in found
+                for user in user_list
             ]
         )
-    elif found:
-        print_table(COLUMNS, [_row(user) for user in found])
+    elif user_list:
+        print_table(COLUMNS, [_row(user) for user in user_list])
     else:
         click.echo("no users", err=True)
 

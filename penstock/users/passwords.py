@@ -24,20 +24,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def password_options(command: F) -> F:
     """Adds `password_file` and `generate`."""
-    kind = click.Path(dir_okay=False, path_type=Path)
-    from_file = click.option(
+    path_type = click.Path(dir_okay=False, path_type=Path)
+    file_option = click.option(
         "--password-file",
-        type=kind,
+        type=path_type,
         metavar="FILE",
         help="A file with the password. Without it, the command prompts for one.",
     )
-    generated = click.option(
+    generate_option = click.option(
         "--generate",
-        type=kind,
+        type=path_type,
         metavar="FILE",
         help="Generate a password and write it into this new file, readable by you only.",
     )
-    return from_file(generated(command))
+    return file_option(generate_option(command))
 
 
 @contextmanager

@@ -47,18 +47,21 @@ class UsersInZooKeeper:
             mechanism: ScramCredential.of_password(mechanism, password, new_salt(), iterations)
             for mechanism in ScramMechanism
         }
-        former: Credentials = {}
+        old_credentials: Credentials = {}
 
         def replaced(before: Credentials) -> Credentials:
-            nonlocal former
-            former = before
+            nonlocal old_credentials
+            old_credentials = before
             return credentials
 
         users.alter(self._session, name, replaced)
         self._note(
-            "alter" if former else "create",
+            "alter" if old_credentials else "create",
             name,
-            {str(mechanism): f"{old.iterations} iterations" for mechanism, old in former.items()},
+            {
+                str(mechanism): f"{credential.iterations} iterations"
+                for mechanism, credential in old_credentials.items()
+            },
             {
                 str(mechanism): f"another password, {iterations} iterations"
                 for mechanism in credentials
@@ -90,7 +93,8 @@ class UsersInZooKeeper:
             append(self._administration_log, Program("", "penstock users"), who, change)
         except OSError as error:
             raise Failed(
-                f"changed, but not recorded: {self._administration_log}: {error.strerror}"
+                f"the user was changed, but not recorded in {self._administration_log}: "
+                f"{error.strerror}"
             ) from None
 
 

@@ -47,7 +47,7 @@ WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
         {**WHOLE, "version": "9"},
         (f"no release 9, with penstock-9.SHA256SUMS; it has {VERSION}",),
     ),
-    "a path": ("true", {**WHOLE, "version": "../x"}, ("invalid arguments",)),
+    "a path": ("true", {**WHOLE, "version": "../x"}, ("invalid `source`",)),
 }
 
 

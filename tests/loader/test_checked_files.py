@@ -9,7 +9,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from harness.penstock.broker import BrokerProcess
-from loader.config import CompletenessConfig, LoaderConfig
+from loader.config import CompletenessConfig, FileCompression, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import worst_exit_code
@@ -108,3 +108,24 @@ def test_what_a_load_finds_out_beside_its_rows(
     (told,) = said(config, topic, "damaged")
     assert (told["partition"], told["offsets"]) == (0, {"first": 30, "count": 5})
     assert told["topic_id"]
+
+
+def test_a_changed_file_is_not_merged(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    config = msgspec.structs.replace(config, compression=FileCompression.NONE)
+    with answering_audit() as audit:
+        config = msgspec.structs.replace(config, completeness=PATIENT, audit=audit.url)
+        audit.said.body = document(missing="agents on web-1", names=["web-1"])
+        for partition in (0, 1):
+            application.write(20, time=BEGAN, partition=partition)
+        load_once(spark, config)
+        there = folder_of(config, f"{application.topic}/{hour_folder(Hour(BEGAN))}")
+        part, *_ = sorted(there.glob("part-*"))
+        part.write_bytes(part.read_bytes().replace(b"/item/3", b"/item/4", 1))
+        audit.said.body = document(complete=True, by="agents")
+        found = outcome_of(spark, config)
+    assert isinstance(found.error, FilesDiffer)
+    assert (found.merged_files, [fault.fault for fault in found.faults]) == (0, ["changed"])
+    names = {path.name for path in there.iterdir()}
+    assert ("_DAMAGED" in names, "_SUCCESS" in names) == (True, False)

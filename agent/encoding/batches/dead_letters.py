@@ -20,7 +20,7 @@ _LONGEST_REASON: Final = 1_000
 def dead_piece(
     source: SourceHeader, plan: TopicPlan, dead: Sequence[DeadLine], first_seq: int
 ) -> Piece:
-    """The dead letters of one source (one at least), numbered from `first_seq` on."""
+    """The dead letters of one source (at least one), numbered from `first_seq` on."""
     frame = source.dead_frame(plan)
     bodies = [_body(dead_line, source, plan) for dead_line in dead]
     stretch = Stretch(
@@ -41,14 +41,14 @@ def _body(dead: DeadLine, source: SourceHeader, plan: TopicPlan) -> bytes:
     reason = dead.reason[:_LONGEST_REASON].encode("utf-8", "replace")
     texts = len(path) + len(plan.topic) + len(reason) + len(source.identity(plan.host))
     room = min(MOST_RAW, plan.most_dead_bytes - texts - _AROUND)
-    raw = dead.raw[: max(room, 0)]
+    raw_bytes = dead.raw[: max(room, 0)]
     return b"".join(
         (
             sized(plan.topic.encode()),
             sized(reason),
-            sized(raw),
+            sized(raw_bytes),
             VARINTS[dead.position],
             sized(path),
-            VARINTS[-1 if dead.size == len(raw) else dead.size],
+            VARINTS[-1 if dead.size == len(raw_bytes) else dead.size],
         )
     )

@@ -68,7 +68,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Stretch:
-    """Consecutive events of one source in a batch, as columns; one event at least.
+    """Consecutive events of one source in a batch, as columns; at least one event.
 
     `total` is the size of all bodies, `longest` that of the longest. `times` may be one number for
     all; `seqs` and `positions` ascend.
@@ -121,11 +121,11 @@ class Stretch:
         times, keys = self.times, self.keys
         return Stretch(
             self.frame,
-            times=times if isinstance(times, int) else [times[at] for at in places],
-            seqs=[self.seqs[at] for at in places],
-            positions=[self.positions[at] for at in places],
-            bodies=[self.bodies[at] for at in places],
-            keys=None if keys is None else [keys[at] for at in places],
+            times=times if isinstance(times, int) else [times[index] for index in places],
+            seqs=[self.seqs[index] for index in places],
+            positions=[self.positions[index] for index in places],
+            bodies=[self.bodies[index] for index in places],
+            keys=None if keys is None else [keys[index] for index in places],
         )
 
 
@@ -146,9 +146,9 @@ def framed(stretches: Sequence[Stretch], base_time: int, *, native: bool = NATIV
 
 def _columns(stretch: Stretch) -> _Columns:
     """The columns as C takes them: lists, or for consecutive numbers only the first."""
-    its, times, keys = stretch.frame, stretch.times, stretch.keys
+    frame, times, keys = stretch.frame, stretch.times, stretch.keys
     return (
-        *(its.head, its.identity, its.before_body, its.plain),
+        *(frame.head, frame.identity, frame.before_body, frame.plain),
         times if isinstance(times, int) else _listed(times),
         _first_or_all(stretch.seqs),
         _first_or_all(stretch.positions),
@@ -217,17 +217,17 @@ def _pieces(part: Stretch, base_time: int, offset: int) -> list[bytes]:
 
 def _laid_out(columns: Sequence[Column], count: int) -> list[bytes]:
     """The columns row by row in one list. Adjacent constant columns are merged."""
-    few: list[Column] = []
+    parts: list[Column] = []
     for column in columns:
-        if isinstance(column, bytes) and few and isinstance(few[-1], bytes):
-            few[-1] += column
+        if isinstance(column, bytes) and parts and isinstance(parts[-1], bytes):
+            parts[-1] += column
         elif column:
-            few.append(column)
-    width = len(few)
-    flat: list[bytes] = [b""] * (width * count)
-    for place, column in enumerate(few):
-        flat[place::width] = [column] * count if isinstance(column, bytes) else column
-    return flat
+            parts.append(column)
+    width = len(parts)
+    flat_parts: list[bytes] = [b""] * (width * count)
+    for index, column in enumerate(parts):
+        flat_parts[index::width] = [column] * count if isinstance(column, bytes) else column
+    return flat_parts
 
 
 class _Sizes:
@@ -246,13 +246,14 @@ class _Sizes:
         self._most = max(self._varying)
 
     def between(self) -> Sequence[bytes]:
-        """The end of the previous record, the length of this one, and its attributes."""
+        """The bytes between two parts: the end of a record, the length of the next, and its
+        attributes."""
         if self._fixed + self._most >= BLOCK:
             return [b"\0" + VARINTS[size + self._fixed] + b"\0" for size in self._varying]
         return _looked_up(_BETWEEN, self._varying, self._fixed, self._most)
 
     def written(self) -> Sequence[bytes]:
-        """The lengths as varints to put in front, which are then part of the lengths."""
+        """Returns the lengths as varints to put in front, and adds the varints' own lengths."""
         fixed, most = self._fixed, self._most
         column = _looked_up(SMALL, self._varying, fixed, most)
         limit = next_size(fixed)
@@ -289,10 +290,10 @@ def _moments(part: Stretch, identity: bytes, sizes: _Sizes) -> list[Column]:
         return [column, identity]
     sizes.add(size_of(part.earliest))
     blocks = [time >> BLOCK_BITS for time in times]
-    highs = {block: high_bytes(block) for block in set(blocks)}
+    high_bytes_by_block = {block: high_bytes(block) for block in set(blocks)}
     return [
         [LOW[time & _IN_BLOCK] for time in times],
-        list(map(highs.__getitem__, blocks)),
+        list(map(high_bytes_by_block.__getitem__, blocks)),
         identity,
     ]
 
@@ -319,9 +320,9 @@ def _offsets_and_keys(
         if offset + count <= BLOCK:
             return [_OFFSETS_WITHOUT_KEY[offset : offset + count]]
         return [*offsets, NO_KEY]
-    written = [VARINTS[len(key)] + key for key in keys]
-    sizes.add_column(list(map(len, written)))
-    return [*offsets, written]
+    encoded_keys = [VARINTS[len(key)] + key for key in keys]
+    sizes.add_column(list(map(len, encoded_keys)))
+    return [*offsets, encoded_keys]
 
 
 def _ascending(numbers: Sequence[int], then: bytes = b"") -> list[Column]:
@@ -330,8 +331,8 @@ def _ascending(numbers: Sequence[int], then: bytes = b"") -> list[Column]:
     first_block, last_block = first >> BLOCK_BITS, last >> BLOCK_BITS
     if last - first == count - 1 and first_block == last_block:
         table = LOW if last >= BLOCK else SMALL
-        low = table[first & _IN_BLOCK : (last & _IN_BLOCK) + 1]
-        return [low, high_bytes(first_block) + then] if last >= BLOCK else [low, then]
+        low_bytes = table[first & _IN_BLOCK : (last & _IN_BLOCK) + 1]
+        return [low_bytes, high_bytes(first_block) + then] if last >= BLOCK else [low_bytes, then]
     if last < BLOCK:
         return [[SMALL[number] for number in numbers], then]
     return [[LOW[number & _IN_BLOCK] for number in numbers], _highs(numbers, then)]
@@ -339,9 +340,9 @@ def _ascending(numbers: Sequence[int], then: bytes = b"") -> list[Column]:
 
 def _highs(numbers: Sequence[int], then: bytes) -> Sequence[bytes]:
     """All but the two lowest bytes of ascending numbers, which a whole block shares, and `then`."""
-    highs: list[bytes] = []
-    while (start := len(highs)) < len(numbers):
+    high_parts: list[bytes] = []
+    while (start := len(high_parts)) < len(numbers):
         block = numbers[start] >> BLOCK_BITS
         stop = bisect_left(numbers, block + 1 << BLOCK_BITS, start + 1)
-        highs += [high_bytes(block) + then] * (stop - start)
-    return highs
+        high_parts += [high_bytes(block) + then] * (stop - start)
+    return high_parts

@@ -23,8 +23,8 @@ from agent.accounting.alterations import Alteration, AlteredText, summed
 from agent.accounting.cuts import Cut, Events
 from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.accounting.runs import Progress, Run, SourceId
-from agent.encoding.batches.closing import batches_of
 from agent.encoding.batches.dead_letters import dead_piece
+from agent.encoding.batches.finished_batches import batches_of
 from agent.encoding.batches.framing import Frame, Stretch
 from agent.encoding.batches.oversized import without_oversized
 from agent.encoding.batches.partitioning import spread_out
@@ -39,7 +39,8 @@ _PER_EVENT: Final = 24  # bytes, about: lengths, seq and position, beside its bo
 
 
 class Packer:
-    """Packs for one topic and schema. Belongs to one thread. `plan` may be replaced while empty."""
+    """Packs cuts for one topic and schema. Belongs to one thread. `plan` may be replaced while the
+    packer is empty."""
 
     def __init__(self, plan: TopicPlan, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.plan = plan
@@ -64,8 +65,8 @@ class Packer:
     def needs_dead_letters(
         self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
     ) -> bool:
-        """Whether adding this cut makes dead letters: of its dead lines, or of oversized events.
-        Call it before `add` to find the dead-letter topic first."""
+        """Whether adding this cut makes dead letters, from its dead lines or oversized events. Call
+        it before `add`, to look up the dead-letter topic first."""
         return bool(self._made_ready(source, cut, progress, end_position).cut.dead)
 
     def _made_ready(
@@ -75,12 +76,12 @@ class Packer:
         if ready is not None and ready.is_of(cut, source, progress, self.plan):
             return ready
         frame = self._frame(source)
-        stretch, whole = _stretch(frame, cut.events, progress.seq), cut
+        stretch, whole_cut = _stretch(frame, cut.events, progress.seq), cut
         if stretch is not None:
-            cut = without_oversized(whole, stretch, self.plan, end_position)
-            if cut is not whole:
+            cut = without_oversized(whole_cut, stretch, self.plan, end_position)
+            if cut is not whole_cut:
                 stretch = _stretch(frame, cut.events, progress.seq)
-        self._ready = _Ready(whole, source, progress, self.plan, cut, frame, stretch)
+        self._ready = _Ready(whole_cut, source, progress, self.plan, cut, frame, stretch)
         return self._ready
 
     def _frame(self, source: SourceHeader) -> Frame:
@@ -118,9 +119,11 @@ class Packer:
         if cut.altered and stretch is not None:
             self._add_altered(source, cut, stretch)
         self.size += size
-        after = Progress(end_position, progress.seq + count, progress.dead_seq + len(cut.dead))
-        self._progress[source.id] = after
-        return after
+        next_progress = Progress(
+            end_position, progress.seq + count, progress.dead_seq + len(cut.dead)
+        )
+        self._progress[source.id] = next_progress
+        return next_progress
 
     def close(self, now_millis: int, number: Callable[[], int]) -> Parcel:
         """Returns everything as one parcel, and empties the packer."""
@@ -130,14 +133,14 @@ class Packer:
         eventless = [*spread.runs]
         for partition, pieces in spread.partitions.items():
             target = TopicPartition(plan.topic, partition)
-            made, without_events = batches_of(
+            new_batches, eventless_runs = batches_of(
                 BatchKind.EVENTS, target, pieces, plan, now_millis=now_millis, number=number
             )
-            batches += made
-            eventless += without_events
+            batches += new_batches
+            eventless += eventless_runs
         if self._dead:
             target = TopicPartition(plan.dead_topic, plan.dead_partition)
-            made, _ = batches_of(
+            new_batches, _ = batches_of(
                 BatchKind.DEAD_LETTERS,
                 target,
                 self._dead,
@@ -145,10 +148,12 @@ class Packer:
                 now_millis=now_millis,
                 number=number,
             )
-            batches += made
+            batches += new_batches
         statements = [Eventless(number(), plan.topic, run) for run in eventless]
-        altered = [replace(each, number=number()) for each in self._altered.values()]
-        parcel = Parcel(batches, statements, self._progress, altered)
+        altered_texts = [
+            replace(altered_text, number=number()) for altered_text in self._altered.values()
+        ]
+        parcel = Parcel(batches, statements, self._progress, altered_texts)
         self._forget()
         return parcel
 
@@ -156,18 +161,18 @@ class Packer:
         begin, end = stretch.earliest, stretch.latest
         for altered in cut.altered:
             key = source.id, altered.kind, altered.name
-            known = self._altered.get(key)
-            if known is None:
+            previous = self._altered.get(key)
+            if previous is None:
                 self._altered[key] = AlteredText(
                     *(-1, self.plan.topic, source.input, source.id, source.path, altered),
                     *(begin, end),
                 )
             else:
                 self._altered[key] = replace(
-                    known,
-                    altered=summed(known.altered, altered),
-                    from_millis=min(known.from_millis, begin),
-                    to_millis=max(known.to_millis, end),
+                    previous,
+                    altered=summed(previous.altered, altered),
+                    from_millis=min(previous.from_millis, begin),
+                    to_millis=max(previous.to_millis, end),
                 )
 
 
@@ -183,8 +188,8 @@ class _Ready(msgspec.Struct, frozen=True, eq=False):
     stretch: Stretch | None
 
     def is_of(self, cut: Cut, source: SourceHeader, progress: Progress, plan: TopicPlan) -> bool:
-        same = self.whole is cut and self.plan is plan
-        return same and self.source == source and self.progress == progress
+        is_same_cut = self.whole is cut and self.plan is plan
+        return is_same_cut and self.source == source and self.progress == progress
 
 
 def _stretch(frame: Frame, events: Events | None, first_seq: int) -> Stretch | None:

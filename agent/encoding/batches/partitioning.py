@@ -30,16 +30,20 @@ class Spread(msgspec.Struct, frozen=True):
 
 def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) -> Spread:
     spread = Spread()
-    any_one = any_below(plan.partitions)
-    for source, its in pieces.items():
+    random_partition = any_below(plan.partitions)
+    for source, source_pieces in pieces.items():
         by_key = source.partition_by.startswith("field:") and plan.partitions > 1
         if by_key:
             spread.runs.extend(
                 joined_runs(
-                    [piece_with_run.run for piece_with_run in its if piece_with_run.run is not None]
+                    [
+                        piece_with_run.run
+                        for piece_with_run in source_pieces
+                        if piece_with_run.run is not None
+                    ]
                 )
             )
-            for piece in its:
+            for piece in source_pieces:
                 for partition, part in _by_key(piece, plan.partitions):
                     spread.partitions.setdefault(partition, []).append(part)
             continue
@@ -47,10 +51,10 @@ def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) 
             case "source":
                 partition = partition_of(source.id.encode(), plan.partitions)
             case "random":
-                partition = any_one
+                partition = random_partition
             case _:
                 partition = plan.partition
-        spread.partitions.setdefault(partition, []).extend(its)
+        spread.partitions.setdefault(partition, []).extend(source_pieces)
     return spread
 
 
@@ -59,10 +63,10 @@ def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:
     if stretch is None:
         return []
     assert stretch.keys is not None
-    places: dict[int, list[int]] = {}
-    for at, key in enumerate(stretch.keys):
-        places.setdefault(partition_of(key, partitions), []).append(at)
-    parts = ((partition, stretch.chosen(at)) for partition, at in places.items())
+    indexes: dict[int, list[int]] = {}
+    for index, key in enumerate(stretch.keys):
+        indexes.setdefault(partition_of(key, partitions), []).append(index)
+    parts = ((partition, stretch.chosen(own_indexes)) for partition, own_indexes in indexes.items())
     return [
         (partition, Piece(None, part, piece.overhead, _size(part, piece.overhead)))
         for partition, part in parts

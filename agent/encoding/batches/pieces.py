@@ -39,8 +39,8 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
         """Divides the piece after `at` events, so that both parts have events."""
         assert self.stretch is not None
         run, position = self.run, self.stretch.positions[at]
-        before, after = (None, None) if run is None else divided(run, at, position)
-        return self._part(0, at, before), self._part(at, len(self), after)
+        first_run, second_run = (None, None) if run is None else divided(run, at, position)
+        return self._part(0, at, first_run), self._part(at, len(self), second_run)
 
     def part(self, start: int, stop: int) -> "Piece":
         """The part from `start` to `stop` of a piece that is not `whole`."""
@@ -67,13 +67,13 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
 
 def joined_runs(runs: Iterable[Run]) -> list[Run]:
     """Joins consecutive runs; a loss stays a run of its own."""
-    merged: list[Run] = []
+    merged_runs: list[Run] = []
     for run in runs:
-        if merged and _follows(run, merged[-1]):
-            merged[-1] = joined(merged[-1], run)
+        if merged_runs and _follows(run, merged_runs[-1]):
+            merged_runs[-1] = joined(merged_runs[-1], run)
         else:
-            merged.append(run)
-    return merged
+            merged_runs.append(run)
+    return merged_runs
 
 
 def _follows(run: Run, before: Run) -> bool:

@@ -44,7 +44,9 @@ class TopicPlan(msgspec.Struct, frozen=True):
         if not 0 <= self.schema_id <= MOST_ID or not 0 <= self.dead_schema_id <= MOST_ID:
             raise ValueError("a schema id has 31 bits")
         if self.partitions < 1 or min(self.most_batch_bytes, self.most_dead_bytes) <= HEADER_SIZE:
-            raise ValueError(f"{self.topic} has no partition, or no room for a record in a batch")
+            raise ValueError(
+                f"{self.topic} has no partitions, or its batch limit is too small for a record"
+            )
 
     @property
     def dead_topic(self) -> str:
@@ -52,7 +54,7 @@ class TopicPlan(msgspec.Struct, frozen=True):
 
 
 class SourceHeader(msgspec.Struct, frozen=True):
-    """The properties of a source in its events. `path` is the one at which it was first opened.
+    """The properties of a source in its events. `path` is the path at which it was first opened.
 
     `partition_by` is agent, source, random or field:NAME, as configured; `input` is its label.
     """
@@ -68,9 +70,9 @@ class SourceHeader(msgspec.Struct, frozen=True):
 
     def frame(self, plan: TopicPlan) -> Frame:
         has_path = plan.plain or plan.with_path
-        before = plan.header_rest + sized(path_bytes(self.path)) if has_path else b""
+        before_body = plan.header_rest + sized(path_bytes(self.path)) if has_path else b""
         head = b"\0" + plan.schema_id.to_bytes(4, "big")
-        return Frame(head, self.identity(plan.host), before, plan.plain)
+        return Frame(head, self.identity(plan.host), before_body, plan.plain)
 
     def dead_frame(self, plan: TopicPlan) -> Frame:
         head = b"\0" + plan.dead_schema_id.to_bytes(4, "big")

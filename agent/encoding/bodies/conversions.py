@@ -124,7 +124,7 @@ def utf8(text: str) -> bytes:
 
 
 def raw(value: Any) -> bytes:
-    """Bytes, or text as UTF-8."""
+    """The value as bytes; text as UTF-8."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str):

@@ -78,7 +78,7 @@ class FieldColumn(msgspec.Struct, frozen=True):
 def field_column(type_: Type, field: WrittenField, *, as_it_is: bool) -> FieldColumn:
     """The column of a field. `as_it_is`: the JSON value is also used elsewhere, so its type must
     not be narrowed."""
-    _, write, null, missing = field
+    _, write, null, missing_value = field
 
     def one_by_one(column: Column) -> Parts:
         out, ends = bytearray(), [0]
@@ -88,17 +88,17 @@ def field_column(type_: Type, field: WrittenField, *, as_it_is: bool) -> FieldCo
         bodies = bytes(out)
         return ([bodies[start:end] for start, end in itertools.pairwise(ends)],)
 
-    simple = None if as_it_is else _simple(type_)
+    simple_type = None if as_it_is else _simple(type_)
     json: Any = Any
     encode: Encode = one_by_one
-    if simple is not None:
-        json, prefix, quickly = simple
-        encode = _quickly(prefix, quickly, one_by_one)
+    if simple_type is not None:
+        json, prefix, quick_encode = simple_type
+        encode = _quickly(prefix, quick_encode, one_by_one)
     default: Any = msgspec.NODEFAULT
-    if missing is not None:
-        default = None if missing == null else msgspec.UNSET
+    if missing_value is not None:
+        default = None if missing_value == null else msgspec.UNSET
         json = json if json is Any else json | None | msgspec.UnsetType
-    return FieldColumn(json, default, _with_gaps(encode, null, missing))
+    return FieldColumn(json, default, _with_gaps(encode, null, missing_value))
 
 
 def constant_column(body: bytes) -> FieldColumn:
@@ -118,11 +118,11 @@ def _simple(type_: Type) -> tuple[Any, bytes | None, Encode] | None:
             kinds = [branch.kind for branch in type_.branches]
             if "null" not in kinds:
                 return None
-            place = 1 - kinds.index("null")
-            inner = _simple(type_.branches[place])
-            if inner is None or inner[1] is not None:
+            index = 1 - kinds.index("null")
+            inner_type = _simple(type_.branches[index])
+            if inner_type is None or inner_type[1] is not None:
                 return None
-            return inner[0] | None, VARINTS[place], inner[2]
+            return inner_type[0] | None, VARINTS[index], inner_type[2]
     return None
 
 
@@ -143,14 +143,16 @@ def _with_gaps(encode: Encode, null: bytes | None, missing: bytes | None) -> Enc
         return encode
 
     def with_gaps(column: Column) -> Parts:
-        present = [value for value in column if value is not None and value is not msgspec.UNSET]
-        if len(present) == len(column):
+        present_values = [
+            value for value in column if value is not None and value is not msgspec.UNSET
+        ]
+        if len(present_values) == len(column):
             return encode(column)
-        next_row = iter(joined(encode(present))).__next__
-        instead = {None: null or b"", msgspec.UNSET: missing or b""}
+        next_row = iter(joined(encode(present_values))).__next__
+        replacements = {None: null or b"", msgspec.UNSET: missing or b""}
         return (
             [
-                instead[value] if value is None or value is msgspec.UNSET else next_row()
+                replacements[value] if value is None or value is msgspec.UNSET else next_row()
                 for value in column
             ],
         )

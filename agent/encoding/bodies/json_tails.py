@@ -85,22 +85,22 @@ class JsonTails:
             only_known=only_known,
             native=native,
         )
-        former = [old for several in encoder.aliases.values() for old in several]
-        names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former])]
+        former_names = [alias for aliases in encoder.aliases.values() for alias in aliases]
+        names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former_names])]
         self._known = frozenset(names)
-        self._attributes = {name: f"f{at}" for at, name in enumerate(names)}
+        self._attributes = {name: f"f{index}" for index, name in enumerate(names)}
         columns = {field[0]: self._column(field, take) for field in encoder.fields}
-        unasked = FieldColumn(Any, None, lambda _: ())
-        wanted = {name: columns.get(name, unasked) for name in names} | {
-            old: columns[name]
-            for name, several in encoder.aliases.items()
-            for old in several
+        ignored_column = FieldColumn(Any, None, lambda _: ())
+        needed_columns = {name: columns.get(name, ignored_column) for name in names} | {
+            alias: columns[name]
+            for name, aliases in encoder.aliases.items()
+            for alias in aliases
             if name not in self._constants
         }
-        self._decode = self._decoder(wanted, only_known)
-        self._decode_known = self._decode if only_known else self._decoder(wanted, True)
-        unset = FieldColumn(Any, msgspec.UNSET, lambda _: ())
-        self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset), only_known)
+        self._decode = self._decoder(needed_columns, only_known)
+        self._decode_known = self._decode if only_known else self._decoder(needed_columns, True)
+        unset_column = FieldColumn(Any, msgspec.UNSET, lambda _: ())
+        self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset_column), only_known)
         self._nothing = self._decode_as_it_is(b"{}")
         self._parts = [column.encode for column in columns.values()]
         self._columns = _columns([self._attributes[name] for name in columns])
@@ -111,29 +111,29 @@ class JsonTails:
         self._needed = {field[0] for field in encoder.fields if field[-1] is None}
 
     def encode(self, lines: Sequence[bytes]) -> Tails:
-        bodies, taken_columns, unknown = self._plain.encode(lines)
-        dropped = DroppedFields()
-        for name, count in unknown.items():
-            dropped.add([name], count)
-        left = [at for at, body in enumerate(bodies) if body is None]
-        if not left:
-            return Tails(bodies, taken_columns, {}, dropped)
-        others = self._converted([lines[at] for at in left], dropped)
-        if len(left) == len(lines):
-            return others
-        for column, theirs in zip(
-            (bodies, *taken_columns), (others.bodies, *others.taken), strict=True
+        bodies, taken_columns, unknown_fields = self._plain.encode(lines)
+        dropped_fields = DroppedFields()
+        for name, count in unknown_fields.items():
+            dropped_fields.add([name], count)
+        indexes = [index for index, body in enumerate(bodies) if body is None]
+        if not indexes:
+            return Tails(bodies, taken_columns, {}, dropped_fields)
+        other_tails = self._converted([lines[index] for index in indexes], dropped_fields)
+        if len(indexes) == len(lines):
+            return other_tails
+        for column, other_column in zip(
+            (bodies, *taken_columns), (other_tails.bodies, *other_tails.taken), strict=True
         ):
-            for at, value in zip(left, theirs, strict=True):
-                column[at] = value
-        refused = {left[at]: why for at, why in others.refused.items()}
-        return Tails(bodies, taken_columns, refused, dropped)
+            for index, value in zip(indexes, other_column, strict=True):
+                column[index] = value
+        refusals = {indexes[index]: reason for index, reason in other_tails.refused.items()}
+        return Tails(bodies, taken_columns, refusals, dropped_fields)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
         """Counts the unknown fields of these lines. The lines are JSON objects."""
-        dropped = DroppedFields()
-        self._note_dropped(lines, dropped)
-        return dropped
+        dropped_fields = DroppedFields()
+        self._note_dropped(lines, dropped_fields)
+        return dropped_fields
 
     def _note_dropped(self, lines: Iterable[bytes], dropped: DroppedFields) -> None:
         for line in lines:
@@ -142,13 +142,13 @@ class JsonTails:
     def _converted(self, lines: Sequence[bytes], dropped: DroppedFields) -> Tails:
         bodies: list[bytes | None] = []
         values_by_field: list[list[Any]] = [[] for _ in range(self._takes)]
-        refused: dict[int, str] = {}
+        refusals: dict[int, str] = {}
         for start in range(0, len(lines), BLOCK):
-            structs = self._block(lines[start : start + BLOCK], bodies, refused, dropped)
+            structs = self._block(lines[start : start + BLOCK], bodies, refusals, dropped)
             columns = self._with_former(self._renamed_taken, self._taken(structs), structs)
-            for whole, column in zip(values_by_field, columns, strict=True):
-                whole += [None if value is msgspec.UNSET else value for value in column]
-        return Tails(bodies, tuple(values_by_field), refused, dropped)
+            for field_values, column in zip(values_by_field, columns, strict=True):
+                field_values += [None if value is msgspec.UNSET else value for value in column]
+        return Tails(bodies, tuple(values_by_field), refusals, dropped)
 
     def _block(
         self,
@@ -164,8 +164,10 @@ class JsonTails:
             begin = len(bodies)
             structs = self._odd_block(lines, bodies, refused)
             if self._decode_known is not self._decode:
-                encoded = zip(lines, bodies[begin:], strict=True)
-                self._note_dropped((line for line, body in encoded if body is not None), dropped)
+                encoded_lines = zip(lines, bodies[begin:], strict=True)
+                self._note_dropped(
+                    (line for line, body in encoded_lines if body is not None), dropped
+                )
         return structs
 
     def _odd_block(
@@ -184,16 +186,16 @@ class JsonTails:
     ) -> list[_Struct]:
         """Encodes the simple lines at once, and the others one by one."""
         structs = list(map(self._decoded, lines))
-        simple = [struct for struct in structs if struct is not None]
+        decoded_structs = [struct for struct in structs if struct is not None]
         try:
-            quick = iter(self._bodies(simple) if simple else ())
+            quick_bodies = iter(self._bodies(decoded_structs) if decoded_structs else ())
         except _NOT_FAST:
             structs = [None] * len(lines)
-        for at, line in enumerate(lines):
-            if structs[at] is not None:
-                bodies.append(next(quick))
+        for index, line in enumerate(lines):
+            if structs[index] is not None:
+                bodies.append(next(quick_bodies))
             else:
-                structs[at] = self._encode_line(line, bodies, refused)
+                structs[index] = self._encode_line(line, bodies, refused)
         return structs
 
     def _decoded(self, line: bytes) -> _Struct | None:
@@ -218,8 +220,8 @@ class JsonTails:
         name = field[0]
         if name in self._constants:
             return constant_column(self._encoder.encode_field(name, self._constants[name]))
-        called = {name, *self._encoder.aliases.get(name, ())}
-        as_it_is = not called.isdisjoint(take)
+        field_names = {name, *self._encoder.aliases.get(name, ())}
+        as_it_is = not field_names.isdisjoint(take)
         column = field_column(self._encoder.types[name], field, as_it_is=as_it_is)
         if name not in self._encoder.aliases:
             return column
@@ -229,9 +231,13 @@ class JsonTails:
     def _renamed(self, names: Sequence[str]) -> "list[_Renamed]":
         """Those columns whose fields have former names."""
         return [
-            _Renamed(at, name, _columns([self._attributes[old] for old in former]))
-            for at, name in enumerate(names)
-            if (former := self._encoder.aliases.get(name)) and name not in self._constants
+            _Renamed(
+                index,
+                name,
+                _columns([self._attributes[former_name] for former_name in former_names]),
+            )
+            for index, name in enumerate(names)
+            if (former_names := self._encoder.aliases.get(name)) and name not in self._constants
         ]
 
     def _with_former(
@@ -243,18 +249,18 @@ class JsonTails:
         """The columns, completed by the values under former names."""
         if not renamed:
             return columns
-        whole = list(columns)
-        for at, _, former in renamed:
-            column = whole[at]
-            for old in former(structs):
+        all_columns = list(columns)
+        for index, _, former_columns in renamed:
+            column = all_columns[index]
+            for former_column in former_columns(structs):
                 if msgspec.UNSET not in column:
                     break
                 column = [
                     former_value if value is msgspec.UNSET else value
-                    for value, former_value in zip(column, old, strict=True)
+                    for value, former_value in zip(column, former_column, strict=True)
                 ]
-            whole[at] = column
-        return tuple(whole)
+            all_columns[index] = column
+        return tuple(all_columns)
 
     def _decoder(self, columns: Mapping[str, FieldColumn], only_known: bool) -> Decode:
         """A decoder from a line to a struct with attributes f0, f1 and so on."""
@@ -274,26 +280,28 @@ class JsonTails:
         return msgspec.json.Decoder(struct).decode
 
     def _bodies(self, structs: Sequence[_Struct]) -> list[bytes]:
-        rest = self._encoder.header_rest
+        header_rest = self._encoder.header_rest
         if not self._parts:
-            return [rest] * len(structs)
+            return [header_rest] * len(structs)
         self._encoder.begin()
-        parts: list[Iterable[bytes]] = [itertools.repeat(rest, len(structs))] if rest else []
+        parts: list[Iterable[bytes]] = (
+            [itertools.repeat(header_rest, len(structs))] if header_rest else []
+        )
         columns = self._with_former(self._renamed_columns, self._columns(structs), structs)
-        for at, name, _ in self._renamed_columns:
-            if name in self._needed and msgspec.UNSET in columns[at]:
+        for index, name, _ in self._renamed_columns:
+            if name in self._needed and msgspec.UNSET in columns[index]:
                 raise Misfit("it is missing").inside(name)
-        for encoded, column in zip(self._parts, columns, strict=True):
-            parts += encoded(column)
+        for encoded_part, column in zip(self._parts, columns, strict=True):
+            parts += encoded_part(column)
         return joined(tuple(parts))
 
     def _fields(self, struct: _Struct) -> Mapping[str, Any]:
-        there = {
+        present_names = {
             name: value
             for name, attribute in self._attributes.items()
             if (value := getattr(struct, attribute)) is not msgspec.UNSET
         }
-        return there | self._constants
+        return present_names | self._constants
 
 
 class _Renamed(NamedTuple):
@@ -318,9 +326,9 @@ def _names(line: bytes) -> Set[str]:
 def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:
     """Generates the fastest code: `([each.f0 for each in structs], …,)`."""
     assert all(re.fullmatch(r"f\d+", attribute) for attribute in attributes)
-    lists = "".join(f"[each.{name} for each in structs]," for name in attributes)
+    list_expressions = "".join(f"[each.{name} for each in structs]," for name in attributes)
     extract: Callable[[Sequence[_Struct]], tuple[Column, ...]]
-    extract = eval(f"lambda structs: ({lists})")  # noqa: S307  no name from outside stands in it
+    extract = eval(f"lambda structs: ({list_expressions})")  # noqa: S307  no name from outside stands in it
     return extract
 
 

@@ -41,9 +41,9 @@ _UNITS: Final = {"millis": 1_000, "micros": 1, "nanos": 0}  # microseconds in ea
 def converting_writer(type_: Primitive | Fixed) -> Write:
     """The writer for a type: that of its logical type, if the agent supports it, else of its base
     type."""
-    logical = _logical_writer(type_)
-    if logical is not None:
-        return logical
+    logical_writer = _logical_writer(type_)
+    if logical_writer is not None:
+        return logical_writer
     return to_fixed(type_.size) if isinstance(type_, Fixed) else PRIMITIVES[type_.kind]
 
 
@@ -80,37 +80,42 @@ def _or_number(carried: Write, read: Callable[[Any], int]) -> Write:
 
 def _timestamp(unit: str, *, local: bool) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        at = value
+        date_value = value
         if isinstance(value, str):
             try:
-                at = datetime.fromisoformat(value.strip())
+                date_value = datetime.fromisoformat(value.strip())
             except ValueError:
                 raise no(value, "not a time") from None
         elif not isinstance(value, datetime):
             if not isinstance(value, date):
                 raise no(value, "not a time")
-            at = datetime(value.year, value.month, value.day)
+            date_value = datetime(value.year, value.month, value.day)
         if local:
-            return _in(unit, at.replace(tzinfo=None) - _LOCAL_EPOCH)
-        return _in(unit, (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH)
+            return _in(unit, date_value.replace(tzinfo=None) - _LOCAL_EPOCH)
+        return _in(
+            unit, (date_value if date_value.tzinfo else date_value.replace(tzinfo=UTC)) - _EPOCH
+        )
 
     return read
 
 
 def _time_of_day(unit: str) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        at = value
+        time_value = value
         if isinstance(value, str):
             try:
-                at = time.fromisoformat(value.strip())
+                time_value = time.fromisoformat(value.strip())
             except ValueError:
                 raise no(value, "not a time of day") from None
-        if isinstance(at, datetime) or not isinstance(at, time):
+        if isinstance(time_value, datetime) or not isinstance(time_value, time):
             raise no(value, "not a time of day")
-        since = timedelta(
-            hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond
+        elapsed = timedelta(
+            hours=time_value.hour,
+            minutes=time_value.minute,
+            seconds=time_value.second,
+            microseconds=time_value.microsecond,
         )
-        return _in(unit, since)
+        return _in(unit, elapsed)
 
     return read
 
@@ -122,17 +127,17 @@ def _in(unit: str, since: timedelta) -> int:
 
 
 def _day(value: Any) -> int:
-    at = value
+    date_value = value
     if isinstance(value, str):
         try:
-            at = date.fromisoformat(value.strip())
+            date_value = date.fromisoformat(value.strip())
         except ValueError:
             raise no(value, "not a date") from None
-    if isinstance(at, datetime):
-        at = at.date()
-    if not isinstance(at, date):
+    if isinstance(date_value, datetime):
+        date_value = date_value.date()
+    if not isinstance(date_value, date):
         raise no(value, "not a date")
-    return (at - _FIRST_DAY).days
+    return (date_value - _FIRST_DAY).days
 
 
 def _uuid_text(out: bytearray, value: Any) -> None:
@@ -152,18 +157,18 @@ def _uuid_bytes(out: bytearray, value: Any) -> None:
 
 
 def _decimal(precision: int, scale: int, size: int | None) -> Write:
-    carried = to_bytes if size is None else to_fixed(size)
+    write_bytes = to_bytes if size is None else to_fixed(size)
     limit = 10 ** min(precision, 2 * _MOST_DIGITS)
 
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, bytes | bytearray):
-            unscaled = _unscaled(value, scale)
-            if abs(unscaled) >= limit:
-                words = f"not a decimal({precision}, {scale})"
-                raise no(value, words)
-            bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
-            value = unscaled.to_bytes(size or bits // 8 + 1, "big", signed=True)
-        carried(out, value)
+            unscaled_value = _unscaled(value, scale)
+            if abs(unscaled_value) >= limit:
+                description = f"not a decimal({precision}, {scale})"
+                raise no(value, description)
+            bits = (unscaled_value if unscaled_value >= 0 else ~unscaled_value).bit_length()
+            value = unscaled_value.to_bytes(size or bits // 8 + 1, "big", signed=True)
+        write_bytes(out, value)
 
     return write
 
@@ -172,11 +177,11 @@ def _unscaled(value: Any, scale: int) -> int:
     number = _exact(value)
     if number is None or scale > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
         raise no(value, "not a decimal")
-    scaled = number.scaleb(scale, _EXACT)
-    whole = scaled.to_integral_value(context=_EXACT)
-    if whole != scaled:
+    scaled_number = number.scaleb(scale, _EXACT)
+    integer = scaled_number.to_integral_value(context=_EXACT)
+    if integer != scaled_number:
         raise no(value, f"not a decimal with {scale} fractional digits")
-    return int(whole)
+    return int(integer)
 
 
 def _exact(value: Any) -> Decimal | None:

@@ -43,20 +43,20 @@ class PlainJson:
         native: bool = NATIVE,
     ) -> None:
         names = [*dict.fromkeys([*encoder.names, *take, *constants])]
-        places = {name: place for place, name in enumerate(names)}
+        indexes = {name: index for index, name in enumerate(names)}
         fields: list[_Field] = []
-        for name, _, null, missing in encoder.fields:
+        for name, _, null, missing_value in encoder.fields:
             if name in constants:
                 fields.append((_CONSTANT, _OTHER, b"", None, constants[name], ()))
                 continue
             kind, prefix, symbols = _kind(encoder.types[name])
-            fields.append((places[name], kind, prefix, null, missing, symbols))
+            fields.append((indexes[name], kind, prefix, null, missing_value, symbols))
         self._plan = (
             encoder.header_rest,
             only_known,
             tuple(name.encode() for name in names),
             tuple(fields),
-            tuple(places[name] for name in take),
+            tuple(indexes[name] for name in take),
         )
         # A field that was renamed may come under any of its names.
         self.can_be = native and not encoder.aliases and len(names) <= _MOST
@@ -82,8 +82,8 @@ def _kind(type_: Type) -> tuple[int, bytes, tuple[bytes, ...]]:
         case Union() if len(type_.branches) == 2:
             kinds = [branch.kind for branch in type_.branches]
             if "null" in kinds:
-                place = 1 - kinds.index("null")
-                kind, before, symbols = _kind(type_.branches[place])
-                if kind != _OTHER and not before:
-                    return kind, VARINTS[place], symbols
+                index = 1 - kinds.index("null")
+                kind, prefix, symbols = _kind(type_.branches[index])
+                if kind != _OTHER and not prefix:
+                    return kind, VARINTS[index], symbols
     return _OTHER, b"", ()

@@ -43,8 +43,8 @@ HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 
 
 def path_is_framed(schema: AvroSchema) -> bool:
-    """Whether it is penstock.SyslogLine with the present header: header, path, fields of the
-    line."""
+    """Whether the schema is penstock.SyslogLine with the present header: header, path, fields of
+    the line."""
     if schema.full_name != SYSLOG_LINE or not isinstance(schema.type, Record):
         return False
     match schema.type.fields:
@@ -84,18 +84,25 @@ class TailEncoder:
 
     def named(self, name: str) -> str:
         """The current name of the field that has or had this name."""
-        return next((new for new, former in self.aliases.items() if name in former), name)
+        return next(
+            (
+                current_name
+                for current_name, former_names in self.aliases.items()
+                if name in former_names
+            ),
+            name,
+        )
 
     def renamed(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
         """Adds the values of former names under the current ones."""
         return _renamed(self.aliases, value)
 
     def begin(self) -> None:
-        """Resets the limit of tried union branches, before each line."""
+        """Resets the count of tried union branches. Call it before each line."""
         self._compiler.tries = 0
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Encodes the fields; unknown ones are ignored. Raises ValueError with the field's name and
+        """Encodes the fields, and ignores unknown ones. Raises ValueError with the field's name and
         its fault in one line."""
         self.begin()
         out = bytearray(self.header_rest)
@@ -120,11 +127,13 @@ class TailEncoder:
 def _former_names(fields: Sequence[Field]) -> Mapping[str, Sequence[str]]:
     """The former names of each field that has any."""
     names_in_use = {field.name for field in fields}
-    former = {
-        field_of_record.name: [old for old in field_of_record.aliases if old not in names_in_use]
+    former_names = {
+        field_of_record.name: [
+            alias for alias in field_of_record.aliases if alias not in names_in_use
+        ]
         for field_of_record in fields
     }
-    return {name: names for name, names in former.items() if names}
+    return {name: names for name, names in former_names.items() if names}
 
 
 def _renaming(fields: Sequence[Field]) -> Rename | None:
@@ -133,14 +142,14 @@ def _renaming(fields: Sequence[Field]) -> Rename | None:
 
 
 def _renamed(aliases: Mapping[str, Sequence[str]], value: Mapping[str, Any]) -> Mapping[str, Any]:
-    current = {
-        name: value[old]
-        for name, former in aliases.items()
+    current_names = {
+        name: value[alias]
+        for name, aliases_of_field in aliases.items()
         if name not in value
-        for old in reversed(former)  # the first one wins
-        if old in value
+        for alias in reversed(aliases_of_field)  # the first one wins
+        if alias in value
     }
-    return {**value, **current} if current else value
+    return {**value, **current_names} if current_names else value
 
 
 def _own_kinds_first(
@@ -148,14 +157,14 @@ def _own_kinds_first(
 ) -> tuple[Mapping[type, Branches], Callable[[Any], Branches]]:
     """The branches in the order to try them, by the value's class. Branches of equal rank keep the
     schema's order, except that a record with all of an object's keys comes first."""
-    by_class = {class_: _ordered(branches, own) for class_, own in OWN_KINDS.items()}
+    by_class = {value_class: _ordered(branches, kinds) for value_class, kinds in OWN_KINDS.items()}
     objects = by_class.pop(dict)
-    names = {id(each): _names(each.type) for each in branches}
+    names = {id(branch): _names(branch.type) for branch in branches}
 
     def lacks(branch: Branch, value: Mapping[str, Any]) -> bool:
         """Whether the branch is a record that would drop some of the fields."""
-        known = names[id(branch)]
-        return known is not None and not known.issuperset(value)
+        branch_names = names[id(branch)]
+        return branch_names is not None and not branch_names.issuperset(value)
 
     def others(value: Any) -> Branches:
         if value.__class__ is dict:
@@ -175,7 +184,9 @@ def _ordered(branches: Branches, own: Sequence[Sequence[str]]) -> Branches:
     """The branches of the value's own kinds first, by rank."""
     return sorted(
         branches,
-        key=lambda each: next((at for at, kinds in enumerate(own) if each.kind in kinds), len(own)),
+        key=lambda each: next(
+            (index for index, kinds in enumerate(own) if each.kind in kinds), len(own)
+        ),
     )
 
 

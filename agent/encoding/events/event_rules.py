@@ -1,4 +1,4 @@
-"""Makes events of messages, or dead letters, or drops them, by one input's rules in this order:
+"""Makes events or dead letters of messages, or drops them, by one input's rules in this order:
 
     parse the fields → add fields → read the time → filter → encode
 
@@ -27,7 +27,7 @@ EMPTY = "empty line"
 
 
 class When(msgspec.Struct, frozen=True):
-    """The field with the time, and its reader. `needed`: a line without the field is refused."""
+    """The field with the time, and its reader. `needed`: a line without the field is rejected."""
 
     field: str
     read: Millis
@@ -145,10 +145,10 @@ class OneByOne:
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         origins = made.messages.origins
         rules, now = self._rules, made.now
-        shapes: dict[tuple[str, ...], int] = {}
+        counts_by_names: dict[tuple[str, ...], int] = {}
         made.timeless = rules.when is None
-        for at, body in enumerate(bodies):
-            origin = origins[at] if origins is not None else None
+        for index, body in enumerate(bodies):
+            origin = origins[index] if origins is not None else None
             time = None
             try:
                 value = self._find(body, origin)
@@ -157,22 +157,22 @@ class OneByOne:
                 if rules.filters:
                     reason = rules.filters.dropped_by(body, value)
                     if reason is not None:
-                        made.drop(at, reason)
+                        made.drop(index, reason)
                         continue
-                encoded = self._encode(value)
+                encoded_event = self._encode(value)
             except LineFault as fault:
                 if fault.kind == "format" and (not body or body.isspace()):
-                    made.drop(at, EMPTY)
+                    made.drop(index, EMPTY)
                 else:
-                    made.bury(at, fault, time)
+                    made.bury(index, fault, time)
             except ValueError as error:
-                made.bury(at, LineFault("schema", str(error)), time)
+                made.bury(index, LineFault("schema", str(error)), time)
             else:
-                made.event(at, time, encoded)
-                shape = tuple(value)
-                shapes[shape] = shapes.get(shape, 0) + made.messages.count(at)
+                made.event(index, time, encoded_event)
+                names = tuple(value)
+                counts_by_names[names] = counts_by_names.get(names, 0) + made.messages.count(index)
                 if rules.key:
                     made.keys.append(rules.key_of(value))
         if self._carried is not None:
-            for shape, count in shapes.items():
-                made.dropped.add((name for name in shape if name not in self._carried), count)
+            for names, count in counts_by_names.items():
+                made.dropped.add((name for name in names if name not in self._carried), count)

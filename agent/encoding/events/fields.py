@@ -19,17 +19,17 @@ Fields = dict[str, Any]
 
 
 def looked_up(value: Mapping[str, Any], name: str) -> Any:
-    """The value of a field, or of one in an inner object (`user.id`); None if it is missing. Never
-    raises."""
+    """The value of a field, or of a field in an inner object (`user.id`); None if it is missing.
+    Never raises."""
     field = value.get(name)
     if field is not None or "." not in name:
         return field
-    inner: Any = value
+    inner_value: Any = value
     for part in name.split("."):
-        if not isinstance(inner, dict):
+        if not isinstance(inner_value, dict):
             return None
-        inner = inner.get(part)
-    return inner
+        inner_value = inner_value.get(part)
+    return inner_value
 
 
 def text_of(value: Any) -> str:
@@ -76,19 +76,21 @@ def fields_of_logfmt(line: bytes) -> Fields:
     Values are text. A key without value is `true`; at least one must have a value, since otherwise
     any prose would match. Quoted values use JSON's escapes; the backslash of any other is removed.
     """
-    whole = line.decode()
-    text = whole.lstrip(" \t")
+    line_text = line.decode()
+    text = line_text.lstrip(" \t")
     match = _PAIRS.match(text)
     end = match.end() if match else 0
     if end < len(text):
-        at = end + len(whole) - len(text)
-        raise LineFault("format", f"not logfmt at character {at}: {shown(text[end : end + 30])}")
+        position = end + len(line_text) - len(text)
+        raise LineFault(
+            "format", f"not logfmt at character {position}: {shown(text[end : end + 30])}"
+        )
     pairs = _PAIR.findall(text)
-    if not any(equals for _, equals, _ in pairs):
+    if not any(equals_sign for _, equals_sign, _ in pairs):
         raise LineFault("format", "not logfmt: no key=value")
     return {
-        key: (_unquoted(value) if value[:1] == '"' else value) if equals else "true"
-        for key, equals, value in pairs
+        key: (_unquoted(value) if value[:1] == '"' else value) if equals_sign else "true"
+        for key, equals_sign, value in pairs
     }
 
 
@@ -164,7 +166,7 @@ def fields_of_syslog(line: bytes) -> Fields:
     """
     text = line.decode()
     fields: Fields = {}
-    at = 0
+    position = 0
     if match := _PRIORITY.match(text):
         priority = int(match[1])
         if priority > 191:
@@ -172,14 +174,14 @@ def fields_of_syslog(line: bytes) -> Fields:
         fields["priority"] = priority
         fields["facility"] = _FACILITIES[priority >> 3]
         fields["severity"] = _SEVERITIES[priority & 7]
-        at = match.end()
-        if match := _5424.match(text, at):
+        position = match.end()
+        if match := _5424.match(text, position):
             header = match.groupdict()
             fields |= {name: value for name, value in header.items() if value != "-"}
             return fields | _data_and_message(text, match.end())
-    match = _3164.match(text, at)
+    match = _3164.match(text, position)
     if match is None:
-        raise LineFault("format", "not syslog: does not begin with a time and a host")
+        raise LineFault("format", "not syslog: must begin with a time and a host")
     fields |= {name: value for name, value in match.groupdict().items() if value}
     return fields | {"message": text[match.end() :]}
 
@@ -200,7 +202,7 @@ def _data_and_message(text: str, at: int) -> Fields:
 
 
 def either(iso8601: Iso8601, rfc3164: Rfc3164) -> Millis:
-    """A reader for files with both kinds of times."""
+    """A time reader for files that have both kinds of times."""
 
     def read(value: Any, now: int) -> int:
         if isinstance(value, str) and value[:1].isdigit():

@@ -30,18 +30,18 @@ class Filters:
         """`whole_lines`: lines have no fields; every pattern searches the whole line."""
         self._rules = [
             _Rule(
-                reason=_name(each),
-                field="" if whole_lines else each.field,
+                reason=_name(config),
+                field="" if whole_lines else config.field,
                 pattern=re.compile(pattern)
-                if (pattern := each.drop or each.keep or each.match)
+                if (pattern := config.drop or config.keep or config.match)
                 else None,
-                drops=bool(each.drop),
-                sample=each.sample,
+                drops=bool(config.drop),
+                sample=config.sample,
             )
-            for each in filters
+            for config in filters
         ]
-        kept = [_name(filter_) for filter_ in filters if filter_.keep]
-        self._otherwise = ", ".join(kept)[:200] or None
+        kept_names = [_name(filter_) for filter_ in filters if filter_.keep]
+        self._otherwise = ", ".join(kept_names)[:200] or None
 
     def __bool__(self) -> bool:
         return bool(self._rules)

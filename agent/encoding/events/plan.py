@@ -65,53 +65,55 @@ class JsonColumns:
         rules, now = self._rules, made.now
         made.timeless = rules.when is None
         tails = self._tails.encode(bodies)
-        dropped, shipped = tails.dropped, list[int]()
+        dropped_fields, indexes = tails.dropped, list[int]()
         if not tails.refused and not rules.filters and not rules.key and self._quickly(tails, made):
             return
-        for at, body in enumerate(tails.bodies):
-            refused = None if body is not None else self._fault(bodies[at], tails.refused[at])
-            if refused is not None and refused.kind == "format":
-                if not bodies[at] or bodies[at].isspace():
-                    made.drop(at, EMPTY)
+        for index, body in enumerate(tails.bodies):
+            line_fault = (
+                None if body is not None else self._fault(bodies[index], tails.refused[index])
+            )
+            if line_fault is not None and line_fault.kind == "format":
+                if not bodies[index] or bodies[index].isspace():
+                    made.drop(index, EMPTY)
                 else:
-                    made.bury(at, refused)
+                    made.bury(index, line_fault)
                 continue
             value = {
                 name: field
                 for name, column in zip(self._names, tails.taken, strict=True)
-                if (field := column[at]) is not None
+                if (field := column[index]) is not None
             }
             value.update(self._added)
             try:
                 time = rules.time(value, now)
             except LineFault as fault:
-                made.bury(at, fault)
+                made.bury(index, fault)
                 continue
             if rules.filters:
-                reason = rules.filters.dropped_by(bodies[at], value)
+                reason = rules.filters.dropped_by(bodies[index], value)
                 if reason is not None:
-                    made.drop(at, reason)
+                    made.drop(index, reason)
                     continue
-            if refused is not None:
-                made.bury(at, refused, time)
+            if line_fault is not None:
+                made.bury(index, line_fault, time)
                 continue
             assert body is not None
-            made.event(at, time, body)
-            shipped.append(at)
+            made.event(index, time, body)
+            indexes.append(index)
             if rules.key:
                 made.keys.append(rules.key_of(value))
-        if dropped.counts and len(shipped) < len(bodies):
-            dropped = self._tails.dropped_by(bodies[at] for at in shipped)
-        made.dropped = dropped
+        if dropped_fields.counts and len(indexes) < len(bodies):
+            dropped_fields = self._tails.dropped_by(bodies[index] for index in indexes)
+        made.dropped = dropped_fields
 
     def _quickly(self, tails: Tails, made: Made) -> bool:
         """Makes an event of every line. Returns False if a time cannot be read."""
-        when = self._rules.when
+        time_rule = self._rules.when
         times = [made.now] * len(tails.bodies)
-        if when is not None:
-            column = tails.taken[self._names.index(when.field)]
+        if time_rule is not None:
+            column = tails.taken[self._names.index(time_rule.field)]
             try:
-                times = times_of(when.read, column, made.now)
+                times = times_of(time_rule.read, column, made.now)
             except LineFault:
                 return False
         made.all_events(times, cast("list[bytes]", tails.bodies))
@@ -132,31 +134,41 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
     or `InputError`."""
     names = names_of(input_)
     check_fit(input_, schema, names)
-    plain = input_.format is Format.PLAIN
-    rules = Rules(Filters(input_.filters, whole_lines=plain), _when(input_), key_field(input_))
-    added = dict(input_.add_fields)
+    has_whole_lines = input_.format is Format.PLAIN
+    rules = Rules(
+        Filters(input_.filters, whole_lines=has_whole_lines), _when(input_), key_field(input_)
+    )
+    added_fields = dict(input_.add_fields)
     if schema is None or is_plain(schema):
-        if plain:
+        if has_whole_lines:
             return PlainLines(rules.filters) if rules.filters else None
-        carried = {MESSAGE, *_used(input_)}
-        return OneByOne(_find_fields(input_), {}, rules, message_of, carried)
+        carried_fields = {MESSAGE, *_used(input_)}
+        return OneByOne(_find_fields(input_), {}, rules, message_of, carried_fields)
     encoder = encoder_for(input_, schema)
     check_fields(input_, encoder, names)
-    added = {encoder.named(name): value for name, value in added.items()}
-    unknown = input_.unknown_fields if input_.format in _FREE_FIELDS else UnknownFields.DROP
-    asked = _asked(input_)
-    if input_.format is Format.JSON and unknown is not UnknownFields.KEEP:
-        only_known = unknown is UnknownFields.DEAD
-        tails = JsonTails(encoder, take=asked, constants=added, only_known=only_known)
-        return JsonColumns(tails, asked, added, rules)
-    former = chain.from_iterable(encoder.aliases.values())
-    encode = _encode(encoder, unknown, {*encoder.names, *asked, *former})
-    carried = {*encoder.names, *_used(input_), *chain.from_iterable(encoder.aliases.values())}
-    if {"facility", "severity"} <= carried:
-        carried.add("priority")  # it combines both
-    find = _renaming(_find_fields(input_), encoder)
-    drops = unknown is UnknownFields.DROP
-    return OneByOne(find, added, rules, encode, carried if drops else None)
+    added_fields = {encoder.named(name): value for name, value in added_fields.items()}
+    unknown_fields = input_.unknown_fields if input_.format in _FREE_FIELDS else UnknownFields.DROP
+    used_fields = _asked(input_)
+    if input_.format is Format.JSON and unknown_fields is not UnknownFields.KEEP:
+        rejects_unknown = unknown_fields is UnknownFields.DEAD
+        tails = JsonTails(
+            encoder, take=used_fields, constants=added_fields, only_known=rejects_unknown
+        )
+        return JsonColumns(tails, used_fields, added_fields, rules)
+    former_names = chain.from_iterable(encoder.aliases.values())
+    encode = _encode(encoder, unknown_fields, {*encoder.names, *used_fields, *former_names})
+    carried_fields = {
+        *encoder.names,
+        *_used(input_),
+        *chain.from_iterable(encoder.aliases.values()),
+    }
+    if {"facility", "severity"} <= carried_fields:
+        carried_fields.add("priority")  # it combines both
+    find_fields = _renaming(_find_fields(input_), encoder)
+    drops_unknown = unknown_fields is UnknownFields.DROP
+    return OneByOne(
+        find_fields, added_fields, rules, encode, carried_fields if drops_unknown else None
+    )
 
 
 class PlainLines:
@@ -167,12 +179,12 @@ class PlainLines:
 
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         made.timeless = True
-        for at, body in enumerate(bodies):
+        for index, body in enumerate(bodies):
             reason = self._filters.dropped_by(body, {})
             if reason is None:
-                made.event(at, made.now, body)
+                made.event(index, made.now, body)
             else:
-                made.drop(at, reason)
+                made.drop(index, reason)
 
 
 def message_of(value: Fields) -> bytes:
@@ -191,12 +203,12 @@ def _when(input_: Input) -> When | None:
         if input_.format not in _SAY_THE_TIME:
             return None
         time = Time(field=_TIME)
-    read = time_reader(time)
-    may_be_either = input_.format is Format.SYSLOG and time.field == _TIME
-    if may_be_either and time.format in {"iso8601", "rfc3164"}:
+    read_time = time_reader(time)
+    may_have_both = input_.format is Format.SYSLOG and time.field == _TIME
+    if may_have_both and time.format in {"iso8601", "rfc3164"}:
         zone = zone_of(time)
-        read = either(Iso8601(zone), Rfc3164(zone))
-    return When(time.field, read, needed=input_.time is not None)
+        read_time = either(Iso8601(zone), Rfc3164(zone))
+    return When(time.field, read_time, needed=input_.time is not None)
 
 
 def _find_fields(input_: Input) -> FindFields:
@@ -208,8 +220,8 @@ def _find_fields(input_: Input) -> FindFields:
         case Format.REGEX:
             by_groups = by_named_groups(input_.pattern)
             return lambda body, _: by_groups(body)
-    find = _FIND[input_.format]
-    return lambda body, _: find(body)
+    find_fields = _FIND[input_.format]
+    return lambda body, _: find_fields(body)
 
 
 _FIND: Final[dict[Format, Callable[[bytes], Fields]]] = {
@@ -248,10 +260,10 @@ def _asked(input_: Input) -> list[str]:
 
 def _used(input_: Input) -> list[str]:
     """Fields that the header has or that the input uses, which do not count as dropped."""
-    own = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
+    own_fields = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
     # Every line of every container has it, so a remark about it would be noise.
     stream = ["stream"] if input_.format in {Format.CRI, Format.DOCKER} else []
-    return own + stream + _asked(input_)
+    return own_fields + stream + _asked(input_)
 
 
 def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]) -> Encode:
@@ -265,10 +277,15 @@ def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]
         return encoder.encode(value)
 
     def keeping(value: Fields) -> bytes:
-        extra = {name: text_of(value[name]) for name in value if name not in known}
-        if extra:
-            own = value.get(EXTRA)
-            value = {**value, EXTRA: {**own, **extra} if isinstance(own, dict) else extra}
+        extra_values = {name: text_of(value[name]) for name in value if name not in known}
+        if extra_values:
+            extra_fields = value.get(EXTRA)
+            value = {
+                **value,
+                EXTRA: {**extra_fields, **extra_values}
+                if isinstance(extra_fields, dict)
+                else extra_values,
+            }
         return encoder.encode(value)
 
     return keeping if unknown is UnknownFields.KEEP else only_known

@@ -74,7 +74,7 @@ class EventReader:
 
     @property
     def most_bytes(self) -> int:
-        """The chunk size that always makes progress."""
+        """The chunk size with which reading always makes progress."""
         return 2 * (self._cap + 2 * self._encoding.unit)
 
     def cut(
@@ -96,44 +96,52 @@ class EventReader:
             return Cut(0, skipping=skipping and not final)
         if skipping:
             return self._skipped(chunk, position, final=final)
-        together = self._grouping is not None or self._joiner is not None
-        most = None if most_lines is None else max(1, most_lines)
-        lines = self._encoding.lines(chunk, position, None if together else most, final=final)
-        whole = lines
+        has_joined_lines = self._grouping is not None or self._joiner is not None
+        line_limit = None if most_lines is None else max(1, most_lines)
+        lines = self._encoding.lines(
+            chunk, position, None if has_joined_lines else line_limit, final=final
+        )
+        all_lines = lines
         if lines.longest > self._cap:
             lines = lines.first(first_long(lines, self._cap, self._encoding.unit))
         too_long = lines.begun > self._cap
-        looks = ""
+        likely_encoding = ""
         if lines.replaced or not position:
-            damaged = len(lines.replaced)
-            looks = looks_like(chunk, position, self._encoding_name, len(lines.bodies), damaged)
+            damaged_count = len(lines.replaced)
+            likely_encoding = looks_like(
+                chunk, position, self._encoding_name, len(lines.bodies), damaged_count
+            )
         if not lines.bodies:
-            if too_long or whole.bodies:
-                return replace(self._long(chunk, position, now_millis, final=final), looks=looks)
+            if too_long or all_lines.bodies:
+                return replace(
+                    self._long(chunk, position, now_millis, final=final), looks=likely_encoding
+                )
             return Cut(0, wait=self.last_line_timeout)
         messages = self._messages(lines, final=final)
-        limited = not together and most is not None and len(lines.bodies) >= most
-        if together and most is not None:
-            first = messages.first(most)
-            limited, messages = first is not messages, first
-        wait = 0.0 if limited or too_long else self._wait(messages)
+        is_limited = (
+            not has_joined_lines and line_limit is not None and len(lines.bodies) >= line_limit
+        )
+        if has_joined_lines and line_limit is not None:
+            first_messages = messages.first(line_limit)
+            is_limited, messages = first_messages is not messages, first_messages
+        wait_seconds = 0.0 if is_limited or too_long else self._wait(messages)
         cut = self._made(
             messages,
             chunk,
             position=position,
             now_millis=now_millis,
-            wait=wait,
+            wait=wait_seconds,
             replaced=lines.replaced,
         )
-        if not looks:
+        if not likely_encoding:
             return cut
         altered = tuple(
-            replace(altered_text, hint=looks)
+            replace(altered_text, hint=likely_encoding)
             if altered_text.kind is Alteration.REPLACED
             else altered_text
             for altered_text in cut.altered
         )
-        return replace(cut, altered=altered, looks=looks)
+        return replace(cut, altered=altered, looks=likely_encoding)
 
     def _messages(self, lines: Lines, *, final: bool) -> Messages:
         if self._joiner is not None:
@@ -158,14 +166,14 @@ class EventReader:
         wait: float,
         replaced: Mapping[int, int],
     ) -> Cut:
-        consumed = messages.positions[-1] - position
+        consumed_bytes = messages.positions[-1] - position
         bodies = self._redactor.bodies(messages.bodies)
         if not bodies:
-            return Cut(consumed, wait=wait)
+            return Cut(consumed_bytes, wait=wait)
         if self._make is None:
             events = Events(now_millis, messages.positions[:-1], bodies)
             altered = _replaced(messages, events, replaced) if replaced else ()
-            return Cut(consumed, events, lines=messages.lines, wait=wait, altered=altered)
+            return Cut(consumed_bytes, events, lines=messages.lines, wait=wait, altered=altered)
 
         def raw(at: int) -> bytes:
             if self._redactor:
@@ -182,7 +190,7 @@ class EventReader:
         if replaced and made_events is not None:
             altered += _replaced(messages, made_events, replaced)
         return Cut(
-            consumed,
+            consumed_bytes,
             made_events,
             made.dead,
             made.tally.excepted(),
@@ -195,8 +203,8 @@ class EventReader:
     def _long(self, chunk: bytes, position: int, now_millis: int, *, final: bool) -> Cut:
         """Cuts a first line that is too long: takes its beginning, and skips the rest, even if its
         end has not been written yet."""
-        head, replaced = self._encoding.head(chunk[: self._cap], position)
-        rest = self._skipped(chunk, position, final=final)
+        head, replaced_count = self._encoding.head(chunk[: self._cap], position)
+        skipped_cut = self._skipped(chunk, position, final=final)
         end = position + self._cap
         if self._cuts:
             line = Lines([head], [position, end], 0, self._cap, unfinished=True)
@@ -206,42 +214,44 @@ class EventReader:
                 position=position,
                 now_millis=now_millis,
                 wait=0.0,
-                replaced={position: replaced} if replaced else {},
+                replaced={position: replaced_count} if replaced_count else {},
             )
         else:
-            (raw,) = self._redactor.bodies([head])
-            dead = DeadLine(position, self._cap, raw[:MOST_RAW], self.too_long, now_millis)
+            (redacted_head,) = self._redactor.bodies([head])
+            cut_line = DeadLine(
+                position, self._cap, redacted_head[:MOST_RAW], self.too_long, now_millis
+            )
             cut = Cut(
                 self._cap,
-                dead=[dead],
+                dead=[cut_line],
                 excepted=(Excepted(Fate.DEAD_LETTERED, 1, self._cap, self.too_long),),
             )
-        (over,) = rest.excepted
-        beyond = over.bytes - self._cap
+        (skipped_line,) = skipped_cut.excepted
+        cut_bytes = skipped_line.bytes - self._cap
         if cut.events is not None:
-            cut = replace(cut, altered=(*cut.altered, Altered(Alteration.CUT, 1, beyond)))
+            cut = replace(cut, altered=(*cut.altered, Altered(Alteration.CUT, 1, cut_bytes)))
         return replace(
             cut,
-            consumed=rest.consumed,
-            dead=[replace(dead_line, size=rest.consumed) for dead_line in cut.dead],
-            excepted=(*cut.excepted, replace(over, bytes=beyond)),
-            wait=rest.wait,
-            skipping=rest.skipping,
+            consumed=skipped_cut.consumed,
+            dead=[replace(dead_line, size=skipped_cut.consumed) for dead_line in cut.dead],
+            excepted=(*cut.excepted, replace(skipped_line, bytes=cut_bytes)),
+            wait=skipped_cut.wait,
+            skipping=skipped_cut.skipping,
         )
 
     def _skipped(self, chunk: bytes, position: int, *, final: bool) -> Cut:
         """Skips to the end of the line, or of the chunk."""
         line = self._encoding.lines(chunk, position, 1, final=final)
         size = line.positions[-1] - position
-        skipping = not line.bodies
-        if skipping:
+        is_skipping = not line.bodies
+        if is_skipping:
             size = len(chunk) - (position + len(chunk)) % self._encoding.unit
-        wait = self.last_line_timeout if skipping else 0.0
+        wait_seconds = self.last_line_timeout if is_skipping else 0.0
         if not size:
-            return Cut(0, wait=wait, skipping=True)
+            return Cut(0, wait=wait_seconds, skipping=True)
         fate = Fate.FILTERED if self._cuts else Fate.DEAD_LETTERED
         excepted = (Excepted(fate, 0, size, self.too_long),)
-        return Cut(size, excepted=excepted, wait=wait, skipping=skipping)
+        return Cut(size, excepted=excepted, wait=wait_seconds, skipping=is_skipping)
 
 
 def _replaced(
@@ -253,12 +263,12 @@ def _replaced(
         counts = [count for line, count in replaced.items() if line < end]
         return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
     lines = sorted(replaced)
-    shipped = set(events.positions)
+    shipped_positions = set(events.positions)
     counts = [
         replaced[line]
-        for at in range(len(messages.bodies))
-        if messages.positions[at] in shipped
-        for start, end in messages.spans(at)
+        for index in range(len(messages.bodies))
+        if messages.positions[index] in shipped_positions
+        for start, end in messages.spans(index)
         for line in lines[bisect_left(lines, start) : bisect_left(lines, end)]
     ]
     return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
@@ -270,4 +280,4 @@ def first_long(lines: Lines, cap: int, unit: int) -> int:
     if lines.unfinished:
         ends[-1] += unit
     sizes = map(sub, ends, lines.positions)
-    return next(at for at, size in enumerate(sizes) if size > cap)
+    return next(index for index, size in enumerate(sizes) if size > cap)

@@ -54,8 +54,8 @@ class Redactor:
 
     def _body(self, body: bytes) -> bytes:
         text = body.decode()
-        redacted = self.text(text)
-        return body if redacted == text else utf8(redacted)
+        redacted_text = self.text(text)
+        return body if redacted_text == text else utf8(redacted_text)
 
 
 def _rule(redaction: Redaction) -> _Rule:
@@ -79,20 +79,21 @@ def _digest(key: bytes) -> Replace:
 
 
 def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
-    done = at = 0  # text before `done` has been yielded; no match begins before `at`
-    while at < len(text):
-        end = min(at + WINDOW, len(text))
-        match = rule.pattern.search(text, at, end)
+    # Text before `done_up_to` has been yielded; no match begins before `search_from`.
+    done_up_to = search_from = 0
+    while search_from < len(text):
+        end = min(search_from + WINDOW, len(text))
+        match = rule.pattern.search(text, search_from, end)
         if match is None:
-            at = len(text) if end == len(text) else at + _STEP
+            search_from = len(text) if end == len(text) else search_from + _STEP
             continue
         if match.end() == end < len(text):
             match = _whole(rule.pattern, text, match)
-        yield text[done : match.start()]
+        yield text[done_up_to : match.start()]
         yield rule.replace(match)
-        done = match.end()
-        at = done + (match.start() == done)
-    yield text[done:]
+        done_up_to = match.end()
+        search_from = done_up_to + (match.start() == done_up_to)
+    yield text[done_up_to:]
 
 
 def _whole(pattern: re.Pattern[str], text: str, match: "re.Match[str]") -> "re.Match[str]":
@@ -100,8 +101,8 @@ def _whole(pattern: re.Pattern[str], text: str, match: "re.Match[str]") -> "re.M
     size = 2 * WINDOW
     while True:
         end = min(match.start() + size, len(text))
-        longer = pattern.match(text, match.start(), end)
-        match = longer or match
-        if longer is None or match.end() < end or end == len(text):
+        longer_match = pattern.match(text, match.start(), end)
+        match = longer_match or match
+        if longer_match is None or match.end() < end or end == len(text):
             return match
         size *= 2

@@ -51,43 +51,45 @@ def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] |
     if schema is None and input_.format in _NEED_FIELDS:
         raise _no(input_, f"`format: {input_.format}` needs a schema, and the topic has none")
     if is_plain(schema):
-        wrong = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
-        for key in (key for key, is_given in wrong.items() if is_given):
+        options = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
+        for key in (key for key, is_given in options.items() if is_given):
             raise _no(input_, f"`{key}` needs a schema with fields, but the topic's is plain text")
     if input_.time and input_.time.field in input_.add_fields:
         raise _no(
             input_,
             f"`time`: {input_.time.field} is one of `add_fields`, which are equal for all events",
         )
-    for where, name in _fields_named(input_):
+    for option, name in _fields_named(input_):
         if names is not None and name.partition(".")[0] not in {*names, *input_.add_fields}:
-            raise _no(input_, f"`{where}`: lines of `format: {input_.format}` have no field {name}")
+            raise _no(
+                input_, f"`{option}`: lines of `format: {input_.format}` have no field {name}"
+            )
 
 
 def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | None) -> None:
     """Checks that the input's fields fit the schema's. Raises `InputError`."""
-    known = set(encoder.names)
-    keeps = _keeps(input_)
-    if keeps and not _is_map_of_text(encoder.types.get(EXTRA)):
+    schema_fields = set(encoder.names)
+    keeps_unknown = _keeps(input_)
+    if keeps_unknown and not _is_map_of_text(encoder.types.get(EXTRA)):
         raise _no(
             input_,
             "`unknown_fields: keep` needs a field `extra` in the schema, a map of strings",
         )
     for name, value in input_.add_fields.items():
         current_name = encoder.named(name)
-        if current_name not in known and not keeps:
+        if current_name not in schema_fields and not keeps_unknown:
             raise _no(input_, f"`add_fields`: the schema has no field {name}")
-        if current_name in known:
+        if current_name in schema_fields:
             try:
                 encoder.encode_field(current_name, value)
             except ValueError as error:
                 raise _no(input_, f"`add_fields`: {error}") from None
     if names is None:
         return
-    there = {encoder.named(name) for name in (*names, *input_.add_fields)}
+    available_fields = {encoder.named(name) for name in (*names, *input_.add_fields)}
     for field in encoder.fields:
-        name, missing = field[0], field[-1]
-        if missing is None and name not in there:
+        name, default = field[0], field[-1]
+        if default is None and name not in available_fields:
             raise _no(
                 input_,
                 f"the schema of {input_.topic} requires a field {name}, which lines of "
@@ -120,10 +122,10 @@ def _keeps(input_: Input) -> bool:
 
 
 def _fields_named(input_: Input) -> list[tuple[str, str]]:
-    named = [("filters", filter_.field) for filter_ in input_.filters]
-    named.append(("time", input_.time.field if input_.time else ""))
-    named.append(("partition_by", key_field(input_)))
-    return [(where, name) for where, name in named if name]
+    option_fields = [("filters", filter_.field) for filter_ in input_.filters]
+    option_fields.append(("time", input_.time.field if input_.time else ""))
+    option_fields.append(("partition_by", key_field(input_)))
+    return [(option, name) for option, name in option_fields if name]
 
 
 def _is_text(type_: Type) -> bool:

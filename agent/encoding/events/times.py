@@ -67,7 +67,10 @@ def times_of(read: Millis, values: list[Any], now: int, *, native: bool = NATIVE
     times = moments(values)
     if None not in times:
         return cast("list[int]", times)
-    return [read(value, now) if at is None else at for value, at in zip(values, times, strict=True)]
+    return [
+        read(value, now) if millis is None else millis
+        for value, millis in zip(values, times, strict=True)
+    ]
 
 
 class Iso8601:
@@ -81,61 +84,65 @@ class Iso8601:
         if value.__class__ is not str:
             raise _no(value, "ISO 8601 time")
         # Most times differ from the last one only in the fraction.
-        rest = value[:20] + value[23:].lstrip("0123456789")
+        without_fraction = value[:20] + value[23:].lstrip("0123456789")
         millis = _MILLIS.get(value[20:23])
-        second = self._seconds.get(rest)
-        if millis is not None and second is not None and len(value) <= _LONGEST:
-            return second + millis
+        second_millis = self._seconds.get(without_fraction)
+        if millis is not None and second_millis is not None and len(value) <= _LONGEST:
+            return second_millis + millis
         at = self._read(value)
         if millis is not None and value[19] in ".," and len(value) <= _LONGEST:
             if len(self._seconds) >= _MOST_REMEMBERED:
                 self._seconds.clear()
-            self._seconds[rest] = at - millis
+            self._seconds[without_fraction] = at - millis
         return at
 
     def _read(self, value: str) -> int:
         text = value.strip()
         if len(text) > _LONGEST:
             raise _no(value, "ISO 8601 time")
-        leap = text[17:19] == "60"
+        is_leap_second = text[17:19] == "60"
         try:
-            at = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if leap else text)
-            return millis_of(at, self._zone) + (1000 if leap else 0)
+            time_read = datetime.fromisoformat(
+                f"{text[:17]}59{text[19:]}" if is_leap_second else text
+            )
+            return millis_of(time_read, self._zone) + (1000 if is_leap_second else 0)
         except (ValueError, OverflowError):
             raise _no(value, "ISO 8601 time") from None
 
 
 class Rfc3164:
-    """Reads `Nov 20 14:37:00`. The year is the latest in which that is at most a day ahead."""
+    """Reads `Nov 20 14:37:00`. The year is the latest for which the time is at most a day ahead."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
         self._remembered = _Remembered()
 
     def __call__(self, value: Any, now: int) -> int:
-        known = self._remembered.get(value, now)
-        if known is not None:
-            return known
-        at = self._read(value, now)
-        self._remembered.put(value, at)
-        return at
+        remembered_millis = self._remembered.get(value, now)
+        if remembered_millis is not None:
+            return remembered_millis
+        millis = self._read(value, now)
+        self._remembered.put(value, millis)
+        return millis
 
     def _read(self, value: Any, now: int) -> int:
         match = _RFC3164.fullmatch(value.strip()) if isinstance(value, str) else None
         month = _MONTHS.get(match[1].lower()) if match else None
         if match is None or month is None:
             raise _no(value, "time such as Nov 20 14:37:00")
-        day, hour, minute, second = (int(match[place]) for place in (2, 3, 4, 5))
+        day, hour, minute, second = (int(match[group]) for group in (2, 3, 4, 5))
         micros = int((match[6] or "0")[:6].ljust(6, "0"))
-        leap = second == 60
+        is_leap_second = second == 60
 
         def in_year(year: int) -> datetime:
-            return datetime(year, month, day, hour, minute, 59 if leap else second, micros)
+            return datetime(
+                year, month, day, hour, minute, 59 if is_leap_second else second, micros
+            )
 
-        at = latest(in_year, now, self._zone)
-        if at is None:
+        millis = latest(in_year, now, self._zone)
+        if millis is None:
             raise _no(value, "time such as Nov 20 14:37:00")
-        return at + (1000 if leap else 0)
+        return millis + (1000 if is_leap_second else 0)
 
 
 class Pattern:
@@ -160,14 +167,14 @@ class Pattern:
     def __call__(self, value: Any, now: int) -> int:
         if not isinstance(value, str) or len(value) > _LONGEST:
             raise _no(value, f"time in the format {self._pattern}")
-        known = self._remembered.get(value, now)
-        if known is not None:
-            return known
-        at = self._read(value.strip(), now)
-        if at is None:
+        remembered_millis = self._remembered.get(value, now)
+        if remembered_millis is not None:
+            return remembered_millis
+        millis = self._read(value.strip(), now)
+        if millis is None:
             raise _no(value, f"time in the format {self._pattern}")
-        self._remembered.put(value, at)
-        return at
+        self._remembered.put(value, millis)
+        return millis
 
     def _read(self, text: str, now: int) -> int | None:
         def in_year(year: int) -> datetime:
@@ -183,7 +190,7 @@ class Pattern:
 
 
 class _Remembered:
-    """Times that were read, by their text. Their year depends on the current time."""
+    """Caches the times of texts. Their year depends on the current time."""
 
     def __init__(self) -> None:
         self._now = 0
@@ -204,21 +211,22 @@ class _Remembered:
 
 
 def latest(in_year: Callable[[int], datetime], now: int, zone: tzinfo) -> int | None:
-    """The latest year's instant of a time without year; for 29 February, eight years are tried."""
+    """The latest instant of a time without year that is at most a day ahead. Tries several years,
+    since 29 February may be eight years ago."""
     this_year = (_EPOCH + timedelta(milliseconds=now)).year
     for year in range(this_year + 1, this_year - 9, -1):
         try:
-            at = millis_of(in_year(year), zone)
+            millis = millis_of(in_year(year), zone)
         except (ValueError, OverflowError):
             continue
-        if at <= now + _DAY:
-            return at
+        if millis <= now + _DAY:
+            return millis
     return None
 
 
 def millis_of(at: datetime, zone: tzinfo) -> int:
-    since = (at if at.tzinfo else at.replace(tzinfo=zone)) - _EPOCH
-    return since.days * _DAY + since.seconds * 1000 + since.microseconds // 1000
+    elapsed = (at if at.tzinfo else at.replace(tzinfo=zone)) - _EPOCH
+    return elapsed.days * _DAY + elapsed.seconds * 1000 + elapsed.microseconds // 1000
 
 
 def _epoch(digits: int) -> Millis:
@@ -227,8 +235,12 @@ def _epoch(digits: int) -> Millis:
 
     def read(value: Any, now: int) -> int:
         if isinstance(value, str) and _NUMBER.fullmatch(text := value.strip()):
-            whole, _, fraction = text.partition(".")
-            value = int(whole) if not fraction.strip("0") else _exact(whole, fraction, digits)
+            whole_digits, _, fraction = text.partition(".")
+            value = (
+                int(whole_digits)
+                if not fraction.strip("0")
+                else _exact(whole_digits, fraction, digits)
+            )
             if fraction.strip("0"):
                 return int(value)
         if isinstance(value, float) and math.isfinite(value) and abs(value) < 1e30:

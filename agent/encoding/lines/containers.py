@@ -53,10 +53,10 @@ _decode_docker: Final = msgspec.json.Decoder(_DockerLine).decode
 def cri_piece(line: bytes) -> MessagePiece:
     match = _CRI.match(line)
     if match is None:
-        raise LineFault("format", "not CRI: does not begin with time, stream and F or P")
+        raise LineFault("format", "not CRI: must begin with a time, a stream, and F or P")
     time, stream, tags = match.groups()
-    more = b"P" in tags.split(b":")
-    return MessagePiece(stream.decode(), time.decode(), line[match.end() :], more)
+    is_partial = b"P" in tags.split(b":")
+    return MessagePiece(stream.decode(), time.decode(), line[match.end() :], is_partial)
 
 
 def docker_piece(line: bytes) -> MessagePiece:
@@ -68,9 +68,9 @@ def docker_piece(line: bytes) -> MessagePiece:
     except ValueError as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         raise LineFault("format", f"not a Docker log line: {reason}") from None
-    more = not text.endswith(b"\n")
+    is_partial = not text.endswith(b"\n")
     text = text.removesuffix(b"\n").removesuffix(b"\r")
-    return MessagePiece(decoded.stream, decoded.time, text, more, decoded.attrs)
+    return MessagePiece(decoded.stream, decoded.time, text, is_partial, decoded.attrs)
 
 
 ReadPiece = Callable[[bytes], MessagePiece]
@@ -93,9 +93,9 @@ class _Joining(msgspec.Struct):
     begun: dict[str, _Message] = {}
 
     def close(self) -> None:
-        for place, each in enumerate(self.section):
-            each.alone = len(self.section) > 1
-            each.origin.within = place > 0
+        for index, message in enumerate(self.section):
+            message.alone = len(self.section) > 1
+            message.origin.within = index > 0
         self.done += self.section
         self.section = []
         self.begun = {}
@@ -110,18 +110,18 @@ class Joiner:
 
     def messages(self, lines: Lines, *, final: bool) -> Messages:
         joining = _Joining()
-        for at, (body, span) in enumerate(
+        for index, (body, span) in enumerate(
             zip(lines.bodies, pairwise(lines.positions), strict=True)
         ):
-            broken = lines.unfinished and at == len(lines.bodies) - 1
-            end = span[1] if broken else span[1] - self._unit
+            is_broken = lines.unfinished and index == len(lines.bodies) - 1
+            end = span[1] if is_broken else span[1] - self._unit
             if joining.section and end - joining.section[0].start > self._most:
                 joining.close()
             self._take(joining, body, span, end)
         end = lines.positions[-1]
         if joining.section:
-            over = lines.begun and end + lines.begun - joining.section[0].start > self._most
-            if final or over:
+            is_too_long = lines.begun and end + lines.begun - joining.section[0].start > self._most
+            if final or is_too_long:
                 joining.close()
             else:
                 end = joining.section[0].start
@@ -148,47 +148,60 @@ class Joiner:
             joining.close()
 
     def _grouped(self, joining: _Joining, lines: Lines, end: int, *, final: bool) -> Messages:
-        done = joining.done
-        bodies = [b"".join(message.texts) for message in done]
-        firsts = list(range(len(done)))
-        held = False
+        messages = joining.done
+        bodies = [b"".join(message.texts) for message in messages]
+        first_indexes = list(range(len(messages)))
+        is_held = False
         if self._grouping is not None:
-            firsts = self._firsts(self._grouping, done, bodies)
-            next_end = end if joining.section else end + lines.begun
-            if firsts and not final and not done[-1].alone and not done[-1].origin.fault:
-                held = self._grouping.may_go_on(
-                    len(done) - firsts[-1], next_end - done[firsts[-1]].start
+            first_indexes = self._firsts(self._grouping, messages, bodies)
+            next_position = end if joining.section else end + lines.begun
+            if (
+                first_indexes
+                and not final
+                and not messages[-1].alone
+                and not messages[-1].origin.fault
+            ):
+                is_held = self._grouping.may_go_on(
+                    len(messages) - first_indexes[-1],
+                    next_position - messages[first_indexes[-1]].start,
                 )
-            if held:
-                end = done[firsts[-1]].start
-                bodies = bodies[: firsts[-1]]
-                done = done[: firsts.pop()]
-        bounds = [*firsts, len(done)]
+            if is_held:
+                end = messages[first_indexes[-1]].start
+                bodies = bodies[: first_indexes[-1]]
+                messages = messages[: first_indexes.pop()]
+        bounds = [*first_indexes, len(messages)]
         return Messages(
             [b"\n".join(bodies[first:last]) for first, last in pairwise(bounds)],
-            [*(done[first].start for first in firsts), end],
-            [sum(len(m.origin.spans) for m in done[a:b]) for a, b in pairwise(bounds)],
-            [_together(done[first:last]) for first, last in pairwise(bounds)],
-            unfinished=held,
+            [*(messages[first].start for first in first_indexes), end],
+            [
+                sum(len(piece.origin.spans) for piece in messages[first_index:last_index])
+                for first_index, last_index in pairwise(bounds)
+            ],
+            [_together(messages[first:last]) for first, last in pairwise(bounds)],
+            unfinished=is_held,
             half=lines.rest > 0 or bool(joining.section),
         )
 
     @staticmethod
     def _firsts(grouping: Grouping, messages: list[_Message], bodies: list[bytes]) -> list[int]:
-        begins = []
-        for at, message in enumerate(messages):
-            before = messages[at - 1] if at else None
-            apart = before is None or before.alone or message.alone
-            apart = apart or bool(before and before.origin.fault) or bool(message.origin.fault)
-            apart = apart or bool(before and before.origin.stream != message.origin.stream)
-            begins.append(apart or grouping.begins(bodies[at]))
+        section_starts = []
+        for index, message in enumerate(messages):
+            previous = messages[index - 1] if index else None
+            is_apart = previous is None or previous.alone or message.alone
+            is_apart = (
+                is_apart or bool(previous and previous.origin.fault) or bool(message.origin.fault)
+            )
+            is_apart = is_apart or bool(
+                previous and previous.origin.stream != message.origin.stream
+            )
+            section_starts.append(is_apart or grouping.begins(bodies[index]))
         starts = [message.start for message in messages]
-        return grouping.firsts(begins, starts, [message.end for message in messages])
+        return grouping.firsts(section_starts, starts, [message.end for message in messages])
 
 
 def _together(messages: list[_Message]) -> Origin:
-    first = messages[0].origin
+    origin = messages[0].origin
     if len(messages) == 1:
-        return first
+        return origin
     spans = [span for message in messages for span in message.origin.spans]
-    return Origin(first.stream, first.time, first.attrs, spans, first.fault)
+    return Origin(origin.stream, origin.time, origin.attrs, spans, origin.fault)

@@ -28,17 +28,17 @@ def looks_like(chunk: bytes, position: int, encoding: str, lines: int, damaged: 
         for mark, name in _MARKS:
             if head.startswith(mark):
                 return "" if _family(encoding) == name else name
-    wide = _family(encoding) in {"utf-16", "utf-32"}
-    if not wide and (damaged or not position) and head.count(0) * 4 > len(head):
+    is_wide = _family(encoding) in {"utf-16", "utf-32"}
+    if not is_wide and (damaged or not position) and head.count(0) * 4 > len(head):
         return "utf-16"
     if damaged * _MANY <= lines or not damaged:
         return ""
-    if wide:
+    if is_wide:
         return "utf-8" if head.isascii() else ""
     if not head.decode("utf-8", "ignore").isascii():
         return ""  # it is UTF-8 apart from the damage
-    beyond = len(head) - len(head.translate(None, _BEYOND_ASCII))
-    if 0 < beyond * _TEXT <= len(head) and not encoding.startswith("cp125"):
+    non_ascii_count = len(head) - len(head.translate(None, _BEYOND_ASCII))
+    if 0 < non_ascii_count * _TEXT <= len(head) and not encoding.startswith("cp125"):
         try:
             head.decode("cp1252")
         except UnicodeDecodeError:
@@ -48,5 +48,7 @@ def looks_like(chunk: bytes, position: int, encoding: str, lines: int, damaged: 
 
 
 def _family(encoding: str) -> str:
-    known = encoding.lower().replace("_", "-")
-    return next((name for name in ("utf-8", "utf-16", "utf-32") if known.startswith(name)), "")
+    encoding_name = encoding.lower().replace("_", "-")
+    return next(
+        (name for name in ("utf-8", "utf-16", "utf-32") if encoding_name.startswith(name)), ""
+    )

@@ -40,7 +40,8 @@ class Lines(msgspec.Struct):
 
     @property
     def begun(self) -> int:
-        """The size of the next line so far, without half a unit, which may become a line feed."""
+        """The size so far of the incomplete line at the end, without half a unit, which may become
+        a line feed."""
         return self.rest - self.rest % self.unit
 
     def first(self, count: int) -> "Lines":
@@ -48,11 +49,11 @@ class Lines(msgspec.Struct):
         if count >= len(self.bodies):
             return self
         positions = self.positions[: count + 1]
-        rest = self.rest + self.positions[-1] - positions[-1]
+        rest_size = self.rest + self.positions[-1] - positions[-1]
         return Lines(
             self.bodies[:count],
             positions,
-            rest,
+            rest_size,
             self.longest,
             unit=self.unit,
             replaced=self.replaced,
@@ -67,29 +68,31 @@ class ByteLines:
     def __init__(self, name: str) -> None:
         self._name = name
         self._newline = "\n".encode(name)
-        every = bytes(range(128))
-        self._ascii = not name.startswith(_SHIFTING) and _decoded(every, name)[0] == every
+        ascii_bytes = bytes(range(128))
+        self._ascii = (
+            not name.startswith(_SHIFTING) and _decoded(ascii_bytes, name)[0] == ascii_bytes
+        )
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
-        """Splits off at most `most` lines. `final`: the last one may lack its line break."""
+        """Splits off at most `most` lines. `final`: the last line may lack its line break."""
         limit = ALL if most is None else most
-        bodies, positions, longest = lines_of(chunk, self._newline[0], position, limit)
-        rest = position + len(chunk) - positions[-1]
-        unfinished = final and rest > 0 and len(bodies) < limit
-        if unfinished:
-            bodies.append(chunk[len(chunk) - rest :])
+        bodies, positions, longest_size = lines_of(chunk, self._newline[0], position, limit)
+        rest_size = position + len(chunk) - positions[-1]
+        is_unfinished = final and rest_size > 0 and len(bodies) < limit
+        if is_unfinished:
+            bodies.append(chunk[len(chunk) - rest_size :])
             positions.append(position + len(chunk))
-            longest = max(longest, rest)
-            rest = 0
-        lines = Lines(bodies, positions, rest, longest, unfinished)
-        self._to_utf8(lines, chunk, len(chunk) - rest)
+            longest_size = max(longest_size, rest_size)
+            rest_size = 0
+        lines = Lines(bodies, positions, rest_size, longest_size, is_unfinished)
+        self._to_utf8(lines, chunk, len(chunk) - rest_size)
         return lines
 
     def head(self, raw: bytes, position: int) -> tuple[bytes, int]:
         """The beginning of a cut line as UTF-8, without half a character at its end; and the number
         of replaced characters."""
-        text, replaced = _head(raw, self._name)
-        return text if position else text.removeprefix(_MARK), replaced
+        text, replaced_count = _head(raw, self._name)
+        return text if position else text.removeprefix(_MARK), replaced_count
 
     def without_break(self, raw: bytes) -> bytes:
         """The raw line without its line break."""
@@ -122,36 +125,46 @@ class WideLines:
 
     def __init__(self, name: str, unit: int) -> None:
         self.unit = unit
-        orders = [name] if name.endswith(("le", "be")) else [f"{name}-le", f"{name}-be"]
-        self._newlines = {"\n".encode(order): order for order in orders}
+        byte_orders = [name] if name.endswith(("le", "be")) else [f"{name}-le", f"{name}-be"]
+        self._newlines = {"\n".encode(byte_order): byte_order for byte_order in byte_orders}
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
-        breaks = sorted(
-            at for newline in self._newlines for at in self._breaks(newline, chunk, position)
+        break_positions = sorted(
+            break_position
+            for newline in self._newlines
+            for break_position in self._breaks(newline, chunk, position)
         )
         bodies: list[bytes] = []
-        positions, start, replaced = [position], 0, dict[int, int]()
-        for at in breaks if most is None else breaks[:most]:
-            order = self._newlines[chunk[at : at + self.unit]]
-            bodies.append(self._text(chunk[start:at], position + start, order, replaced))
-            start = at + self.unit
+        positions, start, replaced_counts = [position], 0, dict[int, int]()
+        for break_position in break_positions if most is None else break_positions[:most]:
+            byte_order = self._newlines[chunk[break_position : break_position + self.unit]]
+            bodies.append(
+                self._text(
+                    chunk[start:break_position], position + start, byte_order, replaced_counts
+                )
+            )
+            start = break_position + self.unit
             positions.append(position + start)
         sizes = [end - start - self.unit for start, end in pairwise(positions)]
-        rest = len(chunk) - start
-        unfinished = final and rest > 0 and (most is None or len(bodies) < most)
-        if unfinished:
-            raw = chunk[start:]
-            bodies.append(self._text(raw, position + start, self._order_of(raw), replaced))
+        rest_size = len(chunk) - start
+        is_unfinished = final and rest_size > 0 and (most is None or len(bodies) < most)
+        if is_unfinished:
+            raw_line = chunk[start:]
+            bodies.append(
+                self._text(raw_line, position + start, self._order_of(raw_line), replaced_counts)
+            )
             positions.append(position + len(chunk))
-            sizes.append(rest)
-            rest = 0
+            sizes.append(rest_size)
+            rest_size = 0
         bodies = _without_carriage_returns(bodies)
-        longest = max(sizes, default=0)
-        return Lines(bodies, positions, rest, longest, unfinished, self.unit, replaced)
+        longest_size = max(sizes, default=0)
+        return Lines(
+            bodies, positions, rest_size, longest_size, is_unfinished, self.unit, replaced_counts
+        )
 
     def head(self, raw: bytes, position: int) -> tuple[bytes, int]:
-        text, replaced = _head(raw[-position % self.unit :], self._order_of(raw))
-        return text if position else text.removeprefix(_MARK), replaced
+        text, replaced_count = _head(raw[-position % self.unit :], self._order_of(raw))
+        return text if position else text.removeprefix(_MARK), replaced_count
 
     def without_break(self, raw: bytes) -> bytes:
         for newline in self._newlines:
@@ -159,30 +172,31 @@ class WideLines:
         return raw
 
     def _breaks(self, newline: bytes, chunk: bytes, position: int) -> list[int]:
-        breaks = []
-        at = chunk.find(newline)
-        while at >= 0:
-            if not (position + at) % self.unit:
-                breaks.append(at)
-            at = chunk.find(newline, at + self.unit)  # line feeds do not overlap
-        return breaks
+        break_positions = []
+        break_position = chunk.find(newline)
+        while break_position >= 0:
+            if not (position + break_position) % self.unit:
+                break_positions.append(break_position)
+            # Line feeds do not overlap.
+            break_position = chunk.find(newline, break_position + self.unit)
+        return break_positions
 
     def _text(self, raw: bytes, position: int, order: str, replaced: dict[int, int]) -> bytes:
-        over = -position % self.unit  # bytes of a unit that began in another event
-        text, count = _decoded(raw[over:], order)
+        partial_bytes = -position % self.unit  # bytes of a unit that began in another event
+        text, count = _decoded(raw[partial_bytes:], order)
         if count:
             replaced[position] = count
         return text if position else text.removeprefix(_MARK)
 
     def _order_of(self, raw: bytes) -> str:
         """The byte order of text without a line feed: by its mark, or by where most zeros are."""
-        orders = list(self._newlines.values())
-        if len(orders) == 1 or raw.startswith("\ufeff".encode(orders[0])):
-            return orders[0]
-        if raw.startswith("\ufeff".encode(orders[1])):
-            return orders[1]
-        first, last = (raw[place :: self.unit].count(0) for place in (0, self.unit - 1))
-        return orders[0] if last >= first else orders[1]
+        byte_orders = list(self._newlines.values())
+        if len(byte_orders) == 1 or raw.startswith("\ufeff".encode(byte_orders[0])):
+            return byte_orders[0]
+        if raw.startswith("\ufeff".encode(byte_orders[1])):
+            return byte_orders[1]
+        first, last = (raw[index :: self.unit].count(0) for index in (0, self.unit - 1))
+        return byte_orders[0] if last >= first else byte_orders[1]
 
 
 LineEncoding = ByteLines | WideLines
@@ -190,21 +204,21 @@ LineEncoding = ByteLines | WideLines
 
 def line_encoding(name: str) -> LineEncoding:
     """The decoder for an encoding. Raises ValueError if it is not for text files."""
-    known = codecs.lookup(name).name
-    if known.replace("-", "_") in _NO_LINES:
+    codec_name = codecs.lookup(name).name
+    if codec_name.replace("-", "_") in _NO_LINES:
         raise ValueError(f"`encoding: {name}` is not an encoding of text files")
-    if known in {"utf-8", "utf-8-sig"}:
+    if codec_name in {"utf-8", "utf-8-sig"}:
         return Utf8Lines()
     for prefix, unit in (("utf-16", 2), ("utf-32", 4)):
-        if known.startswith(prefix):
-            return WideLines(known, unit)
+        if codec_name.startswith(prefix):
+            return WideLines(codec_name, unit)
     try:
-        size = len("\n".encode(known))
+        size = len("\n".encode(codec_name))
     except (LookupError, UnicodeError):
         raise ValueError(f"`encoding: {name}` is not a text encoding") from None
     if size != 1:
         raise ValueError(f"`encoding: {name}` encodes line feeds in an unsupported way")
-    return ByteLines(known)
+    return ByteLines(codec_name)
 
 
 def utf8(text: str) -> bytes:
@@ -214,9 +228,9 @@ def utf8(text: str) -> bytes:
 
 def _decode_all(lines: Lines, name: str) -> None:
     texts = [body.decode(name, "replace") for body in lines.bodies]
-    for at in [at for at, text in enumerate(texts) if _REPLACEMENT in text]:
-        if count := _replaced(texts[at], lines.bodies[at], name):
-            lines.replaced[lines.positions[at]] = count
+    for index in [index for index, text in enumerate(texts) if _REPLACEMENT in text]:
+        if count := _replaced(texts[index], lines.bodies[index], name):
+            lines.replaced[lines.positions[index]] = count
     lines.bodies = list(map(utf8, texts))
 
 
@@ -238,8 +252,8 @@ def _replaced(text: str, raw: bytes, name: str) -> int:
 def _head(raw: bytes, name: str) -> tuple[bytes, int]:
     decoder = codecs.getincrementaldecoder(name)
     text = decoder("replace").decode(raw)
-    own = decoder("ignore").decode(raw).count(_REPLACEMENT) if _REPLACEMENT in text else 0
-    return utf8(text), text.count(_REPLACEMENT) - own
+    own_count = decoder("ignore").decode(raw).count(_REPLACEMENT) if _REPLACEMENT in text else 0
+    return utf8(text), text.count(_REPLACEMENT) - own_count
 
 
 def _is_utf8(chunk: bytes, end: int) -> bool:

@@ -85,13 +85,13 @@ class Messages(msgspec.Struct):
         )
 
     def _whole(self, lines: int) -> int:
-        taken = count = 0
-        for at in range(len(self.bodies)):
-            if at and (self.origins is None or not self.origins[at].within):
-                if taken > lines:
-                    return count or at
-                count = at
-            taken += self.count(at)
+        line_count = count = 0
+        for index in range(len(self.bodies)):
+            if index and (self.origins is None or not self.origins[index].within):
+                if line_count > lines:
+                    return count or index
+                count = index
+            line_count += self.count(index)
         return count or len(self.bodies)
 
 
@@ -109,24 +109,27 @@ class Grouping:
         return self._begins(body)
 
     def messages(self, lines: Lines, *, final: bool) -> Messages:
-        """Groups lines. `final`: no line will follow, or none has for the timeout."""
+        """Groups lines into messages. `final`: no line follows, or none has arrived within the
+        timeout."""
         ends = [end - self._unit for end in lines.positions[1:]]
         if lines.unfinished:
             ends[-1] += self._unit
-        firsts = self.firsts(
+        first_indexes = self.firsts(
             [self._begins(body) for body in lines.bodies], lines.positions[:-1], ends
         )
-        held = False
-        if firsts and not final:
-            after = lines.positions[-1] + lines.begun if lines.begun else 0
-            first = firsts[-1]
-            held = self.may_go_on(len(lines.bodies) - first, after - lines.positions[first])
-        bounds = firsts if held else [*firsts, len(lines.bodies)]
+        is_held = False
+        if first_indexes and not final:
+            end_position = lines.positions[-1] + lines.begun if lines.begun else 0
+            first = first_indexes[-1]
+            is_held = self.may_go_on(
+                len(lines.bodies) - first, end_position - lines.positions[first]
+            )
+        bounds = first_indexes if is_held else [*first_indexes, len(lines.bodies)]
         return Messages(
             [b"\n".join(lines.bodies[first:end]) for first, end in pairwise(bounds)],
             [lines.positions[bound] for bound in bounds],
             [end - first for first, end in pairwise(bounds)],
-            unfinished=held,
+            unfinished=is_held,
             half=lines.rest > 0,
         )
 
@@ -138,16 +141,16 @@ class Grouping:
         self, begins: Sequence[bool], starts: Sequence[int], ends: Sequence[int]
     ) -> list[int]:
         """The indexes of the lines that begin a message."""
-        firsts: list[int] = []
-        for at, begin in enumerate(begins):
+        first_indexes: list[int] = []
+        for index, is_first in enumerate(begins):
             if (
-                begin
-                or not firsts
-                or at - firsts[-1] >= self._most_lines
-                or ends[at] - starts[firsts[-1]] > self._most_bytes
+                is_first
+                or not first_indexes
+                or index - first_indexes[-1] >= self._most_lines
+                or ends[index] - starts[first_indexes[-1]] > self._most_bytes
             ):
-                firsts.append(at)
-        return firsts
+                first_indexes.append(index)
+        return first_indexes
 
 
 def _begins(multiline: Multiline) -> Callable[[bytes], bool]:

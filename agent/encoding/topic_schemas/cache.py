@@ -43,7 +43,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Damaged(Exception):
-    """The cache cannot be used; the message is the reason."""
+    """The error for a cache that cannot be used; the message is the reason."""
 
 
 def read_cache(directory: Path, registry: Sequence[str]) -> dict[TopicPurpose, TopicSchema]:
@@ -63,11 +63,13 @@ def read_cache(directory: Path, registry: Sequence[str]) -> dict[TopicPurpose, T
         schemas = {
             TopicPurpose(entry.topic, entry.purpose): _schema(entry) for entry in content.schemas
         }
-        return {wanted: schema for wanted, schema in schemas.items() if _is_ours(wanted, schema)}
+        return {purpose: schema for purpose, schema in schemas.items() if _is_ours(purpose, schema)}
     except FileNotFoundError:
         return {}
     except (OSError, _Damaged, InvalidSchema) as error:
-        log.warning("cannot read cached schemas, asking the registry path=%s error=%s", path, error)
+        log.warning(
+            "cannot read cached schemas, querying the registry path=%s error=%s", path, error
+        )
         return {}
 
 
@@ -78,12 +80,12 @@ def write_cache(
     entries = tuple(
         _Entry(
             topic=schema.topic,
-            purpose=wanted.purpose,
+            purpose=purpose.purpose,
             id=schema.id,
             version=schema.version,
             schema=schema.schema.resolved_text,
         )
-        for wanted, schema in schemas.items()
+        for purpose, schema in schemas.items()
     )
     body = msgspec.json.encode(_Content(registry=tuple(registry), schemas=entries))
     head = f"{_FORMAT} {crc32c.crc32c(body):08x}\n".encode()

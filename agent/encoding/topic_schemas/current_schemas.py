@@ -1,4 +1,4 @@
-"""Keeps the schemas of an agent's topics: cached ones are known at the start, and updated.
+"""Keeps the schemas of an agent's topics: loads cached schemas at the start, and updates them.
 
 Rule 1: a known schema stays in use if the registry is down, the subject was deleted, or a new
 version is not an event schema; a warning has the reason.
@@ -108,22 +108,25 @@ class TopicSchemas:
         return self._known.get(LEDGER_SCHEMA)
 
     def missing(self, input_: Input) -> str:
-        """Why the input has no schema yet; empty if it has."""
-        for wanted in (wanted_for(input_), dead_letters_of(input_.topic)):
-            if wanted not in self._known:
-                return self._problems.get(wanted) or self._trouble or _WAITING
+        """Why the input has no schema yet; empty if it has one."""
+        for purpose in (wanted_for(input_), dead_letters_of(input_.topic)):
+            if purpose not in self._known:
+                return self._problems.get(purpose) or self._trouble or _WAITING
         return ""
 
     def problem(self, input_: Input) -> str:
-        """Why the registry has no schema for the input; empty if it has, or has not answered."""
-        wanted = (wanted_for(input_), dead_letters_of(input_.topic))
-        missing = (self._problems.get(key, "") for key in wanted if key not in self._known)
-        return next(missing, "")
+        """Why the registry has no schema for the input; empty if it has one, or has not
+        answered."""
+        purposes = (wanted_for(input_), dead_letters_of(input_.topic))
+        missing_problems = (
+            self._problems.get(key, "") for key in purposes if key not in self._known
+        )
+        return next(missing_problems, "")
 
     def warning(self, input_: Input) -> str:
         """A problem of an input that has a schema; empty if there is none."""
-        wanted = wanted_for(input_)
-        return self._problems.get(wanted, "") if wanted in self._known else ""
+        purpose = wanted_for(input_)
+        return self._problems.get(purpose, "") if purpose in self._known else ""
 
     @property
     def trouble(self) -> str:
@@ -139,22 +142,22 @@ class TopicSchemas:
 
     def _ask_for_all(self) -> float:
         """Looks up all schemas that are due. Returns the seconds until the next time."""
-        before = (dict(self._known), dict(self._problems))
+        previous = (dict(self._known), dict(self._problems))
         try:
-            for wanted, files in self._wanted.items():
+            for purpose, files in self._wanted.items():
                 if self._closing:
                     return 0
-                if wanted not in self._known or wanted.may_change:
-                    self._ask_for(wanted, files)
+                if purpose not in self._known or purpose.may_change:
+                    self._ask_for(purpose, files)
         except RegistryError as error:
             self._unanswered(str(error))
         else:
             self._answered()
-        if self._known != before[0]:
+        if self._known != previous[0]:
             self._keep()
-        if (self._known, self._problems) != before:
+        if (self._known, self._problems) != previous:
             self._tell()
-        if all(wanted in self._known for wanted in self._wanted) and not self._trouble:
+        if all(purpose in self._known for purpose in self._wanted) and not self._trouble:
             self._pause = _FIRST_PAUSE
             return self._interval
         pause = min(self._pause, self._interval)
@@ -178,7 +181,7 @@ class TopicSchemas:
     def _take(self, wanted: TopicPurpose, schema: TopicSchema) -> None:
         if schema == self._known.get(wanted):
             return
-        log.info("schema topic=%s version=%d id=%d", schema.topic, schema.version, schema.id)
+        log.info("using schema topic=%s version=%d id=%d", schema.topic, schema.version, schema.id)
         self._known = {**self._known, wanted: schema}
 
     def _note(self, wanted: TopicPurpose, problem: str) -> None:
@@ -189,8 +192,10 @@ class TopicSchemas:
             log.warning("schema topic=%s %s", wanted.topic, problem)
             self._problems = {**self._problems, wanted: problem}
         else:
-            log.info("schema topic=%s problem solved", wanted.topic)
-            self._problems = {key: each for key, each in self._problems.items() if key != wanted}
+            log.info("schema problem solved topic=%s", wanted.topic)
+            self._problems = {
+                key: other_problem for key, other_problem in self._problems.items() if key != wanted
+            }
 
     def _unanswered(self, why: str) -> None:
         if not self._trouble:

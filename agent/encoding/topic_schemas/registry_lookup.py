@@ -30,30 +30,34 @@ def find(
 ) -> TopicSchema:
     """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
     RegistryError if the registry did not answer; both have one line."""
-    latest = registry.latest(wanted.subject)
-    if known and latest and (known.id, known.version) == (latest.id, latest.version):
+    latest_schema = registry.latest(wanted.subject)
+    if (
+        known
+        and latest_schema
+        and (known.id, known.version) == (latest_schema.id, latest_schema.version)
+    ):
         return known
-    there = None if latest is None else _event_schema(registry, latest)
+    event_schema = None if latest_schema is None else _event_schema(registry, latest_schema)
     match wanted.purpose:
         case Purpose.FIELDS:
-            schema = _of_the_topic(wanted, latest, there)
-        case Purpose.EITHER | Purpose.SYSLOG if there is not None and (
-            there.full_name not in _FOR_MESSAGES
+            schema = _of_the_topic(wanted, latest_schema, event_schema)
+        case Purpose.EITHER | Purpose.SYSLOG if event_schema is not None and (
+            event_schema.full_name not in _FOR_MESSAGES
         ):
-            schema = _of_the_topic(wanted, latest, there)
-        case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if there is not None and (
-            there.full_name in _FOR_MESSAGES
+            schema = _of_the_topic(wanted, latest_schema, event_schema)
+        case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if event_schema is not None and (
+            event_schema.full_name in _FOR_MESSAGES
         ):
-            schema = _built_in(registry, wanted, there.full_name, there)
+            schema = _built_in(registry, wanted, event_schema.full_name, event_schema)
         case purpose:
-            schema = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
+            schema = _built_in(registry, wanted, BUILT_IN_FOR[purpose], event_schema)
     if not 0 <= schema.id <= _HIGHEST_ID:
         raise RegistryError(f"the registry returned an invalid id {schema.id} for {wanted.subject}")
     return schema
 
 
 def register_files(registry: RegistryClient, wanted: TopicPurpose, files: Sequence[str]) -> None:
-    """Registers files as versions of the topic's subject, unless they are already.
+    """Registers files as versions of the topic's subject, unless they are registered already.
 
     Raises NoSchema if one is rejected, or RegistryError if the registry did not answer.
     """
@@ -61,8 +65,8 @@ def register_files(registry: RegistryClient, wanted: TopicPurpose, files: Sequen
         try:
             _register_file(registry, wanted, path)
         except (InvalidSchema, OSError) as error:
-            why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            raise NoSchema(f"cannot register the schema {path}: {why}") from None
+            reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            raise NoSchema(f"cannot register the schema {path}: {reason}") from None
 
 
 def _register_file(registry: RegistryClient, wanted: TopicPurpose, path: str) -> None:
@@ -103,22 +107,22 @@ def _built_in(
         # A subject with another schema is not changed, even if its compatibility level allows it.
         raise NoSchema(_other_schema(wanted, there, name))
     schema = built_in(name)
-    registered = registry.lookup(wanted.subject, schema.text)
-    if registered is None:
+    registered_schema = registry.lookup(wanted.subject, schema.text)
+    if registered_schema is None:
         registry.register(wanted.subject, schema.text)
-        registered = registry.lookup(wanted.subject, schema.text)
-    if registered is None:
+        registered_schema = registry.lookup(wanted.subject, schema.text)
+    if registered_schema is None:
         raise RegistryError(f"{wanted.subject} was registered, but no longer exists")
-    return TopicSchema(wanted.topic, registered.id, registered.version, schema)
+    return TopicSchema(wanted.topic, registered_schema.id, registered_schema.version, schema)
 
 
 def _other_schema(wanted: TopicPurpose, there: AvroSchema, name: str) -> str:
-    mismatch = (
+    problem = (
         f"topic {wanted.topic} has the schema {there.full_name}, but the agent would write {name}"
     )
     if wanted.purpose is not Purpose.LINES:
-        return mismatch
+        return problem
     return (
-        f"{mismatch}: choose a `format` with fields, such as `format: regex` with "
+        f"{problem}: choose a `format` with fields, such as `format: regex` with "
         "`pattern: (?P<message>.*)`"
     )

@@ -1,4 +1,4 @@
-"""Values: the schemas that an agent needs, and the known ones."""
+"""The schemas that an agent needs, and those that it knows, as values."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -84,13 +84,13 @@ def wanted_by(
     inputs: Iterable[Input], *, ledger: bool = True
 ) -> dict[TopicPurpose, tuple[str, ...]]:
     """The schemas that inputs need, with the files that may be registered for them."""
-    all_wanted: dict[TopicPurpose, tuple[str, ...]] = {}
+    files_by_purpose: dict[TopicPurpose, tuple[str, ...]] = {}
     for input_ in inputs:
-        wanted = wanted_for(input_)
-        files = all_wanted.get(wanted, ())
-        new = (input_.schema,) if input_.schema and input_.schema not in files else ()
-        all_wanted[wanted] = files + new
-        all_wanted[dead_letters_of(input_.topic)] = ()
+        purpose = wanted_for(input_)
+        files = files_by_purpose.get(purpose, ())
+        new_files = (input_.schema,) if input_.schema and input_.schema not in files else ()
+        files_by_purpose[purpose] = files + new_files
+        files_by_purpose[dead_letters_of(input_.topic)] = ()
     if ledger:
-        all_wanted[LEDGER_SCHEMA] = ()
-    return all_wanted
+        files_by_purpose[LEDGER_SCHEMA] = ()
+    return files_by_purpose

@@ -22,8 +22,8 @@ def altered_json(statements: Iterable[AlteredText]) -> list[dict[str, Any]]:
             altered.kind,
             altered.name,
         )
-        before = sums.get(key)
-        sums[key] = statement if before is None else _united(before, statement)
+        previous = sums.get(key)
+        sums[key] = statement if previous is None else _united(previous, statement)
     return [
         {
             "topic": altered_text.topic,

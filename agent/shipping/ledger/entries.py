@@ -108,13 +108,13 @@ def _run_weight(run: Run) -> int:
 def _drafts_of(
     part: Sequence[Statement], path_of: PathOf, topic_id: Callable[[str], str], window_millis: int
 ) -> list[Draft]:
-    shipped = [statement for statement in part if isinstance(statement, Shipped)]
-    if len(shipped) == 1 and len(shipped[0].runs) > MOST_RUNS:
-        return _large(shipped[0], path_of)
+    shipped_batches = [statement for statement in part if isinstance(statement, Shipped)]
+    if len(shipped_batches) == 1 and len(shipped_batches[0].runs) > MOST_RUNS:
+        return _large(shipped_batches[0], path_of)
     passages = passages_of(
-        [statement for statement in shipped if statement.base_offset >= 0], path_of
+        [statement for statement in shipped_batches if statement.base_offset >= 0], path_of
     )
-    for statement in shipped:
+    for statement in shipped_batches:
         if statement.base_offset < 0:
             passages.append(
                 bare_passage(statement.topic, statement.topic_id, statement.runs, path_of)
@@ -122,23 +122,25 @@ def _drafts_of(
     eventless = [statement for statement in part if isinstance(statement, Eventless)]
     for topic, runs in _eventless_by_topic(eventless).items():
         passages.append(bare_passage(topic, topic_id(topic), runs, path_of))
-    finished = [_finished_json(statement) for statement in part if isinstance(statement, Finished)]
+    finished_entries = [
+        _finished_json(statement) for statement in part if isinstance(statement, Finished)
+    ]
     unwatched = _unwatched_json(
         [statement.unwatched for statement in part if isinstance(statement, NotSeen)]
     )
-    lists: Json = {"passages": passages, "finished": finished, "unwatched": unwatched}
-    if altered := altered_json(
+    lists: Json = {"passages": passages, "finished": finished_entries, "unwatched": unwatched}
+    if altered_entries := altered_json(
         statement for statement in part if isinstance(statement, AlteredText)
     ):
-        lists["altered"] = altered
+        lists["altered"] = altered_entries
     return [Draft(lists, tuple(statement.number for statement in part), window_millis)]
 
 
 def _large(shipped: Shipped, path_of: PathOf) -> list[Draft]:
     """Drafts for a batch with many runs. The last one covers it, since the others precede it."""
     parts = []
-    for at in range(0, len(shipped.runs), MOST_RUNS):
-        runs = shipped.runs[at : at + MOST_RUNS]
+    for start in range(0, len(shipped.runs), MOST_RUNS):
+        runs = shipped.runs[start : start + MOST_RUNS]
         passage = bare_passage(shipped.topic, shipped.topic_id, runs, path_of)
         parts.append(Draft({"passages": [passage]}, (), shipped.window_millis))
     if shipped.base_offset >= 0:
@@ -152,13 +154,13 @@ def _large(shipped: Shipped, path_of: PathOf) -> list[Draft]:
 
 def passages_of(shipped: Iterable[Shipped], path_of: PathOf) -> list[Json]:
     """A passage for each partition and leader epoch, with runs in the order of offsets."""
-    together: dict[tuple[str, str, int, int], list[Shipped]] = defaultdict(list)
+    batches_by_epoch: dict[tuple[str, str, int, int], list[Shipped]] = defaultdict(list)
     for batch in shipped:
         key = (batch.topic, batch.topic_id, batch.partition, batch.leader_epoch)
-        together[key].append(batch)
+        batches_by_epoch[key].append(batch)
     return [
         _passage(sorted(batches, key=lambda batch: batch.base_offset), path_of)
-        for batches in together.values()
+        for batches in batches_by_epoch.values()
     ]
 
 
@@ -186,13 +188,15 @@ def _finished_json(finished: Finished) -> Json:
 
 def _unwatched_json(unwatched: Iterable[Unwatched]) -> list[Json]:
     """The statements as JSON; adjacent times of a folder with the same traces are merged."""
-    united: list[Unwatched] = []
+    united_statements: list[Unwatched] = []
     for statement in unwatched:
-        before = united[-1] if united else None
-        if before is not None and _goes_on(before, statement):
-            united[-1] = replace(before, to_millis=max(before.to_millis, statement.to_millis))
+        previous = united_statements[-1] if united_statements else None
+        if previous is not None and _goes_on(previous, statement):
+            united_statements[-1] = replace(
+                previous, to_millis=max(previous.to_millis, statement.to_millis)
+            )
         else:
-            united.append(statement)
+            united_statements.append(statement)
     return [
         {
             "topic": statement.topic,
@@ -204,7 +208,7 @@ def _unwatched_json(unwatched: Iterable[Unwatched]) -> list[Json]:
             "traces": statement.traces.value,
             "reason": path_text(statement.reason),
         }
-        for statement in united
+        for statement in united_statements
     ]
 
 
@@ -233,10 +237,10 @@ def file_json(known: KnownSource) -> Json:
 
 
 def _eventless_by_topic(eventless: Iterable[Eventless]) -> dict[str, list[Run]]:
-    by_topic: dict[str, list[Run]] = defaultdict(list)
+    runs_by_topic: dict[str, list[Run]] = defaultdict(list)
     for eventless_run in eventless:
-        by_topic[eventless_run.topic].append(eventless_run.run)
-    return by_topic
+        runs_by_topic[eventless_run.topic].append(eventless_run.run)
+    return runs_by_topic
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:
@@ -272,15 +276,15 @@ def run_json(run: Run, path_of: PathOf) -> Json:
 
 
 def _passage(shipped: Sequence[Shipped], path_of: PathOf) -> Json:
-    first = shipped[0]
+    first_batch = shipped[0]
     runs = merged(run for batch in shipped for run in batch.runs)
-    measured = all(sum(batch.delays) == batch.offsets for batch in shipped)
-    delays = zip_longest(*(batch.delays for batch in shipped if measured), fillvalue=0)
+    has_delays = all(sum(batch.delays) == batch.offsets for batch in shipped)
+    delays = zip_longest(*(batch.delays for batch in shipped if has_delays), fillvalue=0)
     return {
-        "topic": first.topic,
-        "topic_id": first.topic_id,
-        "partition": first.partition,
-        "leader_epoch": first.leader_epoch,
+        "topic": first_batch.topic,
+        "topic_id": first_batch.topic_id,
+        "partition": first_batch.partition,
+        "leader_epoch": first_batch.leader_epoch,
         "offsets": [{"first": start, "count": count} for start, count in _stretches(shipped)],
         "windows": _windows(shipped),
         "runs": [run_json(run, path_of) for run in runs],
@@ -313,9 +317,9 @@ def _windows(shipped: Iterable[Shipped]) -> list[Json]:
 
 
 def _touch(before: Run, after: Run) -> bool:
-    follows = (
+    is_next = (
         before.source == after.source
         and before.seq + before.events == after.seq
         and before.end_position == after.position
     )
-    return follows and not (is_loss(before) or is_loss(after))
+    return is_next and not (is_loss(before) or is_loss(after))

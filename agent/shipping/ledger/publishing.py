@@ -63,7 +63,7 @@ NAMED_SECONDS: Final = 3600.0
 
 
 class Heartbeats:
-    """The latest heartbeats, and those already published. Belongs to one thread."""
+    """The latest heartbeats, and those published already. Belongs to one thread."""
 
     def __init__(self, window_millis: int, program_version: str) -> None:
         self._window_millis = window_millis
@@ -76,7 +76,7 @@ class Heartbeats:
 
     def tell(self, until: Mapping[str, int], lag_bytes: int) -> None:
         """Sets the times up to which topics are acknowledged, in milliseconds. The agent no longer
-        ships to topics that are missing."""
+        ships to topics that are left out."""
         self._until = {
             topic: millis - millis % self._window_millis for topic, millis in until.items()
         }
@@ -91,13 +91,13 @@ class Heartbeats:
         """The heartbeats to publish now; call `journalled` once the journal has them."""
         if not self._until:
             return []
-        together: dict[int, list[str]] = defaultdict(list)
+        topics_by_millis: dict[int, list[str]] = defaultdict(list)
         for topic, millis in sorted(self._until.items()):
-            together[millis].append(topic)
+            topics_by_millis[millis].append(topic)
         names = frozenset(self._until)
-        known = names == self._named and now - self._named_at < NAMED_SECONDS
-        if known and len(together) == 1:
-            return [{"until": next(iter(together)), "lag_bytes": self._lag_bytes}]
+        is_named = names == self._named and now - self._named_at < NAMED_SECONDS
+        if is_named and len(topics_by_millis) == 1:
+            return [{"until": next(iter(topics_by_millis)), "lag_bytes": self._lag_bytes}]
         return [
             {
                 "until": millis,
@@ -105,7 +105,7 @@ class Heartbeats:
                 "lag_bytes": self._lag_bytes,
                 "program_version": self._version,
             }
-            for millis, topics in sorted(together.items())
+            for millis, topics in sorted(topics_by_millis.items())
         ]
 
     def journalled(self, statements: list[Json], now: float) -> None:
@@ -125,19 +125,19 @@ class PublishedFiles:
     def to_publish(
         self, entries: Iterable[Json], moved: Iterable[SourceId] = ()
     ) -> list[list[Json]]:
-        """The files to publish for the sources in these entries, and for those that moved to
+        """The files to publish for the sources in these entries, and for the sources that moved to
         another file, which may never be mentioned again. Each part is for one entry."""
         self._now = {}
         files = []
         for source, is_over in (dict.fromkeys(moved, True) | _sources_in(entries)).items():
-            known = self._known_source(SourceId(source))
-            if known is None:
+            known_source = self._known_source(SourceId(source))
+            if known_source is None:
                 continue
-            state = known.device, known.inode, known.fingerprint.size
+            state = known_source.device, known_source.inode, known_source.fingerprint.size
             if self._is_news(self._said.get(source), state, is_over=is_over):
                 self._now[source] = state
-                files.append(file_json(known))
-        return [files[at : at + _AT_ONCE] for at in range(0, len(files), _AT_ONCE)]
+                files.append(file_json(known_source))
+        return [files[start : start + _AT_ONCE] for start in range(0, len(files), _AT_ONCE)]
 
     def journalled(self) -> None:
         """Notes that the last result of `to_publish` was journalled."""
@@ -153,21 +153,21 @@ class PublishedFiles:
     ) -> bool:
         if before is None or before[:2] != state[:2]:
             return True
-        grown = state[2] >= 2 * max(before[2], 1) or state[2] == FULL
-        return before[2] < state[2] and (is_over or grown)
+        has_grown = state[2] >= 2 * max(before[2], 1) or state[2] == FULL
+        return before[2] < state[2] and (is_over or has_grown)
 
 
 def _sources_in(entries: Iterable[Json]) -> dict[str, bool]:
     """The sources in these entries, and whether they are over."""
-    are_over: dict[str, bool] = {}
-    for lists in entries:
-        for passage in lists.get("passages", ()):
+    is_over_by_source: dict[str, bool] = {}
+    for ledger_entry in entries:
+        for passage in ledger_entry.get("passages", ()):
             for run in passage["runs"]:
-                are_over.setdefault(run["source"], False)
-        for ending in (*lists.get("finished", ()), *lists.get("unwatched", ())):
-            if ending["source"]:
-                are_over[ending["source"]] = True
-    return are_over
+                is_over_by_source.setdefault(run["source"], False)
+        for ended_source in (*ledger_entry.get("finished", ()), *ledger_entry.get("unwatched", ())):
+            if ended_source["source"]:
+                is_over_by_source[ended_source["source"]] = True
+    return is_over_by_source
 
 
 class Ledger:
@@ -226,7 +226,8 @@ class Ledger:
         most_batch_bytes: int,
         hurry: bool = False,
     ) -> Sequence[Outgoing]:
-        """Journals and returns the batches to send now; none before `due`, unless in a `hurry`.
+        """Journals and returns the batches to send now; none before `due`, unless there is a
+        `hurry`.
 
         Call it again only after they are acknowledged. Raises JournalFull.
         """
@@ -240,42 +241,47 @@ class Ledger:
         paths: dict[str, float] = {}
         statements = self._statements()
         most_bytes = min(self._most_bytes, most_batch_bytes)
-        pending = self._drafts(statements, paths, now, most_bytes)
-        covered = {number for draft in pending for number in draft.covers}
-        all_excepted = all(
-            statement.number in covered
+        pending_drafts = self._drafts(statements, paths, now, most_bytes)
+        covered_numbers = {number for draft in pending_drafts for number in draft.covers}
+        has_only_excepted = all(
+            statement.number in covered_numbers
             for statement in statements
             if isinstance(statement, NotSeen)
         )
-        is_due = self._heartbeats.due and all_excepted
+        is_due = self._heartbeats.due and has_only_excepted
         heartbeats = self._heartbeats.statements(now) if is_due else []
-        moved = self._journal.moved
-        files = self._files.to_publish((draft.lists for draft in pending), moved)
-        pending = self._with_files(pending, files)
+        moved_sources = self._journal.moved
+        files = self._files.to_publish((draft.lists for draft in pending_drafts), moved_sources)
+        pending_drafts = self._with_files(pending_drafts, files)
         if heartbeats:
-            pending.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
+            pending_drafts.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
         health = self._probe.health(problems=self.problems)
         # The first entry of a new agent has a heartbeat, by which the audit knows the agent.
         is_known = bool(heartbeats or self._journal.ledger_seq)
-        says_health = is_known and self._health_reports.is_due(health)
-        if says_health:
-            pending = self._with_health(pending, {"health": [health.json]})
-        if not pending:
+        has_health = is_known and self._health_reports.is_due(health)
+        if has_health:
+            pending_drafts = self._with_health(pending_drafts, {"health": [health.json]})
+        if not pending_drafts:
             if not self._journal.ledger_seq:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
-            self._journal.moves_published(moved)
+            self._journal.moves_published(moved_sources)
             return ()
         batches = [
-            self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(pending)
+            self._outgoing(draft, index, target, now_millis)
+            for index, draft in enumerate(pending_drafts)
         ]
         self._journal.parcel(Parcel(batches, (), {}))
-        recent = {path: at for path, at in self._paths_said.items() if now - at < PATH_SECONDS}
-        self._paths_said = recent | paths
+        recent_paths = {
+            path: said_at
+            for path, said_at in self._paths_said.items()
+            if now - said_at < PATH_SECONDS
+        }
+        self._paths_said = recent_paths | paths
         self._files.journalled()
-        self._journal.moves_published(moved)
+        self._journal.moves_published(moved_sources)
         if heartbeats:
             self._heartbeats.journalled(heartbeats, now)
-        if says_health:
+        if has_health:
             self._health_reports.reported(health)
         if sum(len(batch.covers) for batch in batches) < len(statements):
             self.due = now
@@ -301,7 +307,7 @@ class Ledger:
         self, statements: Sequence[Statement], paths: dict[str, float], now: float, most_bytes: int
     ) -> list[Draft]:
         """The drafts to publish at once; all of them can be encoded."""
-        first: list[Draft] = []
+        first_drafts: list[Draft] = []
         for draft in drafts(
             statements,
             lambda source: self._path(source, paths, now),
@@ -309,33 +315,38 @@ class Ledger:
             window_millis=self._window_millis,
             most_bytes=most_bytes,
         ):
-            if len(first) >= MOST_ENTRIES and first[-1].covers:
+            if len(first_drafts) >= MOST_ENTRIES and first_drafts[-1].covers:
                 break
-            first.append(draft)
-        if all(map(self._can_be_written, first)):
-            return first
-        covered = {number for draft in first for number in draft.covers}
-        single = [
+            first_drafts.append(draft)
+        if all(map(self._can_be_written, first_drafts)):
+            return first_drafts
+        covered_numbers = {number for draft in first_drafts for number in draft.covers}
+        single_drafts = [
             Draft(*_alone(statement, self._topic_id, self._window_millis))
             for statement in statements
-            if statement.number in covered
+            if statement.number in covered_numbers
         ]
-        return [draft if self._can_be_written(draft) else _left_out(draft) for draft in single]
+        return [
+            draft if self._can_be_written(draft) else _left_out(draft) for draft in single_drafts
+        ]
 
     def _with_files(self, pending: list[Draft], files: Sequence[list[Json]]) -> list[Draft]:
         """Adds files: a few to the first draft, many as drafts of their own."""
         is_roomy = self._most_bytes >= MOST_BYTES
         if pending and is_roomy and len(files) == 1 and len(files[0]) <= _FEW_FILES:
-            first = pending[0]
-            return [replace(first, lists=first.lists | {"files": files[0]}), *pending[1:]]
+            first_draft = pending[0]
+            return [
+                replace(first_draft, lists=first_draft.lists | {"files": files[0]}),
+                *pending[1:],
+            ]
         return [Draft({"files": part}, (), self._window_millis) for part in files] + pending
 
     def _with_health(self, pending: list[Draft], lists: Json) -> list[Draft]:
         """Adds the statement to the last draft, if there is one with room."""
         if not pending or self._most_bytes < MOST_BYTES:
             return [*pending, Draft(lists, (), self._window_millis)]
-        *others, last = pending
-        return [*others, replace(last, lists=last.lists | lists)]
+        *other_drafts, last_draft = pending
+        return [*other_drafts, replace(last_draft, lists=last_draft.lists | lists)]
 
     def _can_be_written(self, draft: Draft) -> bool:
         assert self._encoder is not None
@@ -369,12 +380,12 @@ class Ledger:
 
     def _path(self, source: str, published: dict[str, float], now: float) -> str:
         """The path of a source, once an hour; otherwise empty."""
-        before = published.get(source, self._paths_said.get(source, -PATH_SECONDS))
-        if now - before < PATH_SECONDS:
+        published_at = published.get(source, self._paths_said.get(source, -PATH_SECONDS))
+        if now - published_at < PATH_SECONDS:
             return ""
-        known = self._journal.known_source(SourceId(source))
+        known_source = self._journal.known_source(SourceId(source))
         published[source] = now
-        return known.path if known else ""
+        return known_source.path if known_source else ""
 
     def _topic_id(self, topic: str) -> str:
         chosen = self._journal.chosen(topic)

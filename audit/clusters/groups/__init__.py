@@ -1,2 +1,2 @@
-"""Consumer groups as known to the brokers, with their topics and lag; shown beside the verdict, not
-part of it."""
+"""Consumer groups as the brokers know them, with their topics and lags; shown beside the verdict,
+not part of it."""

@@ -1,4 +1,4 @@
-"""Compares consumer groups between two polls: members that joined or left, partitions that were
+"""Compares consumer groups between two polls: members that joined or left, and partitions that were
 reassigned. Pure.
 
 Kafka's protocol does not tell a group's generation to outsiders. So a rebalance is seen by its
@@ -20,12 +20,12 @@ Settled = Mapping[str, GroupOfMembers | None]  # groups when last stable; None: 
 
 
 def settled(before: Settled, seen: GroupsSeen) -> dict[str, GroupOfMembers | None]:
-    """Returns the stable state of groups; one that is rebalancing, or was not described, keeps its
-    former state."""
+    """Returns the stable state of groups; a group that is rebalancing, or was not described, keeps
+    its previous state."""
     groups: dict[str, GroupOfMembers | None] = {}
-    for name, listed in seen.groups.items():
+    for name, listed_group in seen.groups.items():
         group = seen.members.get(name)
-        if listed.state == EMPTY:
+        if listed_group.state == EMPTY:
             groups[name] = None
         elif group is not None and group.state == STABLE:
             groups[name] = group

@@ -1,4 +1,5 @@
-"""Prometheus metrics of groups' lags, limited in number whatever groups and topics there are.
+"""Prometheus metrics of groups' lags, limited in number regardless of how many groups and topics
+exist.
 
 A limited number of partitions have rows of their own, those furthest behind first. A partition
 whose lag is unknown has no row, but is counted.
@@ -21,15 +22,15 @@ _Row = tuple[str, GroupPartition, Lag]
 def group_families(
     prefix: str, groups: Mapping[str, GroupsSeen], now: int, most: int
 ) -> Iterator[Metric]:
-    """Yields metrics. `now` is in milliseconds; `most` limits the partitions."""
+    """Yields the metrics of groups. `now` is in milliseconds; `most` limits the partitions."""
     clusters = sorted(groups.items())
     rows = [
         (cluster, key, lag)
-        for cluster, seen in clusters
-        for key, lag in seen.lags.items()
+        for cluster, groups_seen in clusters
+        for key, lag in groups_seen.lags.items()
         if lag.messages is not None
     ]
-    shown = nsmallest(most, rows, key=_urgency)
+    shown_rows = nsmallest(most, rows, key=_urgency)
     messages = GaugeMetricFamily(
         f"{prefix}group_lag_messages", "Messages that a group has not read.", labels=_LABELS
     )
@@ -39,7 +40,7 @@ def group_families(
         "unknown.",
         labels=_LABELS,
     )
-    for cluster, (group, target), lag in shown:
+    for cluster, (group, target), lag in shown_rows:
         labels = [cluster, group, target.topic, str(target.partition)]
         if lag.messages is not None:
             messages.add_metric(labels, lag.messages)
@@ -47,13 +48,13 @@ def group_families(
             seconds.add_metric(labels, lag.seconds)
     yield messages
     yield seconds
-    left_out = GaugeMetricFamily(
+    omitted_count = GaugeMetricFamily(
         f"{prefix}group_lag_left_out",
         "Partitions of groups that have no row, because there are too many.",
-        value=len(rows) - len(shown),
+        value=len(rows) - len(shown_rows),
     )
-    yield left_out
-    unknown = GaugeMetricFamily(
+    yield omitted_count
+    unknown_count = GaugeMetricFamily(
         f"{prefix}group_lag_unknown",
         "Partitions of groups whose lag is unknown, in messages or in seconds.",
         labels=["cluster"],
@@ -63,10 +64,14 @@ def group_families(
         "Time since groups were last polled; -1 before that.",
         labels=["cluster"],
     )
-    for cluster, seen in clusters:
-        unknown.add_metric([cluster], sum(1 for lag in seen.lags.values() if lag.unknown))
-        age.add_metric([cluster], max(0, now - seen.looked) / 1000 if seen.looked else -1)
-    yield unknown
+    for cluster, groups_seen in clusters:
+        unknown_count.add_metric(
+            [cluster], sum(1 for lag in groups_seen.lags.values() if lag.unknown)
+        )
+        age.add_metric(
+            [cluster], max(0, now - groups_seen.looked) / 1000 if groups_seen.looked else -1
+        )
+    yield unknown_count
     yield age
 
 

@@ -1,5 +1,5 @@
-"""Lags of one cluster's groups, as values: by partition, and summed for each topic that a group
-reads. Pure.
+"""The lags of one cluster's groups: by partition, and summed for each topic that a group reads.
+Pure.
 
 An unknown value is -1, not 0, and `unknown` says why; it makes nothing else unknown.
 """
@@ -18,7 +18,7 @@ _MILLI: Final = 1000
 
 
 class GroupTopic(msgspec.Struct, frozen=True):
-    """One group's lag in one topic. `messages` and `behind` are those of the known partitions, and
+    """One group's lag in one topic. `messages` and `behind` cover the known partitions, and are
     UNKNOWN if there is none."""
 
     group: str
@@ -56,13 +56,13 @@ def seen(
     members: Mapping[str, GroupOfMembers] = {},
 ) -> GroupsSeen:
     """Combines the answers of a poll."""
-    grouped: dict[tuple[str, str], list[tuple[TopicPartition, Lag]]] = {}
+    topic_group_lags: dict[tuple[str, str], list[tuple[TopicPartition, Lag]]] = {}
     for (group, target), lag in lags.items():
-        grouped.setdefault((target.topic, group), []).append((target, lag))
+        topic_group_lags.setdefault((target.topic, group), []).append((target, lag))
     by_topic: dict[str, list[GroupTopic]] = {}
-    for (topic, group), topic_lags in grouped.items():
-        listed = groups.get(group)
-        state = listed.state if listed is not None else ""
+    for (topic, group), topic_lags in topic_group_lags.items():
+        listed_group = groups.get(group)
+        state = listed_group.state if listed_group is not None else ""
         by_topic.setdefault(topic, []).append(_together(group, state, topic, topic_lags))
     return GroupsSeen(
         looked=looked,
@@ -75,7 +75,7 @@ def seen(
 
 
 def urgency(row: GroupTopic) -> tuple[int, int, str, str]:
-    """The key to sort by, the furthest behind first."""
+    """A sort key that puts the group furthest behind first."""
     return -row.behind, -row.messages, row.group, row.topic
 
 
@@ -91,28 +91,28 @@ def messages_of(lag: Lag) -> int:
 def _together(
     group: str, state: str, topic: str, lags: Iterable[tuple[TopicPartition, Lag]]
 ) -> GroupTopic:
-    partitions, messages, unread, unknown_partitions = 0, UNKNOWN, 0, 0
-    behind, furthest, unknown = UNKNOWN, UNKNOWN, ""
+    partitions, messages, unread_messages, unknown_partitions = 0, UNKNOWN, 0, 0
+    most_behind, furthest_partition, unknown_reason = UNKNOWN, UNKNOWN, ""
     for target, lag in lags:
         partitions += 1
         if lag.messages is not None:
             messages = max(messages, 0) + lag.messages
         if lag.begins is not None:
-            unread += max(0, lag.begins - lag.committed)
+            unread_messages += max(0, lag.begins - lag.committed)
         if lag.unknown:
             unknown_partitions += 1
-            unknown = unknown or f"{target}: {lag.unknown}"
-        if (millis := behind_of(lag)) > behind:
-            behind, furthest = millis, target.partition if millis else UNKNOWN
+            unknown_reason = unknown_reason or f"{target}: {lag.unknown}"
+        if (millis := behind_of(lag)) > most_behind:
+            most_behind, furthest_partition = millis, target.partition if millis else UNKNOWN
     return GroupTopic(
         group=group,
         state=state,
         topic=topic,
         partitions=partitions,
         messages=messages,
-        behind=behind,
-        furthest=furthest,
-        unread=unread,
+        behind=most_behind,
+        furthest=furthest_partition,
+        unread=unread_messages,
         unknown_partitions=unknown_partitions,
-        unknown=unknown,
+        unknown=unknown_reason,
     )

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class GroupsPoller(ClusterPoller):
-    """Polls groups and their lags."""
+    """The thread that polls one cluster's groups and their lags."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class GroupsPoller(ClusterPoller):
 
     def _note(self, seen_: GroupsSeen) -> None:
         for words in set(seen_.troubles) - set(self._seen.troubles):
-            log.warning("groups not seen cluster=%s why=%r", self._name, words)
+            log.warning("cannot read all consumer groups cluster=%s reason=%r", self._name, words)
         self._seen = seen_
         self._receive(self._name, seen_)
 
@@ -92,50 +92,56 @@ class GroupsPoller(ClusterPoller):
             self._refused.clear()
         troubles: list[str] = []
         groups = self._listed(brokers, troubles)
-        committed = self._committed(brokers, groups.values(), troubles)
+        offsets = self._committed(brokers, groups.values(), troubles)
         troubles += _in_words(self._refused)
-        if not groups and (right := self._lacking(brokers)):
-            troubles.append(right)
+        if not groups and (missing_right := self._lacking(brokers)):
+            troubles.append(missing_right)
         now = time.time()
         lags = lag(
             brokers,
-            committed,
+            offsets,
             now,
             before=self._seen.lags,
             most_bytes=_MOST_BYTES,
             within=ANSWER_S,
         )
-        members = _members(brokers, [groups[name] for name in committed if name in groups])
+        members = _members(brokers, [groups[name] for name in offsets if name in groups])
         return seen(int(now * 1000), groups, lags, troubles, members)
 
     def _listed(self, brokers: Brokers, troubles: list[str]) -> dict[str, ListedGroup]:
         """Lists the groups of all brokers; of one that does not answer, those it coordinated."""
         groups: dict[str, ListedGroup] = {}
-        too_old = 0
+        old_brokers = 0
         broker_ids = sorted(brokers.persist(lambda: brokers.refresh([])).brokers)
-        for broker in broker_ids:
+        for broker_id in broker_ids:
             try:
-                connection = brokers.broker(broker)
+                connection = brokers.broker(broker_id)
                 answer = connection.call(list_groups.API, ListGroupsRequest(), within=ANSWER_S)
-                check(answer.error_code, f"groups of broker {broker}")
+                check(answer.error_code, f"groups of broker {broker_id}")
             except Unsupported:
-                too_old += 1
+                old_brokers += 1
                 continue
             except ClientError as error:
-                words = f"Groups that broker {broker} coordinates are not all known: {error}"
+                words = f"Groups that broker {broker_id} coordinates are not all known: {error}"
                 troubles.append(words)
-                before = self._seen.groups.values()
-                groups |= {group_.name: group_ for group_ in before if group_.coordinator == broker}
+                former_groups = self._seen.groups.values()
+                groups |= {
+                    former_group.name: former_group
+                    for former_group in former_groups
+                    if former_group.coordinator == broker_id
+                }
                 continue
             for group in answer.groups:
                 groups[group.group_id] = ListedGroup(
-                    group.group_id, group.protocol_type, group.group_state, broker
+                    group.group_id, group.protocol_type, group.group_state, broker_id
                 )
-        if too_old:
-            which = (
-                "Its brokers serve" if too_old == len(broker_ids) else f"{too_old} brokers serve"
+        if old_brokers:
+            subject = (
+                "Its brokers serve"
+                if old_brokers == len(broker_ids)
+                else f"{old_brokers} brokers serve"
             )
-            troubles.append(f"{which} no consumer groups: they are too old")
+            troubles.append(f"{subject} no consumer groups: they are too old")
         if len(groups) > _MOST_GROUPS:
             troubles.append(f"Of {len(groups):,} groups only {_MOST_GROUPS:,} are polled")
         return {name: groups[name] for name in sorted(groups)[:_MOST_GROUPS]}
@@ -149,25 +155,27 @@ class GroupsPoller(ClusterPoller):
             if group.name not in self._refused:
                 by_coordinator.setdefault(group.coordinator, []).append(group.name)
         offsets: dict[str, dict[TopicPartition, Committed]] = {}
-        refused_before = len(self._refused)
+        count_before = len(self._refused)
         for names in by_coordinator.values():
-            waiting: list[Sequence[str]] = [names]
-            while waiting and len(self._refused) - refused_before < _MOST_REFUSED:
-                batch = waiting.pop()
+            batches: list[Sequence[str]] = [names]
+            while batches and len(self._refused) - count_before < _MOST_REFUSED:
+                batch = batches.pop()
                 try:
                     offsets |= committed_offsets(brokers, batch)
                 except NotAllowed as error:
-                    half = len(batch) // 2
-                    if half:
-                        waiting += [batch[half:], batch[:half]]
+                    middle = len(batch) // 2
+                    if middle:
+                        batches += [batch[middle:], batch[:middle]]
                     else:
                         self._refused[batch[0]] = str(error)
                 except ClientError as error:
                     subject = f"{len(batch):,} groups" if len(batch) > 1 else "a group"
                     troubles.append(f"The offsets of {subject} are unknown: {error}")
-            if waiting:
-                remaining = sum(map(len, waiting))
-                troubles.append(f"{remaining:,} groups are asked for later, as many were refused")
+            if batches:
+                remaining_groups = sum(map(len, batches))
+                troubles.append(
+                    f"{remaining_groups:,} groups are asked for later, as many were refused"
+                )
         return offsets
 
     def _lacking(self, brokers: Brokers) -> str:
@@ -202,6 +210,6 @@ def _members(brokers: Brokers, groups: Iterable[ListedGroup]) -> dict[str, Group
 def _in_words(refused: dict[str, str]) -> list[str]:
     if not refused:
         return []
-    first = next(iter(refused.values()))
-    more = f"; likewise {len(refused) - 1:,} more" if len(refused) > 1 else ""
-    return [f"A group is listed but not shown: {first}{more}"]
+    first_error = next(iter(refused.values()))
+    suffix = f"; likewise {len(refused) - 1:,} more" if len(refused) > 1 else ""
+    return [f"A group is listed but not shown: {first_error}{suffix}"]

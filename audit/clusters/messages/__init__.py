@@ -1,1 +1,1 @@
-"""Shows messages of a topic, decoded by the schemas that they name."""
+"""Shows messages of a topic, decoded with the schemas whose ids they contain."""

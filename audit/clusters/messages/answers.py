@@ -6,7 +6,7 @@ import msgspec
 
 
 class MessageKind(StrEnum):
-    """The way in which a message is shown, or its replacement."""
+    """How a message is shown, or what replaces it."""
 
     EVENT = "event"  # decoded by its schema
     DEAD = "dead"  # likewise, a dead letter
@@ -49,7 +49,7 @@ class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
     """The messages at offsets `from_offset` to `to_offset`, exclusive, of one partition, whose log
-    reaches from `first` to `end`, exclusive."""
+    spans `first` to `end`, exclusive."""
 
     cluster: str
     topic: str

@@ -1,4 +1,4 @@
-"""Reads messages of one partition for the page, with the audit's own login.
+"""Reads messages of one partition for the page, with the audit's own credentials.
 
 Rule 1: One reading has at most `seconds`, 1 MiB from the broker, 16 MiB unpacked, and 50 messages.
         The answer ends where a limit is reached, and the next reading continues there.
@@ -44,7 +44,7 @@ Paths = Callable[[Collection[str]], Mapping[str, str]]
 
 
 class MessageReader:
-    """Reads messages, on any thread. `paths` returns the files of sources."""
+    """Reads messages, on any thread. `paths` returns the file of each source."""
 
     def __init__(self, clusters: Mapping[str, Cluster], paths: Paths, seconds: float) -> None:
         self._clusters = clusters
@@ -60,7 +60,7 @@ class MessageReader:
     def read(self, query: MessagesQuery) -> Messages:
         """Reads messages for the page. Raises Unanswerable."""
         name = self._cluster(query.cluster)
-        until = time.monotonic() + self._seconds
+        deadline = time.monotonic() + self._seconds
         try:
             with Brokers(
                 self._clusters[name].bootstrap,
@@ -68,7 +68,7 @@ class MessageReader:
                 patience_seconds=self._seconds / 2,
                 contact_seconds=self._seconds,
             ) as brokers:
-                return self._read(brokers, name, query, until)
+                return self._read(brokers, name, query, deadline)
         except UnknownTopic:
             raise Unknown(f"cluster {name} has no topic {query.topic[:300]}") from None
         except NotAllowed as error:
@@ -80,7 +80,7 @@ class MessageReader:
                 raise Unknown(str(error)) from None
             raise NotRead(f"the brokers of {name} rejected the request: {error}") from None
         except ClientError as error:
-            raise NotRead(f"the brokers of {name} could not be asked: {error}") from None
+            raise NotRead(f"the brokers of {name} did not answer the request: {error}") from None
 
     def _cluster(self, name: str) -> str:
         if name in self._clusters:
@@ -94,24 +94,24 @@ class MessageReader:
         topic_id = topic_id_text(topic.id)
         if query.topic_id not in {"", topic_id}:
             raise Unknown(
-                f"topic {query.topic} was recreated since: the messages of the former one are gone"
+                f"topic {query.topic} was recreated: the messages of the former topic are gone"
             )
         topic.partition(query.partition)
         target = TopicPartition(query.topic, query.partition)
         first, end = bounds(brokers, target)
-        start, stop = _stretch(brokers, target, query, first, end)
+        start, end_offset = _stretch(brokers, target, query, first, end)
         items: list[ShownMessage] = []
-        reached = start
+        next_offset = start
         showing = Showing(self._registry(name).schema_of_message)
-        pieces_ = pieces(brokers, target, start, stop, most_bytes=MOST_BYTES, until=until)
-        with closing(pieces_):
-            for shown in _shown(pieces_, showing, stop):
-                last = items[-1] if items else None
-                if last and shown.kind is MessageKind.GAP and _continues(last, shown):
-                    items[-1] = replace(last, end=shown.end)
+        log_pieces = pieces(brokers, target, start, end_offset, most_bytes=MOST_BYTES, until=until)
+        with closing(log_pieces):
+            for message in _shown(log_pieces, showing, end_offset):
+                last_item = items[-1] if items else None
+                if last_item and message.kind is MessageKind.GAP and _continues(last_item, message):
+                    items[-1] = replace(last_item, end=message.end)
                 else:
-                    items.append(shown)
-                reached = shown.end
+                    items.append(message)
+                next_offset = message.end
                 if len(items) >= query.size or time.monotonic() >= until:
                     break
         paths = self._paths({item.source for item in items if item.source})
@@ -124,7 +124,7 @@ class MessageReader:
             first=first,
             end=end,
             from_offset=start,
-            to_offset=reached,
+            to_offset=next_offset,
             items=[replace(item, path=paths.get(item.source, "")) for item in items],
         )
 
@@ -146,8 +146,8 @@ def _stretch(
 ) -> tuple[int, int]:
     """Returns the offsets to read: first and end."""
     if query.before is not None:
-        stop = max(first, min(query.before, end))
-        return max(first, stop - query.size), stop
+        end_offset = max(first, min(query.before, end))
+        return max(first, end_offset - query.size), end_offset
     start = query.offset
     if start is None and query.time is not None:
         start = offsets_of(brokers, {target: query.time})[target]
@@ -162,22 +162,24 @@ def _shown(pieces_: Iterator[Piece], showing: Showing, stop: int) -> Iterator[Sh
         if piece.content is not Content.RECORDS:
             yield instead(piece)
             continue
-        reached = piece.first
+        next_offset = piece.first
         try:
             for record in records(piece.data, _MOST_UNPACKED):
                 if piece.first <= record.offset < stop:
-                    reached = record.offset + 1
+                    next_offset = record.offset + 1
                     yield showing.message(record)
         except BatchError as error:
             content = Content.LONG if isinstance(error, TooLarge) else Content.DAMAGED
-            why = f"the batch has {error}" if content is Content.LONG else str(error)
-            remainder = msgspec.structs.replace(piece, first=reached, content=content, why=why)
+            reason = f"the batch has {error}" if content is Content.LONG else str(error)
+            remainder = msgspec.structs.replace(
+                piece, first=next_offset, content=content, why=reason
+            )
             yield instead(remainder)
             continue
-        if reached < piece.end <= stop:  # compaction has kept the batch's end alone
-            why = "removed by compaction"
+        if next_offset < piece.end <= stop:  # compaction has kept the batch's end alone
+            reason = "removed by compaction"
             yield instead(
-                msgspec.structs.replace(piece, first=reached, content=Content.GAP, why=why)
+                msgspec.structs.replace(piece, first=next_offset, content=Content.GAP, why=reason)
             )
 
 

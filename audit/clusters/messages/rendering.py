@@ -1,5 +1,5 @@
-"""Renders records: decoded by their schemas, as text, or in hexadecimal. Pure, except that schemas
-may be requested from the registry.
+"""Renders records, decoded by their schemas, as text, or in hexadecimal. Pure, except that it may
+request schemas from the registry.
 
 At most `MOST_SHOWN` characters of a value are shown, with a flag if it is cut. They are plain text,
 whatever they look like: the page shows control characters, and never interprets HTML.
@@ -35,8 +35,8 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 class Showing:
-    """Renders the messages of one reading. After the registry failed to answer, no further schema
-    is requested."""
+    """Renders the messages of one request. Once the registry fails to answer, it requests no
+    further schema."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._ask = lookup
@@ -46,14 +46,14 @@ class Showing:
 
     def message(self, record: Record) -> ShownMessage:
         value = record.value
-        shown: dict[str, Any] = {"kind": MessageKind.EMPTY}
+        fields: dict[str, Any] = {"kind": MessageKind.EMPTY}
         if value is not None:
             try:
-                shown = self._event(value)
+                fields = self._event(value)
             except (BadMessage, RegistryError, RecursionError) as error:
                 # A value that does not begin like an event is not faulty.
-                why = str(error) if value[:1] == b"\0" else ""
-                shown = {**_raw(value), "remark": _cut(why, _KEY)[0]}
+                reason = str(error) if value[:1] == b"\0" else ""
+                fields = {**_raw(value), "remark": _cut(reason, _KEY)[0]}
         headers = [
             ShownField(_cut(name, _KEY)[0], _cut(_text(content or b""), _KEY)[0])
             for name, content in record.headers[:_MOST_FIELDS]
@@ -65,7 +65,7 @@ class Showing:
             key=_cut(_text(record.key or b""), _KEY)[0],
             headers=headers,
             size=-1 if value is None else len(value),
-            **shown,
+            **fields,
         )
 
     def _lookup(self, schema_id: int) -> AvroSchema | None:
@@ -91,7 +91,9 @@ class Showing:
         if isinstance(event, Mapping):
             header = _header(event.get("header"))
             event = {
-                name: value_ for name, value_ in event.items() if name != "header" or not header
+                name: field_value
+                for name, field_value in event.items()
+                if name != "header" or not header
             }
             if self._names.get(schema_id) == DEAD_LETTER:
                 kind = MessageKind.DEAD
@@ -118,12 +120,12 @@ def instead(piece: Piece) -> ShownMessage:
 
 
 def hexadecimal(data: bytes) -> str:
-    """Formats lines of 16 bytes: the position, the bytes, and their ASCII characters."""
+    """Formats bytes in lines of 16: the position, the bytes, and their ASCII characters."""
     lines = []
     for start in range(0, len(data), _LINE):
-        part = data[start : start + _LINE]
-        ascii_ = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)
-        lines.append(f"{start:04x}  {part.hex(' '):{3 * _LINE - 1}}  {ascii_}")
+        row = data[start : start + _LINE]
+        characters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        lines.append(f"{start:04x}  {row.hex(' '):{3 * _LINE - 1}}  {characters}")
     return "\n".join(lines)
 
 
@@ -147,10 +149,10 @@ def _fields(event: Mapping[Any, Any]) -> tuple[list[ShownField], bool]:
     for name, value in event.items():
         if room <= 0 or len(fields) == _MOST_FIELDS:
             return fields, True
-        shown, name_is_cut = _cut(str(name), min(room, _KEY))
-        text, text_is_cut = _cut(_field(value), max(0, room - len(shown)))
-        fields.append(ShownField(shown, text))
-        room -= len(shown) + len(text)
+        shown_name, name_is_cut = _cut(str(name), min(room, _KEY))
+        text, text_is_cut = _cut(_field(value), max(0, room - len(shown_name)))
+        fields.append(ShownField(shown_name, text))
+        room -= len(shown_name) + len(text)
         if name_is_cut or text_is_cut:
             return fields, True
     return fields, False
@@ -174,8 +176,8 @@ def _raw(value: bytes) -> dict[str, Any]:
         text, is_cut = "", False
     if text or not value:
         return {"kind": MessageKind.TEXT, "text": text, "cut": is_cut}
-    shown = hexadecimal(value[:_HEX])
-    return {"kind": MessageKind.BYTES, "text": shown, "cut": len(value) > _HEX}
+    hex_text = hexadecimal(value[:_HEX])
+    return {"kind": MessageKind.BYTES, "text": hex_text, "cut": len(value) > _HEX}
 
 
 def _text(data: bytes) -> str:
@@ -183,8 +185,8 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        more = f"\n… {len(data) - _HEX:,} more bytes" if len(data) > _HEX else ""
-        return hexadecimal(data[:_HEX]) + more
+        suffix = f"\n… {len(data) - _HEX:,} more bytes" if len(data) > _HEX else ""
+        return hexadecimal(data[:_HEX]) + suffix
 
 
 def _cut(text: str, most: int) -> tuple[str, bool]:

@@ -49,7 +49,8 @@ log = logging.getLogger(__name__)
 
 
 class AccessControl:
-    """An ASGI middleware around `application`. Belongs to the server's event loop."""
+    """An ASGI middleware that checks each request before `application` handles it. Belongs to the
+    server's event loop."""
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class AccessControl:
             if self._needs_login_page(scope):
                 raise _LogIn
             if self._visitors.is_forged(scope):
-                raise NotKnown("the user's header is accepted from the proxy only")
+                raise NotKnown("the header that names the user is accepted only from the proxy")
             raise NotKnown("authentication required: log in, or send a token")
         return visitor
 
@@ -190,7 +191,7 @@ def _may_be_program(scope: Scope) -> bool:
 
 
 class _LogIn(NotKnown):
-    """Redirects a person to the login."""
+    """The user has to log in: the response redirects to the login page."""
 
 
 def _with_hsts(send: Send) -> Send:

@@ -39,31 +39,31 @@ class Tries:
         self._under_way: Counter[str] = Counter()
 
     def pause(self, address: str, user: str, now: float) -> float:
-        """The seconds until the next attempt; 0 if one is allowed now."""
-        place = network_of(address)
-        keys = [("address", place)]
-        if user and (user, place) not in self._known:
+        """Returns the seconds until the next attempt; 0 if one is allowed now."""
+        network = network_of(address)
+        keys = [("address", network)]
+        if user and (user, network) not in self._known:
             keys.append(("user", user))
-        left = max(self._left(key, now) for key in keys)
-        return left or float(self._under_way[place] >= MOST_AT_ONCE)
+        pause = max(self._left(key, now) for key in keys)
+        return pause or float(self._under_way[network] >= MOST_AT_ONCE)
 
     def begin(self, address: str) -> None:
         self._under_way[network_of(address)] += 1
 
     def end(self, address: str, user: str, now: float, *, right: bool | None) -> None:
         """Ends an attempt. `right` is None if the check itself failed."""
-        place = network_of(address)
-        self._under_way[place] -= 1
-        if not self._under_way[place]:
-            del self._under_way[place]
+        network = network_of(address)
+        self._under_way[network] -= 1
+        if not self._under_way[network]:
+            del self._under_way[network]
         if right:
             self._mistakes.pop(("user", user), None)
-            self._known[user, place] = None
-            self._known.move_to_end((user, place))
+            self._known[user, network] = None
+            self._known.move_to_end((user, network))
             while len(self._known) > MOST:
                 self._known.popitem(last=False)
         elif right is False:
-            self._note(("address", place), now)
+            self._note(("address", network), now)
             if user:
                 self._note(("user", user), now)
 

@@ -1,4 +1,4 @@
-"""The login page: a file of the page, with a message and the place to return to filled in.
+"""The login page: a file of the page, completed with a message and the path to return to.
 
 It works without scripts. Of input, only the place is filled in, escaped in an attribute, and only
 if it is a path of this audit; the message is one of a few sentences.
@@ -40,12 +40,13 @@ def login_page(
 
 
 def safe_place(place: str) -> str:
-    """Returns the place to go to after the login; the overview for any that is not a local path."""
+    """Returns the path to open after the login; the overview if the given one is not a local
+    path."""
     return place if _PLACE.fullmatch(place) else "/"
 
 
 def typed(body: bytes) -> dict[str, str]:
-    """Parses the fields of the form. Raises BadBody."""
+    """Parses the fields of the login form. Raises BadBody."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),

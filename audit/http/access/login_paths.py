@@ -1,4 +1,4 @@
-"""The paths /login, /logout and /session."""
+"""Handles the paths /login, /logout and /session."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class LoginPaths:
-    """Handles these paths. Belongs to the event loop. `log_refusal` is called with the error,
+    """The handler of these paths. Belongs to the event loop. Calls `log_refusal` with the error,
     request and user."""
 
     def __init__(
@@ -46,15 +46,16 @@ class LoginPaths:
     async def answer(
         self, scope: Scope, receive: Receive, visitor: Visitor | None
     ) -> PageAnswer | None:
-        """Handles login, logout and session; None for all other paths. Raises Unanswerable."""
+        """Handles login, logout and session; returns None for all other paths. Raises
+        Unanswerable."""
         match scope["path"], scope["method"]:
             case "/session", "GET" | "HEAD":
                 return self._session(scope, visitor)
             case "/login", "GET" | "HEAD" if self._visitors.have_passwords:
-                place = _place_parameter(scope)
+                return_path = _place_parameter(scope)
                 if visitor is not None:
-                    return redirect(_from_login(place))
-                return login_page(self._files, place)
+                    return redirect(_from_login(return_path))
+                return login_page(self._files, return_path)
             case "/login", "POST" if self._visitors.have_passwords:
                 return await self._log_in(scope, receive)
             case "/logout", "POST" if self._visitors.have_passwords:
@@ -63,9 +64,9 @@ class LoginPaths:
             case (("/login" | "/logout"), _) if not self._visitors.have_passwords:
                 raise Unknown("this audit has no password logins")
             case (("/login" | "/logout" | "/session"), _):
-                allowed = _ALLOWED.get(scope["path"], "GET, HEAD")
+                methods = _ALLOWED.get(scope["path"], "GET, HEAD")
                 return problem(
-                    HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", {"allow": allowed}
+                    HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", {"allow": methods}
                 )
         return None
 
@@ -80,19 +81,19 @@ class LoginPaths:
         return PageAnswer(msgspec.json.encode(session))
 
     async def _log_in(self, scope: Scope, receive: Receive) -> PageAnswer:
-        place, user = "/", ""
+        return_path, user = "/", ""
         try:
             form = typed(await body_of(scope, receive, _FORM, MOST_BYTES))
-            place, user = form["next"], form["user"]
+            return_path, user = form["next"], form["user"]
             secret = await self._visitors.log_in(address_of(scope), user, form["password"])
         except Unanswerable as error:
             self._log_refusal(error, scope, self._visitors.known_name(user))
             message = f"{str(error)[:1].upper()}{str(error)[1:]}."
             headers = {"retry-after": str(error.seconds)} if isinstance(error, TooOften) else {}
-            return login_page(self._files, place, message, error.status, headers)
+            return login_page(self._files, return_path, message, error.status, headers)
         self._visitors.log_out(scope)  # the browser's former session
         log.info("logged in user=%s address=%s", user, address_of(scope))
-        return redirect(_from_login(place), {"set-cookie": self._cookie(secret)})
+        return redirect(_from_login(return_path), {"set-cookie": self._cookie(secret)})
 
     def _cookie(self, secret: str, attributes: str = "") -> str:
         secure = "; Secure" if self._is_encrypted else ""

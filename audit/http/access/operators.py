@@ -1,4 +1,4 @@
-"""The file of operators, who may accept faults and retire hosts: one name a line.
+"""The file of operators, who may accept faults and retire hosts: one name per line.
 
 A name is that of a user, of a token, or from the proxy's header. The file is read again when it
 changes, like those of users and tokens. An invalid file is logged, and changes nothing.
@@ -11,7 +11,7 @@ from ground.logins.login_files import check_name, lines_of
 
 
 class BadOperatorsFile(Exception):
-    """The file is invalid; the message names file and line."""
+    """The file of operators is invalid; the message names the file and line."""
 
 
 class OperatorsFile:
@@ -38,7 +38,7 @@ def read_operators(path: Path) -> frozenset[str]:
         try:
             check_name(name.strip())
         except ValueError:
-            raise BadOperatorsFile(f"{path}, line {number}: not a name") from None
+            raise BadOperatorsFile(f"{path}, line {number}: not a valid name") from None
         if rest:
             raise BadOperatorsFile(f"{path}, line {number}: unexpected text after the name")
         names.add(name.strip())

@@ -1,4 +1,4 @@
-"""Whether a request comes from a page of this audit, another page, or a program. Pure."""
+"""Tells whether a request comes from a page of this audit, another page, or a program. Pure."""
 
 from starlette.types import Scope
 
@@ -6,7 +6,8 @@ from audit.http.responses import header, values
 
 
 def is_from_browser(scope: Scope) -> bool:
-    """Whether a browser sent the request. Browsers add `Origin` to each that changes anything."""
+    """Whether a browser sent the request. Browsers add `Origin` to every request that changes
+    something."""
     return bool(values(scope, b"origin") or values(scope, b"sec-fetch-site"))
 
 
@@ -24,7 +25,7 @@ def is_from_own_page(scope: Scope, *, is_encrypted: bool) -> bool:
 
 
 def host_name(scope: Scope) -> str:
-    """The `Host` without its port."""
+    """Returns the `Host` header without its port."""
     host = header(scope, b"host").lower()
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdecimal() else host

@@ -23,7 +23,7 @@ _SECRET_BYTES: Final = 32
 
 
 class Session(msgspec.Struct):
-    """A session. `password` is the mark of the password that began it."""
+    """A login session. `password` identifies the password with which the user logged in."""
 
     user: str
     password: bytes
@@ -41,9 +41,9 @@ class Sessions:
     def begin(self, user: str, password: bytes, now: float) -> str:
         """Begins a session, and returns its secret."""
         self._drop_ended(now)
-        own = [key for key, session in self._kept.items() if session.user == user]
-        if len(own) >= MOST_OF_ONE:
-            del self._kept[own[0]]
+        own_keys = [key for key, session in self._kept.items() if session.user == user]
+        if len(own_keys) >= MOST_OF_ONE:
+            del self._kept[own_keys[0]]
         elif len(self._kept) >= MOST:
             del self._kept[next(iter(self._kept))]
         secret = secrets.token_urlsafe(_SECRET_BYTES)
@@ -51,7 +51,8 @@ class Sessions:
         return secret
 
     def of(self, secret: str, now: float) -> Session | None:
-        """Returns the session with this secret, unless it has ended, and counts that as a use."""
+        """Returns the session with this secret unless it has ended, and counts the call as a
+        use."""
         session = self._kept.get(_hash(secret))
         if session is None:
             return None
@@ -62,7 +63,7 @@ class Sessions:
         return session
 
     def is_open(self, secret: str, now: float) -> bool:
-        """Whether the session is open, without using it."""
+        """Whether the session is open; does not count as a use."""
         session = self._kept.get(_hash(secret))
         return session is not None and not _is_over(session, now)
 

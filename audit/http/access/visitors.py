@@ -1,4 +1,4 @@
-"""Authenticates requests by a session's cookie, a token, a password, or a proxy's header.
+"""Authenticates requests by a session cookie, a token, a password, or a proxy's header.
 
 Rule 1: credentials in a request must be valid. After a wrong token or password no other credential
         of the same request is tried.
@@ -45,7 +45,8 @@ _WRONG: Final = "the name or the password is not right"  # the alerting rules ha
 
 
 class Visitor(NamedTuple):
-    """An authenticated user. `stays` says whether access still holds; `session` is the secret."""
+    """An authenticated user. `stays` returns whether the access is still valid; `session` is the
+    session's secret."""
 
     name: str
     by: str
@@ -54,7 +55,7 @@ class Visitor(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """A password that was verified."""
+    """A password that was verified recently."""
 
     user: str
     mark: bytes
@@ -95,20 +96,21 @@ class Visitors:
 
     @property
     def have_passwords(self) -> bool:
-        """Whether people can log in on the page."""
+        """Whether users can log in on the page with a password."""
         return self._users is not None
 
     def is_operator(self, name: str) -> bool:
-        """Whether the user may make statements."""
+        """Whether the user may accept faults and retire hosts."""
         return self._operators is not None and self._operators.has(name)
 
     async def authenticate(self, scope: Scope) -> Visitor | None:
-        """Authenticates a request; None without credentials. Raises NotKnown, TooOften, NotNow."""
+        """Authenticates a request; returns None if it has no credentials. Raises NotKnown,
+        TooOften, NotNow."""
         address = address_of(scope)
         if _plain(address) in self._proxies and (names := values(scope, self._header)):
             return self._by_proxy(names)
-        if shown := values(scope, b"authorization"):
-            return await self._by_header(shown, address)
+        if authorizations := values(scope, b"authorization"):
+            return await self._by_header(authorizations, address)
         return self._by_cookie(scope)
 
     async def log_in(self, address: str, user: str, password: str) -> str:
@@ -121,7 +123,7 @@ class Visitors:
             self.sessions.end(secret)
 
     def is_forged(self, scope: Scope) -> bool:
-        """Whether the request has the proxy's header, but is not from the proxy."""
+        """Whether the request has the proxy's header but does not come from the proxy."""
         return bool(
             self._header
             and values(scope, self._header)
@@ -129,7 +131,8 @@ class Visitors:
         )
 
     def known_name(self, user: str) -> str:
-        """The name for a log; empty if there is no such user, as it may be a password."""
+        """Returns the user's name for a log; empty if there is no such user, because the name may
+        be a password."""
         return user if self._users is not None and self._users.has(user) else ""
 
     def _by_cookie(self, scope: Scope) -> Visitor | None:
@@ -155,13 +158,13 @@ class Visitors:
 
     def _cookies(self, scope: Scope) -> list[str]:
         """Values of all cookies with our name: another program on this host may have set one."""
-        secrets_shown = []
+        cookie_secrets = []
         for line in values(scope, b"cookie"):
             for cookie in line.split(";"):
                 name, _, value = cookie.strip().partition("=")
                 if name == self.cookie and value:
-                    secrets_shown.append(value)
-        return secrets_shown[:4]
+                    cookie_secrets.append(value)
+        return cookie_secrets[:4]
 
     def _by_proxy(self, names: list[str]) -> Visitor:
         try:
@@ -175,12 +178,12 @@ class Visitors:
     async def _by_header(self, shown: list[str], address: str) -> Visitor:
         if len(shown) > 1:
             raise NotKnown("the request has more than one `Authorization`")
-        kind, _, proof = shown[0].strip().partition(" ")
-        if kind.lower() == "bearer" and self._tokens is not None:
+        scheme, _, proof = shown[0].strip().partition(" ")
+        if scheme.lower() == "bearer" and self._tokens is not None:
             return self._by_token(proof.strip(), address)
-        if kind.lower() == "basic" and self._users is not None:
+        if scheme.lower() == "basic" and self._users is not None:
             return await self._by_password(proof.strip(), address)
-        raise NotKnown("this audit does not accept this kind of `Authorization`")
+        raise NotKnown("this audit does not accept this scheme of `Authorization`")
 
     def _by_token(self, token: str, address: str) -> Visitor:
         tokens = self._tokens
@@ -198,20 +201,20 @@ class Visitors:
         try:
             user, colon, password = base64.b64decode(proof, validate=True).decode().partition(":")
         except (binascii.Error, ValueError):
-            raise NotKnown("`Authorization` cannot be read") from None
+            raise NotKnown("`Authorization` is malformed") from None
         if not colon:
-            raise NotKnown("`Authorization` cannot be read")
+            raise NotKnown("`Authorization` is malformed")
         users = self._users
         assert users is not None
         key = hmac.digest(self._key, proof.encode(), "sha256")
-        right = self._right.get(key)
-        if right is None or right.until < self._clock() or users.mark_of(user) != right.mark:
+        entry = self._right.get(key)
+        if entry is None or entry.until < self._clock() or users.mark_of(user) != entry.mark:
             self._right.pop(key, None)
             mark = await self._check(address, user, password)
             if len(self._right) >= _MOST_REMEMBERED:
                 self._right.clear()
-            right = self._right[key] = _Remembered(user, mark, self._clock() + _REMEMBERED_S)
-        mark = right.mark
+            entry = self._right[key] = _Remembered(user, mark, self._clock() + _REMEMBERED_S)
+        mark = entry.mark
         return Visitor(user, "password", lambda: users.mark_of(user) == mark)
 
     async def _check(self, address: str, user: str, password: str) -> bytes:
@@ -226,20 +229,20 @@ class Visitors:
         self._check_pause(address, user, self._clock())
         if self._waiting >= _MOST_WAITING:
             raise NotNow("too many logins are waiting: try again in a moment")
-        before = users.mark_of(user)
-        right: bool | None = None
+        mark = users.mark_of(user)
+        is_correct: bool | None = None
         self._waiting += 1
         self._tries.begin(address)
         try:
-            right = await asyncio.get_running_loop().run_in_executor(
+            is_correct = await asyncio.get_running_loop().run_in_executor(
                 self._hashing, users.check, user, password
             )
         finally:
             self._waiting -= 1
-            self._tries.end(address, user, self._clock(), right=right)
-        if not right or before is None or users.mark_of(user) != before:
+            self._tries.end(address, user, self._clock(), right=is_correct)
+        if not is_correct or mark is None or users.mark_of(user) != mark:
             raise NotKnown(_WRONG)
-        return before
+        return mark
 
     def _check_pause(self, address: str, user: str, now: float) -> None:
         if pause := self._tries.pause(address, user, now):
@@ -247,7 +250,7 @@ class Visitors:
 
 
 def address_of(scope: Scope) -> str:
-    """The address of the connection's peer, whatever headers say."""
+    """Returns the address of the connection's peer, whatever the headers say."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
@@ -255,8 +258,8 @@ def address_of(scope: Scope) -> str:
 def _plain(address: str) -> str:
     """An address in the form in which addresses are compared."""
     try:
-        known = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return address
-    mapped = known.ipv4_mapped if isinstance(known, IPv6Address) else None
-    return str(mapped or known)
+    mapped_ip = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return str(mapped_ip or ip)

@@ -1,1 +1,1 @@
-"""Handlers of `/api/v1`: each computes an answer from the service."""
+"""The handlers of `/api/v1`, each of which computes an answer from the service."""

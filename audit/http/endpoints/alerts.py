@@ -1,4 +1,4 @@
-"""Alerts over HTTP: `/api/v1/alerts`, and operators' notes about them: `POST /api/v1/acknowledge`,
+"""Handles `/api/v1/alerts`, and operators' notes about alerts: `POST /api/v1/acknowledge`,
 `/api/v1/silence` and `/api/v1/unsilence`.
 
 Notes are kept in the data directory (audit/alerting/notes.py), not in the ledger: they decide who
@@ -38,13 +38,13 @@ from audit.service.service import Service, now_millis
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> NotedAlerts:
-    listed, now = lists.alerts(service, query), now_millis()
+    page, now = lists.alerts(service, query), now_millis()
     commands = ProgramCommands.of(service.config)
     return NotedAlerts(
-        page=listed.page,
-        items=[_noted(service, row, commands, now) for row in listed.items],
-        waiting=listed.waiting,
-        waiting_total=listed.waiting_total,
+        page=page.page,
+        items=[_noted(service, row, commands, now) for row in page.items],
+        waiting=page.waiting,
+        waiting_total=page.waiting_total,
         silences=list(service.notes.silences(now)),
         receivers=[ReceiverRow(**row._asdict()) for row in service.receivers.states()],
     )
@@ -53,30 +53,30 @@ def alerts(service: Service, query: queries.AlertsQuery) -> NotedAlerts:
 def _noted(
     service: Service, row: answers.AlertRow, commands: ProgramCommands, now: int
 ) -> NotedAlert:
-    about = AlertKey(row.kind, row.cluster, row.topic, row.host, row.hour)
-    name = notice_id(about)
-    more: dict[str, Any] = {"id": name, "severity": severity_of(row.kind).value}
+    key = AlertKey(row.kind, row.cluster, row.topic, row.host, row.hour)
+    group_id = notice_id(key)
+    extra_fields: dict[str, Any] = {"id": group_id, "severity": severity_of(row.kind).value}
     if row.resolved < 0:
-        more["acknowledged"] = service.notes.acknowledgement(name, now)
-        more["silenced"] = service.notes.silence(about, now)
-        if (group := service.alert_groups.get(name)) is not None:
+        extra_fields["acknowledged"] = service.notes.acknowledgement(group_id, now)
+        extra_fields["silenced"] = service.notes.silence(key, now)
+        if (group := service.alert_groups.get(group_id)) is not None:
             notice = group.notice
-            more |= {"lines": notice.lines, "hosts": notice.hosts}
-            more |= {"hosts_total": notice.hosts_total, "runbook": notice.runbook}
-            more["holds_up"] = notice.holds_up
-        if (ending := service.alerts_ending.get(about)) is not None:
-            more["over_since"] = ending.since
-            more["words"] = f"{row.words}; over since {moment(ending.since)}"
+            extra_fields |= {"lines": notice.lines, "hosts": notice.hosts}
+            extra_fields |= {"hosts_total": notice.hosts_total, "runbook": notice.runbook}
+            extra_fields["holds_up"] = notice.holds_up
+        if (ending := service.alerts_ending.get(key)) is not None:
+            extra_fields["over_since"] = ending.since
+            extra_fields["words"] = f"{row.words}; over since {moment(ending.since)}"
         elif group is not None:
-            more |= cure_of(about, service.alert_conditions.get(about), commands).fields
-    return NotedAlert(**msgspec.structs.asdict(row) | more)
+            extra_fields |= cure_of(key, service.alert_conditions.get(key), commands).fields
+    return NotedAlert(**msgspec.structs.asdict(row) | extra_fields)
 
 
 log = logging.getLogger(__name__)
 
 
 class NoteKind(NamedTuple):
-    """A path for notes."""
+    """A path to which notes are posted."""
 
     path: str
     body_type: type[Acknowledge] | type[Mute] | type[Unmute]
@@ -92,9 +92,9 @@ NOTE_PATHS: Final = frozenset(kind.path for kind in NOTE_KINDS)
 
 
 def note(service: Service, statement: Acknowledge | Mute | Unmute, by: str) -> Noted:
-    """Keeps an operator's note in a file. Raises Unanswerable."""
+    """Stores an operator's note in a file. Raises Unanswerable."""
     now = now_millis()
-    log.info("alerts: %s by=%r said=%r", type(statement).__name__.lower(), by, statement)
+    log.info("alert note kind=%s by=%r note=%r", type(statement).__name__.lower(), by, statement)
     until = getattr(statement, "until", None)
     if until is not None and not now < until <= now + LONGEST_SILENCE_MILLIS:
         raise BadQuery("`until` must be in the future, and within a year")
@@ -116,9 +116,9 @@ def note(service: Service, statement: Acknowledge | Mute | Unmute, by: str) -> N
 
 
 def _acknowledge(service: Service, statement: Acknowledge, by: str, now: int) -> None:
-    known = {notice_id(alert.key) for alert in service.alerts_waiting} | {*service.alert_groups}
-    if statement.id not in known:
-        raise Unknown(f"no current alert has the id {statement.id}: see `/api/v1/alerts`")
+    known_ids = {notice_id(alert.key) for alert in service.alerts_waiting} | {*service.alert_groups}
+    if statement.id not in known_ids:
+        raise Unknown(f"no current alert has the id {statement.id}: see `penstock alert list`")
     until = -1 if statement.until is None else statement.until
     service.notes.acknowledge(
         Acknowledgement(id=statement.id, by=by, reason=statement.reason, time=now, until=until)
@@ -129,10 +129,12 @@ def _silence(service: Service, statement: Mute, by: str, now: int) -> str:
     if statement.kind and statement.kind not in KINDS:
         raise BadQuery(f"`kind` must be one of {', '.join(KINDS)}")
     if not (statement.kind or statement.cluster or statement.topic or statement.host):
-        raise BadQuery("name what to silence: kind, cluster, topic or host")
-    matched = {name: getattr(statement, name) for name in ("kind", "cluster", "topic", "host")}
-    name = new_silence_id()
+        raise BadQuery("give at least one of `kind`, `cluster`, `topic`, `host`")
+    conditions = {name: getattr(statement, name) for name in ("kind", "cluster", "topic", "host")}
+    id_ = new_silence_id()
     service.notes.add_silence(
-        Silence(id=name, **matched, by=by, reason=statement.reason, time=now, until=statement.until)
+        Silence(
+            id=id_, **conditions, by=by, reason=statement.reason, time=now, until=statement.until
+        )
     )
-    return name
+    return id_

@@ -1,4 +1,4 @@
-"""Consumer groups, as last polled. No request here reaches a broker."""
+"""Handles `/api/v1/groups` from the last poll, without a request to a broker."""
 
 from typing import Final
 
@@ -27,12 +27,12 @@ def groups(service: Service, query: queries.GroupsQuery) -> answers.GroupsAnswer
     }
     rows = [
         (row, name)
-        for name, seen in clusters.items()
-        for row in (seen.by_topic.get(query.topic, ()) if query.topic else seen.rows)
+        for name, groups_seen in clusters.items()
+        for row in (groups_seen.by_topic.get(query.topic, ()) if query.topic else groups_seen.rows)
         if query.group in {"", row.group} and _is_like(row, query.search)
     ]
     rows.sort(key=lambda row: (urgency(row[0]), row[1]))
-    several = len(clusters) > 1
+    has_several_clusters = len(clusters) > 1
     return answers.GroupsAnswer(
         as_of=min((row.looked for row in clusters.values()), default=0),
         looks=bool(service.config.groups.interval),
@@ -40,26 +40,30 @@ def groups(service: Service, query: queries.GroupsQuery) -> answers.GroupsAnswer
         items=[_row(name, row) for row, name in query.cut(rows)],
         partitions=_partitions(clusters, query) if query.topic and query.group else [],
         notices=[
-            f"Cluster {name}: {words}" if several else words
-            for name, seen in clusters.items()
-            for words in seen.troubles
+            f"Cluster {name}: {words}" if has_several_clusters else words
+            for name, groups_seen in clusters.items()
+            for words in groups_seen.troubles
         ],
     )
 
 
 def with_groups(service: Service, row: answers.TopicRow) -> answers.TopicRow:
-    """Adds the groups that read a topic, unless it was deleted."""
-    seen = service.groups.get(row.cluster)
-    groups = seen.by_topic.get(row.topic, ()) if seen is not None and not row.deleted else ()
+    """Adds the groups that read a topic, unless the topic was deleted."""
+    groups_seen = service.groups.get(row.cluster)
+    groups = (
+        groups_seen.by_topic.get(row.topic, ())
+        if groups_seen is not None and not row.deleted
+        else ()
+    )
     if not groups:
         return row
-    behind = max(group.behind for group in groups)
-    return replace(row, groups=len(groups), group_behind=behind)
+    greatest_delay = max(group.behind for group in groups)
+    return replace(row, groups=len(groups), group_behind=greatest_delay)
 
 
 def _is_like(row: GroupTopic, search: str) -> bool:
-    wanted = search.casefold()
-    return wanted in row.group.casefold() or wanted in row.topic.casefold()
+    search_text = search.casefold()
+    return search_text in row.group.casefold() or search_text in row.topic.casefold()
 
 
 def _row(cluster: str, row: GroupTopic) -> answers.GroupRow:
@@ -82,10 +86,10 @@ def _partitions(
     clusters: dict[str, GroupsSeen], query: queries.GroupsQuery
 ) -> list[answers.GroupPartition]:
     """Partitions of the first cluster in which the group reads the topic."""
-    for seen in clusters.values():
+    for groups_seen in clusters.values():
         partitions = [
             _partition(target.partition, lag)
-            for (group, target), lag in seen.lags.items()
+            for (group, target), lag in groups_seen.lags.items()
             if group == query.group and target.topic == query.topic
         ]
         if partitions:

@@ -1,4 +1,4 @@
-"""The headline of `/api/v1/topics`: the worst findings of some hours, over all topics.
+"""Makes the headline of `/api/v1/topics` from the worst findings of several hours, over all topics.
 
 Findings cost a verdict for each faulty topic, and every open page requests them after each change.
 So only the topics with the worst faults are judged, and the result is cached for many times as long
@@ -38,26 +38,26 @@ def headline_of(
     waits: bool,
     accepted: Kinds,
 ) -> Headline:
-    faulty = service.reading.faulty_topics(cluster, hours.start, hours.stop)
+    faulty_topics = service.reading.faulty_topics(cluster, hours.start, hours.stop)
     held_up = _held_up(service, cluster)
     state = worst(state for state, topics in by_state.items() if topics)
-    calm = ""
+    calm_words = ""
     if not sum(by_state.values()):
-        state, calm = State.PENDING, "nothing to judge yet"
+        state, calm_words = State.PENDING, "nothing to judge yet"
     elif state is State.EMPTY:
-        calm = f"no events in the last {len(hours)} hours"
-    until = _complete_until(service, cluster)
+        calm_words = f"no events in the last {len(hours)} hours"
+    complete_until = _complete_until(service, cluster)
     return headline(
         JudgedTopics(
             state=state,
-            findings=_worst(service, cluster, faulty, hours) if state.is_fault else (),
-            kinds={topic.key: topic.kinds for topic in faulty},
+            findings=_worst(service, cluster, faulty_topics, hours) if state.is_fault else (),
+            kinds={topic.key: topic.kinds for topic in faulty_topics},
             failing_loads=failing,
             waits=waits,
-            calm=calm,
-            unreported=None if calm or state.is_fault else _unreported(held_up),
+            calm=calm_words,
+            unreported=None if calm_words or state.is_fault else _unreported(held_up),
             loaded=_is_loaded(service, cluster),
-            complete_until=until,
+            complete_until=complete_until,
             settled=is_settled(service, cluster, now),
             held_up=bool(held_up),
             today=now,
@@ -68,32 +68,35 @@ def headline_of(
 
 def is_settled(service: Service, cluster: str, now: int) -> bool:
     """Whether the ledgers are read up to now, no program holds up lines, no agent is far behind,
-    and no window has waited unusually long: for a loader longer than `alerts.late`, for others than
-    a few windows."""
-    standing, config = service.standing, service.config
-    states = standing.clusters.values()
+    and no window has waited unusually long: longer than `alerts.late` for a loader, longer than a
+    few windows for other programs."""
+    state, config = service.standing, service.config
+    states = state.clusters.values()
     is_read = all(state.read and not state.unreachable for state in states)
-    if not is_read or standing.too_old(now) or standing.unjudged or _held_up(service, cluster):
+    if not is_read or state.too_old(now) or state.unjudged or _held_up(service, cluster):
         return False
-    soon = _PACES * service.window_millis + int(config.grace * 1000)
-    late = int(config.alerts.late * 1000)
-    return _done_until(service, cluster) > now - soon and all(
-        topic.pending_since > now - late and not 0 <= topic.unreported_since <= now - soon
+    pending_millis = _PACES * service.window_millis + int(config.grace * 1000)
+    late_millis = int(config.alerts.late * 1000)
+    return _done_until(service, cluster) > now - pending_millis and all(
+        topic.pending_since > now - late_millis
+        and not 0 <= topic.unreported_since <= now - pending_millis
         for topic in _waiting(service, cluster)
     )
 
 
 def _complete_until(service: Service, cluster: str) -> int:
     """The time before which every line is accounted for; 0 if unknown."""
-    waiting = [topic.pending_since - service.window_millis for topic in _waiting(service, cluster)]
-    return min([_done_until(service, cluster), *waiting])
+    waiting_since = [
+        topic.pending_since - service.window_millis for topic in _waiting(service, cluster)
+    ]
+    return min([_done_until(service, cluster), *waiting_since])
 
 
 def _done_until(service: Service, cluster: str) -> int:
     """The time up to which all agents have shipped everything; 0 if unknown."""
-    done = service.done_until
+    done_until = service.done_until
     clusters = [cluster] if cluster else service.standing.clusters
-    return min((done.get(name, 0) for name in clusters), default=0)
+    return min((done_until.get(name, 0) for name in clusters), default=0)
 
 
 def _waiting(service: Service, cluster: str) -> list[TopicFigures]:
@@ -132,26 +135,26 @@ def _unreported(held_up: Set[str]) -> Unreported | None:
 def _worst(
     service: Service, cluster: str, faulty: Sequence[FaultyTopic], hours: range
 ) -> Sequence[TopicFinding]:
-    place = (cluster, len(hours))
-    known = service.worst_findings.get(place)
+    key = (cluster, len(hours))
+    kept_findings = service.worst_findings.get(key)
     now = time.monotonic()
-    if known is not None and now < known.until:
-        return known.findings
-    first = sorted(faulty, key=lambda topic: _severity(topic.kinds))[:_MOST_TOPICS]
-    placed = [
+    if kept_findings is not None and now < kept_findings.until:
+        return kept_findings.findings
+    first_topics = sorted(faulty, key=lambda topic: _severity(topic.kinds))[:_MOST_TOPICS]
+    topic_findings = [
         TopicFinding(
             cluster=topic.key.cluster,
             topic=topic.key.topic,
             topic_id=topic.key.topic_id,
             finding=finding,
         )
-        for topic in first
+        for topic in first_topics
         for finding in findings(service, topic.key, topic.first_hour, topic.last_hour + HOUR)
         if finding.is_open
     ]
-    took = time.monotonic() - now
-    service.worst_findings[place] = KeptFindings(placed, now + took * _KEPT_FACTOR)
-    return placed
+    seconds = time.monotonic() - now
+    service.worst_findings[key] = KeptFindings(topic_findings, now + seconds * _KEPT_FACTOR)
+    return topic_findings
 
 
 def _severity(kinds: Kinds) -> tuple[int, int]:

@@ -1,5 +1,5 @@
-"""`/api/v1/health`: the health of all clusters' programs, one row each. Agents share a row; only
-those in trouble have their own.
+"""Handles `/api/v1/health`: the health of all clusters' programs, one row each. Agents share a row,
+except those with problems.
 
 Sources are heartbeats for agents, polls for brokers and registries, and statements in the ledger
 for mirrors, loaders, ZooKeeper, and all disks and certificates.
@@ -60,7 +60,7 @@ def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer
     now = now_millis()
     shows = Shows(service.config.alerts, ProgramCommands.of(service.config))
     rows = sorted(_rows(service, shows, query.cluster, now), key=_urgency)
-    shown = [row for row in rows if query.state in {None, row.state}]
+    shown_rows = [row for row in rows if query.state in {None, row.state}]
     by_state = Counter(row.state for row in rows)
     return answers.HealthAnswer(
         now=now,
@@ -68,13 +68,13 @@ def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer
         state=next((state for state in STATES if by_state[state]), UNKNOWN),
         summary=_summary(rows),
         by_state={state: by_state[state] for state in STATES},
-        page=query.of(len(shown)),
-        items=list(query.cut(shown)),
+        page=query.of(len(shown_rows)),
+        items=list(query.cut(shown_rows)),
     )
 
 
 class Shows(NamedTuple):
-    """What all rows need: the limits of alerts, and the commands that help."""
+    """The values that all rows need: the limits of alerts, and the commands of cures."""
 
     config: AlertsConfig
     commands: ProgramCommands
@@ -86,18 +86,22 @@ def _urgency(row: HealthRow) -> tuple[object, ...]:
 
 def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[HealthRow]:
     since = (service.standing.as_of or now) - int(service.config.expected * 1000)
-    known = with_polled_disks(service.reading.programs(since), service.standing.clusters, now)
-    programs = [program for program in known if cluster in {"", program.cluster}]
+    all_programs = with_polled_disks(
+        service.reading.programs(since), service.standing.clusters, now
+    )
+    programs = [program for program in all_programs if cluster in {"", program.cluster}]
     yield from _agents(service, shows, cluster, programs, now)
-    for name, standing in service.standing.clusters.items():
+    for name, cluster_state in service.standing.clusters.items():
         if cluster in {"", name}:
-            reporting = [program for program in programs if program.cluster == name]
-            brokers = [program for program in reporting if program.kind is ProgramKind.BROKER]
-            time = standing.as_of or now
-            yield from _brokers(name, standing, brokers, shows, time)
+            cluster_programs = [program for program in programs if program.cluster == name]
+            brokers = [
+                program for program in cluster_programs if program.kind is ProgramKind.BROKER
+            ]
+            time = cluster_state.as_of or now
+            yield from _brokers(name, cluster_state, brokers, shows, time)
             yield from _zookeeper(name, brokers, shows, time)
-            yield _registry(service, shows, name, standing)
-            for program in reporting:
+            yield _registry(service, shows, name, cluster_state)
+            for program in cluster_programs:
                 if program.kind in _WELL:
                     yield _row(program, _WELL[program.kind], shows, time)
     if not cluster:
@@ -111,18 +115,22 @@ def _agents(
     service: Service, shows: Shows, cluster: str, programs: Iterable[Program], now: int
 ) -> Iterator[HealthRow]:
     agents_query = queries.AgentsQuery(cluster=cluster, sort="state", size=queries.MOST_ITEMS)
-    listed = agents(service, agents_query)
-    of_agent = {
+    agents_page = agents(service, agents_query)
+    agent_programs = {
         (program.cluster, program.name): program
         for program in programs
         if program.kind is ProgramKind.AGENT
     }
-    expected = sum(number for state, number in listed.by_state.items() if state != "retired")
-    yield _all_agents(listed.by_state, expected, cluster, of_agent.values())
-    troubled = {(row.cluster, row.agent): row for row in listed.items if row.state in _AGENT_STATES}
-    for key, agent in troubled.items():
-        yield _agent(agent, of_agent.pop(key, None), shows, now)
-    for program in of_agent.values():
+    expected_agents = sum(
+        number for state, number in agents_page.by_state.items() if state != "retired"
+    )
+    yield _all_agents(agents_page.by_state, expected_agents, cluster, agent_programs.values())
+    troubled_agents = {
+        (row.cluster, row.agent): row for row in agents_page.items if row.state in _AGENT_STATES
+    }
+    for key, agent in troubled_agents.items():
+        yield _agent(agent, agent_programs.pop(key, None), shows, now)
+    for program in agent_programs.values():
         row = _row(program, "heard", shows, now)
         if row.state != OK:
             yield row
@@ -131,35 +139,35 @@ def _agents(
 def _all_agents(
     by_state: Mapping[str, int], expected: int, cluster: str, programs: Iterable[Program]
 ) -> HealthRow:
-    wrong = [
+    problems = [
         f"{by_state[state]:,} {words}"
         for state, words in _AGENT_WORDS.items()
         if by_state.get(state)
     ]
     states = {_AGENT_STATES[state] for state in _AGENT_STATES if by_state.get(state)}
     versions = sorted({program.health.program_version for program in programs})
-    of = f"{expected:,} agent{'' if expected == 1 else 's'}"
+    agent_count = f"{expected:,} agent{'' if expected == 1 else 's'}"
     return HealthRow(
         program="agents",
         cluster=cluster,
-        name=of,
+        name=agent_count,
         host="",
         state=next((state for state in STATES if state in states), OK if expected else UNKNOWN),
-        words=", ".join(wrong) or ("all are heard" if expected else "none is known"),
+        words=", ".join(problems) or ("all are heard" if expected else "none is known"),
         version=", ".join(in_words(versions, _MOST_IN_WORDS)),
-        kind=SILENT if wrong else "",
+        kind=SILENT if problems else "",
     )
 
 
 def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> HealthRow:
-    known: dict[str, Any] = {}
+    extra_fields: dict[str, Any] = {}
     words, kind = [_AGENT_WORDS[agent.state]], SILENT
     if program is not None:
         row = _row(program, "", shows, now)
         kind = row.kind or SILENT
-        known = {"disk": row.disk, "disk_free": row.disk_free, "disk_total": row.disk_total}
-        known |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
-        known["started"] = row.started
+        extra_fields = {"disk": row.disk, "disk_free": row.disk_free, "disk_total": row.disk_total}
+        extra_fields |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
+        extra_fields["started"] = row.started
         words = [row.words, *words] if row.words else words
     if agent.state == "behind":
         cure = shows.commands.look("penstock", "agent", "--status", host=agent.host)
@@ -176,7 +184,7 @@ def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> 
         version=agent.version,
         kind=kind,
         **cure.fields,
-        **known,
+        **extra_fields,
     )
 
 
@@ -193,12 +201,12 @@ def _brokers(
     # Of brokers with the same id, the last one heard has replaced the others.
     oldest_first = sorted(programs, key=lambda program: program.heard)
     by_id = {program.name: program for program in oldest_first}
-    only = standing.unanswering
-    for broker in standing.brokers if only is None else ():
+    only_broker = standing.unanswering
+    for broker in standing.brokers if only_broker is None else ():
         program = by_id.get(str(broker.id))
-        leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
+        words = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
         if program is not None:
-            yield replace(_row(program, leads, shows, now), host=program.host)
+            yield replace(_row(program, words, shows, now), host=program.host)
         else:
             yield HealthRow(
                 program="broker",
@@ -206,18 +214,18 @@ def _brokers(
                 name=str(broker.id),
                 host=broker.host,
                 state=OK,
-                words=leads,
+                words=words,
             )
-    for number in standing.away:
-        program = by_id.get(str(number))
+    for broker_id in standing.away:
+        program = by_id.get(str(broker_id))
         host = program.host if program else ""
         needs, cure = room_first(program, shows.commands) if program else ("", Cure())
         if not needs:
-            cure = shows.commands.restart("broker", cluster=cluster, host=host, broker=number)
+            cure = shows.commands.restart("broker", cluster=cluster, host=host, broker=broker_id)
         yield HealthRow(
             program="broker",
             cluster=cluster,
-            name=str(number),
+            name=str(broker_id),
             host=host,
             state=IS_AWAY,
             words=f"holds replicas, and does not answer{needs}",
@@ -227,13 +235,13 @@ def _brokers(
             **cure.fields,
         )
     if standing.unreachable:
-        program = by_id.get(str(only.id)) if only else None
+        program = by_id.get(str(only_broker.id)) if only_broker else None
         needs, cure = room_first(program, shows.commands) if program else ("", Cure())
         yield HealthRow(
             program="broker",
             cluster=cluster,
-            name=str(only.id) if only else "",
-            host=program.host if program else only.host if only else "",
+            name=str(only_broker.id) if only_broker else "",
+            host=program.host if program else only_broker.host if only_broker else "",
             state=IS_AWAY,
             words=f"the ledger cannot be read: {standing.unreachable}{needs}",
             heard=standing.as_of or -1,
@@ -249,32 +257,44 @@ def _zookeeper(
     sessions = [(program, session) for program in brokers if (session := program.health.zookeeper)]
     if not sessions:
         return
-    lost = [program.title for program, _ in sessions if program.lost_session(now) is not None]
-    silent = servers_words(brokers, now)
-    current = [program for program, _ in sessions if program.is_recent(now)]
-    connected = f"{len(current) - len(lost):,} of {len(current):,} brokers are connected"
-    latest = max(sessions, key=lambda pair: pair[0].heard)[1]
-    if latest.serving > 0 and not silent:
-        connected += f", {latest.serving:,} of {latest.servers:,} servers serve"
-    wrong = [f"without a session: {', '.join(in_words(lost, _MOST_IN_WORDS))}"] if lost else []
-    wrong += [silent] if silent else []
+    lost_titles = [
+        program.title for program, _ in sessions if program.lost_session(now) is not None
+    ]
+    silent_words = servers_words(brokers, now)
+    current_programs = [program for program, _ in sessions if program.is_recent(now)]
+    connected_count = len(current_programs) - len(lost_titles)
+    words = f"{connected_count:,} of {len(current_programs):,} brokers are connected"
+    latest_session = max(sessions, key=lambda pair: pair[0].heard)[1]
+    if latest_session.serving > 0 and not silent_words:
+        words += f", {latest_session.serving:,} of {latest_session.servers:,} servers serve"
+    problems = (
+        [f"without a session: {', '.join(in_words(lost_titles, _MOST_IN_WORDS))}"]
+        if lost_titles
+        else []
+    )
+    problems += [silent_words] if silent_words else []
     yield HealthRow(
         program="zookeeper",
         cluster=cluster,
         name="",
         host="",
-        state=(IS_AWAY if lost else WARNING) if wrong else OK if current else UNKNOWN,
-        words="; ".join(wrong) or (connected if current else "no recent report from any broker"),
+        state=(IS_AWAY if lost_titles else WARNING)
+        if problems
+        else OK
+        if current_programs
+        else UNKNOWN,
+        words="; ".join(problems)
+        or (words if current_programs else "no recent report from any broker"),
         heard=max(program.heard for program, _ in sessions),
-        kind=ZOOKEEPER if wrong else "",
-        **(shows.commands.reach_zookeeper().fields if wrong else {}),
+        kind=ZOOKEEPER if problems else "",
+        **(shows.commands.reach_zookeeper().fields if problems else {}),
     )
 
 
 def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterState) -> HealthRow:
-    why = standing.registry_away
-    state, words = (OK, "answers") if why == "" else (IS_AWAY, f"does not answer: {why}")
-    if why is None:
+    outage = standing.registry_away
+    state, words = (OK, "answers") if outage == "" else (IS_AWAY, f"does not answer: {outage}")
+    if outage is None:
         state, words = UNKNOWN, "was not polled yet"
     return HealthRow(
         program="registry",
@@ -294,48 +314,52 @@ def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterSta
 def _row(program: Program, well: str, shows: Shows, now: int) -> HealthRow:
     """A program's row; `well` are its words if nothing is wrong."""
     statement = program.health
-    wrong = list(troubles(program, shows.config, shows.commands, now))
-    is_away = bool(wrong) and wrong[0].kind in {MIRROR, LOADER}
-    fullest = min(statement.disks, key=lambda disk: disk.free / max(1, disk.total), default=None)
-    first = min(statement.certificates, key=lambda certificate: certificate.ends, default=None)
+    problems = list(troubles(program, shows.config, shows.commands, now))
+    is_away = bool(problems) and problems[0].kind in {MIRROR, LOADER}
+    fullest_disk = min(
+        statement.disks, key=lambda disk: disk.free / max(1, disk.total), default=None
+    )
+    next_certificate = min(
+        statement.certificates, key=lambda certificate: certificate.ends, default=None
+    )
     return HealthRow(
         program=program.kind.value,
         cluster=program.cluster,
         name=program.name,
         host=program.host,
-        state=(IS_AWAY if is_away else WARNING) if wrong else OK,
-        words="; ".join(in_words([trouble.words for trouble in wrong], _MOST_IN_WORDS)) or well,
+        state=(IS_AWAY if is_away else WARNING) if problems else OK,
+        words="; ".join(in_words([trouble.words for trouble in problems], _MOST_IN_WORDS)) or well,
         started=statement.started,
         heard=program.heard,
         version=statement.program_version,
-        disk=fullest.label if fullest else "",
-        disk_free=fullest.free if fullest else -1,
-        disk_total=fullest.total if fullest else -1,
-        certificate=first.label if first else "",
-        certificate_ends=first.ends if first else -1,
-        kind=wrong[0].kind if wrong else "",
-        **(wrong[0].cure.fields if wrong else {}),
+        disk=fullest_disk.label if fullest_disk else "",
+        disk_free=fullest_disk.free if fullest_disk else -1,
+        disk_total=fullest_disk.total if fullest_disk else -1,
+        certificate=next_certificate.label if next_certificate else "",
+        certificate_ends=next_certificate.ends if next_certificate else -1,
+        kind=problems[0].kind if problems else "",
+        **(problems[0].cure.fields if problems else {}),
     )
 
 
 def _summary(rows: Sequence[HealthRow]) -> str:
     """The health of all programs in one sentence."""
     # The row of all agents has silent agents; that of ZooKeeper has brokers without a session.
-    alone = [row for row in rows if (row.program, row.kind) not in _SAID_ELSEWHERE]
-    wrong = [row for row in alone if row.state in {IS_AWAY, WARNING}]
-    if wrong:
-        words = [_named(row) for row in wrong]
+    own_rows = [row for row in rows if (row.program, row.kind) not in _SAID_ELSEWHERE]
+    problem_rows = [row for row in own_rows if row.state in {IS_AWAY, WARNING}]
+    if problem_rows:
+        words = [_named(row) for row in problem_rows]
         return "; ".join(in_words(words, _MOST_IN_WORDS))
-    if unknown := [row for row in alone if row.state == UNKNOWN]:
+    if unknown_rows := [row for row in own_rows if row.state == UNKNOWN]:
         return "not known yet: " + "; ".join(
-            in_words([_named(row) for row in unknown], _MOST_IN_WORDS)
+            in_words([_named(row) for row in unknown_rows], _MOST_IN_WORDS)
         )
-    numbers = Counter(row.program for row in alone)
-    parts = [row.name for row in alone if row.program == "agents"]
-    for program, (one, several) in _NAMES.items():
-        if number := numbers[program]:
-            parts.append(f"{number:,} {one if number == 1 else several}")
-    parts += ["ZooKeeper"] if numbers["zookeeper"] else []
+    counts = Counter(row.program for row in own_rows)
+    parts = [row.name for row in own_rows if row.program == "agents"]
+    for program, (singular, plural) in _NAMES.items():
+        if count := counts[program]:
+            parts.append(f"{count:,} {singular if count == 1 else plural}")
+    parts += ["ZooKeeper"] if counts["zookeeper"] else []
     return f"all programs are well: {', '.join(parts)}"
 
 
@@ -347,8 +371,8 @@ def _named(row: HealthRow) -> str:
         case "registry":
             return f"the registry of {row.cluster} {row.words}"
         case "broker" if row.state == IS_AWAY:
-            who = f"broker {row.name}" if row.name else "brokers"
-            return f"{who} of {row.cluster}: {row.words}"
+            subject = f"broker {row.name}" if row.name else "brokers"
+            return f"{subject} of {row.cluster}: {row.words}"
         case "zookeeper":
             return f"ZooKeeper of {row.cluster}: {row.words}"
     return row.words

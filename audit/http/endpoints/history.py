@@ -1,4 +1,4 @@
-"""Marks on the time axis, and the history of delays and lags."""
+"""Handles the marks on the time axis, and the history of delays and lags."""
 
 from typing import Final
 
@@ -60,12 +60,12 @@ def _delays(
     reading = service.reading
     by_hour = reading.delays_by_hour(key, from_time, to_time)
     if (origin := reading.origin(key)) is not None:
-        of_origin = reading.delays_by_hour(origin, from_time, to_time)
+        origin_delays = reading.delays_by_hour(origin, from_time, to_time)
         by_hour = {
-            hour: of_copy(by_hour.get(hour, {}), of_origin.get(hour, {}))
-            for hour in sorted(by_hour.keys() | of_origin.keys())
+            hour: of_copy(by_hour.get(hour, {}), origin_delays.get(hour, {}))
+            for hour in sorted(by_hour.keys() | origin_delays.keys())
         }
-    tiers = sorted({tier for of_hour in by_hour.values() for tier in of_hour})
+    tiers = sorted({tier for hour_delays in by_hour.values() for tier in hour_delays})
     return [
         answers.TierDelays(
             tier=tier.kind.value, destination=tier.destination, points=_points(by_hour, tier)
@@ -78,6 +78,6 @@ def _delays(
 def _points(by_hour: dict[int, Delays], tier: Tier) -> list[answers.DelayPoint]:
     return [
         answers.DelayPoint(hour, sum(counts), percentile(counts, 0.50), percentile(counts, 0.99))
-        for hour, of_hour in by_hour.items()
-        if (counts := of_hour.get(tier))
+        for hour, hour_delays in by_hour.items()
+        if (counts := hour_delays.get(tier))
     ]

@@ -1,4 +1,4 @@
-"""`/api/v1/hour`: whether an hour of a topic is complete, for jobs that wait for it."""
+"""Handles `/api/v1/hour`: whether an hour of a topic is complete, for jobs that wait for it."""
 
 from audit.api import answers, queries
 from audit.errors import BadQuery, NotNow, Unknown
@@ -15,8 +15,8 @@ def hour(service: Service, query: queries.HourQuery) -> answers.HourGate:
         key = key_of(service, query.cluster, query.topic)
     except (Unknown, NotNow) as error:
         return _not_yet(str(error))
-    standing = service.standing.clusters.get(key.cluster)
-    if standing is None or not standing.read:
+    state = service.standing.clusters.get(key.cluster)
+    if state is None or not state.read:
         return _not_yet(f"the audit, which is still reading the ledger of {key.cluster}")
     gate = hour_gate(picture(service, key, query.hour, query.hour + HOUR))
     return answers.HourGate(

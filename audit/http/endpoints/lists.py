@@ -1,5 +1,5 @@
-"""Lists of `/api/v1`: hosts, files, agents, loads, brokers, alerts. The store returns the rows;
-findings are added here."""
+"""Handles the lists of `/api/v1`: hosts, files, agents, loads, brokers, alerts. The store returns
+the rows, and findings are added here."""
 
 import contextlib
 from collections import defaultdict
@@ -24,20 +24,21 @@ _MOST_TOPICS: Final = 100  # of a host
 
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
-    """The hosts of a topic. A host with a silent agent is pending: it may have more to ship."""
+    """Lists the hosts of a topic. A host with a silent agent is pending, because it may have more
+    to ship."""
     key = key_of(service, query.cluster, query.topic)
     origin = service.reading.origin(key) or key
-    listed = service.reading.hosts(origin, query)
+    hosts_page = service.reading.hosts(origin, query)
     now = now_of(service, origin.cluster)
     agents = service.reading.agents_of(origin.cluster, patience(service.config, now, by_pace=True))
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in open_findings(service, key):
         faults[finding.host].append(finding)
     return replace(
-        listed,
+        hosts_page,
         items=[
             _host(row, faults[row.host], [agents[name] for name in row.agents if name in agents])
-            for row in listed.items
+            for row in hosts_page.items
         ],
     )
 
@@ -46,55 +47,57 @@ def host(service: Service, query: queries.HostTopicsQuery) -> answers.HostAnswer
     agents_query = queries.AgentsQuery(
         cluster=query.cluster, search=query.host, size=queries.MOST_ITEMS, sort="host"
     )
-    of_host = [row for row in agents(service, agents_query).items if row.host == query.host]
-    topics = sorted({(row.cluster, topic) for row in of_host for topic in row.topics})
+    host_agents = [row for row in agents(service, agents_query).items if row.host == query.host]
+    topics = sorted({(row.cluster, topic) for row in host_agents for topic in row.topics})
     rows = []
     for cluster, topic in topics[:_MOST_TOPICS]:
-        parts = queries.HostsQuery(
+        hosts_query = queries.HostsQuery(
             cluster=cluster, topic=topic, search=query.host, size=queries.MOST_ITEMS
         )
         with contextlib.suppress(Unknown):  # its agent has not shipped to it yet
             rows += [
-                answers.HostTopicRow(cluster=cluster, topic=topic, part=part)
-                for part in hosts(service, parts).items
-                if part.host == query.host
+                answers.HostTopicRow(cluster=cluster, topic=topic, part=host_row)
+                for host_row in hosts(service, hosts_query).items
+                if host_row.host == query.host
             ]
     rows.sort(key=lambda row: -row.part.state.severity)
-    return answers.HostAnswer(host=query.host, agents=of_host, items=rows, topics_total=len(topics))
+    return answers.HostAnswer(
+        host=query.host, agents=host_agents, items=rows, topics_total=len(topics)
+    )
 
 
 def _host(
     row: answers.HostRow, faults: list[Finding], agents: list[answers.AgentRow]
 ) -> answers.HostRow:
-    first = worst_agent(agents)
-    waits = first is not None and first.state in {"silent", "behind"}
-    lacking = totals(faults)
+    worst_row = worst_agent(agents)
+    waits = worst_row is not None and worst_row.state in {"silent", "behind"}
+    host_totals = totals(faults)
     return replace(
         row,
-        missing=lacking.missing + lacking.lost,
+        missing=host_totals.missing + host_totals.lost,
         state=_state(State.PENDING if waits else row.state, faults),
-        agent_state=first.state if first else "",
-        heard=first.heard if first else -1,
-        kinds=lacking.kinds,
+        agent_state=worst_row.state if worst_row else "",
+        heard=worst_row.heard if worst_row else -1,
+        kinds=host_totals.kinds,
     )
 
 
 def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
     key = key_of(service, query.cluster, query.topic)
-    listed = service.reading.sources(service.reading.origin(key) or key, query)
+    sources_page = service.reading.sources(service.reading.origin(key) or key, query)
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in open_findings(service, key):
         if finding.source:
             faults[finding.source].append(finding)
     return replace(
-        listed,
+        sources_page,
         items=[
             replace(
                 row,
                 state=_state(row.state, faults[row.source]),
                 words=[finding.words for finding in faults[row.source]],
             )
-            for row in listed.items
+            for row in sources_page.items
         ],
     )
 
@@ -112,15 +115,15 @@ def agents(service: Service, query: queries.AgentsQuery) -> answers.AgentsAnswer
 
 
 def loads(service: Service, query: queries.LoadsQuery) -> answers.Loads:
-    listed = service.reading.loads(query)
+    loads_page = service.reading.loads(query)
     hours: list[answers.HourRow] = []
     if query.topic:
         key = key_of(service, query.cluster, query.topic)
-        only = listed.destinations[0] if len(listed.destinations) == 1 else ""
-        if chosen := query.destination or only:
-            hours = _hours(service, key, chosen)
+        only_destination = loads_page.destinations[0] if len(loads_page.destinations) == 1 else ""
+        if destination := query.destination or only_destination:
+            hours = _hours(service, key, destination)
     return replace(
-        listed,
+        loads_page,
         hours=hours,
         failing_loads=[
             load
@@ -173,13 +176,13 @@ def _broker(cluster: str, facts: BrokerFacts, counted: int) -> answers.BrokerRow
 
 def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> int:
     """The time of a broker's latest entry, by the host of its journal."""
-    own = (journal for journal in journals if alone or journal.host == facts.host)
-    return max((journal.last for journal in own), default=-1)
+    own_journals = (journal for journal in journals if alone or journal.host == facts.host)
+    return max((journal.last for journal in own_journals), default=-1)
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer:
-    page, listed = service.reading.alerts(query)
-    waiting = service.alerts_waiting
+    page, alert_rows = service.reading.alerts(query)
+    waiting_alerts = service.alerts_waiting
     return answers.AlertsAnswer(
         page=page,
         items=[
@@ -195,13 +198,13 @@ def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer
                 finding=alert.finding,
                 since=alert.since,
             )
-            for alert in listed
+            for alert in alert_rows
         ],
         waiting=[
             answers.WaitingAlert(
                 **alert.key._asdict(), words=alert.words, since=alert.since, due=alert.due
             )
-            for alert in waiting[:_MOST_WAITING]
+            for alert in waiting_alerts[:_MOST_WAITING]
         ],
-        waiting_total=len(waiting),
+        waiting_total=len(waiting_alerts),
     )

@@ -1,4 +1,5 @@
-"""The growth of topics, from the latest polls of log ends. No request here reaches a broker."""
+"""Computes the growth of topics from the latest polls of log ends, without a request to a
+broker."""
 
 from typing import Final
 
@@ -13,8 +14,8 @@ _NOT_KNOWN: Final = Rate()
 
 
 def rate_of_all(service: Service, cluster: str) -> Rate:
-    """The rate of one cluster or all, with the time of the earliest measurement. Unknown if any
-    cluster's is."""
+    """Returns the rate of one cluster or all, with the time of the earliest measurement; unknown if
+    any cluster's rate is unknown."""
     rates = [rate_of(service, name) for name in service.standing.clusters if cluster in {"", name}]
     if not rates or any(rate.events < 0 for rate in rates):
         return _NOT_KNOWN
@@ -32,9 +33,11 @@ def with_rate(service: Service, row: TopicRow) -> TopicRow:
 
 
 def rate_of(service: Service, cluster: str, topic: str | None = None) -> Rate:
-    """The rate of a topic, or of all topics of a cluster."""
-    seen = service.rates.get(cluster, RatesSeen())
-    if seen.measured < now_millis() - _OLD_MILLIS:
+    """Returns the rate of a topic, or of all topics of a cluster."""
+    rates_seen = service.rates.get(cluster, RatesSeen())
+    if rates_seen.measured < now_millis() - _OLD_MILLIS:
         return _NOT_KNOWN
-    events = sum(seen.by_topic.values()) if topic is None else seen.by_topic.get(topic, -1.0)
-    return Rate(round(events, 1), seen.measured, seen.over)
+    events = (
+        sum(rates_seen.by_topic.values()) if topic is None else rates_seen.by_topic.get(topic, -1.0)
+    )
+    return Rate(round(events, 1), rates_seen.measured, rates_seen.over)

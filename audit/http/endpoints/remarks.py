@@ -1,4 +1,4 @@
-"""Remarks beside a verdict: text that was altered in transit, and files that were not read."""
+"""Returns the remarks beside a verdict: text altered in transit, and files that were not read."""
 
 from collections import Counter
 
@@ -10,19 +10,20 @@ from audit.service.service import Service
 def remarks_of(
     service: Service, key: TopicKey, from_time: int, to_time: int
 ) -> tuple[list[AlteredTotal], list[Remark]]:
-    """Altered text by kind, and remarks by file. A copy has those of its origin; a deleted topic
-    has none, as remarks do not say which topic of a name they are about."""
+    """Returns altered text by kind, and remarks by file. A copy has the remarks of its origin; a
+    deleted topic has none, because remarks do not say which of several topics with one name they
+    are about."""
     if service.standing.is_deleted(key):
         return [], []
     return service.reading.remarks(service.reading.origin(key) or key, from_time, to_time)
 
 
 def altered_in(service: Service, cluster: str, from_time: int) -> list[AlteredTotal]:
-    """Altered text of all topics since a time, in one cluster or all."""
+    """Returns the altered text of all topics since a time, in one cluster or all."""
     lines: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for name, _, kind, of_lines, count in service.reading.altered_since(from_time):
+    for name, _, kind, line_count, count in service.reading.altered_since(from_time):
         if cluster in {"", name}:
-            lines[kind] += of_lines
+            lines[kind] += line_count
             counts[kind] += count
     return [AlteredTotal(kind, lines[kind], count) for kind, count in sorted(counts.items())]

@@ -1,4 +1,4 @@
-"""`/api/v1/report`: whether all lines of a time arrived, topic by topic."""
+"""Handles `/api/v1/report`: whether all lines of a period arrived, topic by topic."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -32,38 +32,40 @@ _MOST_UNREAD: Final = 100
 
 def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer:
     now = now_millis()
-    between = queries.between(query, now=now, window=service.window_millis, otherwise=DAY)
+    period = queries.between(query, now=now, window=service.window_millis, otherwise=DAY)
     if query.topic:
         keys = [key_of(service, query.cluster, query.topic)]
-        keys += _faulty_former(service, keys[0], between)
+        keys += _faulty_former(service, keys[0], period)
     else:
         keys = [key for key in service.reading.topics() if query.cluster in {"", key.cluster}]
-    has_begun = between[0] <= now
+    has_begun = period[0] <= now
     reports = []
     for key in keys:
-        reported = _reported(service, key, between)
+        topic_report = _reported(service, key, period)
         # A deleted topic without events in this time is left out.
-        if not reported.is_empty or query.topic or is_current(service, key):
-            is_early = bool(reported.report.failing_loads) or not has_begun
-            state = at_best_pending(reported.report.state, when=is_early)
-            state = or_empty(state, most_events(reported.report.tiers))
-            altered, remarks = remarks_of(service, key, *between)
-            reports.append(replace(reported.report, state=state, altered=altered, remarks=remarks))
+        if not topic_report.is_empty or query.topic or is_current(service, key):
+            is_early = bool(topic_report.report.failing_loads) or not has_begun
+            state = at_best_pending(topic_report.report.state, when=is_early)
+            state = or_empty(state, most_events(topic_report.report.tiers))
+            altered_totals, remarks = remarks_of(service, key, *period)
+            reports.append(
+                replace(topic_report.report, state=state, altered=altered_totals, remarks=remarks)
+            )
     clusters = {key.cluster for key in keys} or set(service.standing.clusters)
     as_of = min(service.standing.clusters[name].as_of for name in _known(service, clusters))
     known_until = as_of - service.window_millis - int(service.config.grace * 1000)
-    if between[1] > known_until and not any(_has_events(topic) for topic in reports):
+    if period[1] > known_until and not any(_has_events(topic) for topic in reports):
         reports = [_unreported(topic) for topic in reports]
     state = worst([topic.state for topic in reports]) if reports else State.PENDING
-    unread = list(islice(_unread(service, query.cluster, between[1]), _MOST_UNREAD))
+    unread_inputs = list(islice(_unread(service, query.cluster, period[1]), _MOST_UNREAD))
     return answers.ReportAnswer(
-        state=at_best_pending(state, when=not has_begun or bool(unread)),
-        from_time=between[0],
-        to_time=between[1],
+        state=at_best_pending(state, when=not has_begun or bool(unread_inputs)),
+        from_time=period[0],
+        to_time=period[1],
         now=now,
         as_of=as_of,
         topics=reports,
-        unread=unread,
+        unread=unread_inputs,
     )
 
 
@@ -86,9 +88,9 @@ def _faulty_former(service: Service, key: TopicKey, between: tuple[int, int]) ->
     """Yields deleted topics of the same name with faults, such as lines deleted before they landed:
     without these, a report on the name would call them accounted for."""
     for topic_id in former_ids(service, key):
-        former = key._replace(topic_id=topic_id)
-        if _reported(service, former, between).report.state.is_fault:
-            yield former
+        former_key = key._replace(topic_id=topic_id)
+        if _reported(service, former_key, between).report.state.is_fault:
+            yield former_key
 
 
 def _has_events(report: answers.TopicReport) -> bool:
@@ -112,12 +114,12 @@ def _unreported(report: answers.TopicReport) -> answers.TopicReport:
 
 def _known(service: Service, clusters: set[str]) -> set[str]:
     """The clusters that are still being read: the database may contain former ones, too."""
-    configured = set(service.standing.clusters)
-    return clusters & configured or configured
+    configured_clusters = set(service.standing.clusters)
+    return clusters & configured_clusters or configured_clusters
 
 
 class _Reported(NamedTuple):
-    """The report on a topic; its state disregards the present time."""
+    """The report on a topic. Its state does not depend on the present time."""
 
     report: answers.TopicReport
     is_empty: bool  # without windows and findings
@@ -134,15 +136,15 @@ def _reported(service: Service, key: TopicKey, between: tuple[int, int]) -> _Rep
 
 
 def _report(service: Service, verdict: TopicVerdict) -> answers.TopicReport:
-    key, between = verdict.key, (verdict.from_time, verdict.to_time)
+    key, period = verdict.key, (verdict.from_time, verdict.to_time)
     windows = verdict.windows
     return answers.TopicReport(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
         state=verdict.state,
-        tiers=tier_totals(verdict, delays_of(service, verdict, *between)),
-        flow=service.reading.flow(verdict.origin or key, *between),
+        tiers=tier_totals(verdict, delays_of(service, verdict, *period)),
+        flow=service.reading.flow(verdict.origin or key, *period),
         missing=verdict.totals.missing + verdict.totals.lost,
         excess=verdict.totals.duplicated,
         unclaimed=sum(window.unclaimed for window in windows),

@@ -1,6 +1,6 @@
-"""Looks up what several responses need: a topic's key, its verdict and findings over a time, and
-its failing loads. The latter count because verdicts expect a topic in a destination only once it
-was loaded there, or a loader states that it takes it."""
+"""Looks up what several handlers need: a topic's key, its verdict and findings in a period, and its
+failing loads. The latter count because verdicts expect a topic in a destination only once it was
+loaded there, or a loader states that it takes the topic."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,41 +24,43 @@ _MOST_FINDINGS: Final = 10_000
 
 
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
-    """Returns the current topic of this name, else the last one that had it. Raises Unknown, or
+    """Returns the current topic of this name, else the last that had the name. Raises Unknown, or
     NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
-    known = [key for key in service.reading.topics() if cluster in {"", key.cluster}]
-    keys = [key for key in known if key.topic == topic]
+    known_topics = [key for key in service.reading.topics() if cluster in {"", key.cluster}]
+    keys = [key for key in known_topics if key.topic == topic]
     if not keys:
         if why_not := service.standing.why_not_ready():
             raise NotNow(f"topic {topic[:300]} is not known yet: {why_not}")
-        where = f" in {cluster[:200]}" if cluster else ""
-        near = did_you_mean(topic, {key.topic for key in known})
-        raise Unknown(f"the audit knows no topic {topic[:300]}{where}{near}")
+        location = f" in {cluster[:200]}" if cluster else ""
+        suggestion = did_you_mean(topic, {key.topic for key in known_topics})
+        raise Unknown(f"the audit knows no topic {topic[:300]}{location}{suggestion}")
     clusters = sorted({key.cluster for key in keys})
     if len(clusters) > 1:
-        raise BadQuery(f"several clusters have this topic, name one: {', '.join(clusters)}")
+        raise BadQuery(
+            f"several clusters have this topic, give one as `cluster`: {', '.join(clusters)}"
+        )
     return next((key for key in keys if is_current(service, key)), keys[-1])
 
 
 def former_ids(service: Service, key: TopicKey) -> list[str]:
-    """The ids of other topics that have, or had, the same name."""
+    """Returns the ids of other topics that have, or had, the same name."""
     return [
-        former.topic_id
-        for former in service.reading.topics()
-        if former[:2] == key[:2] and former.topic_id != key.topic_id
+        topic_key.topic_id
+        for topic_key in service.reading.topics()
+        if topic_key[:2] == key[:2] and topic_key.topic_id != key.topic_id
     ]
 
 
 def is_current(service: Service, key: TopicKey) -> bool:
-    """Whether the cluster has the topic, by its latest poll."""
-    standing = service.standing.clusters.get(key.cluster)
-    return standing is not None and standing.topic_ids.get(key.topic) == key.topic_id
+    """Whether the cluster has the topic, according to the latest poll."""
+    state = service.standing.clusters.get(key.cluster)
+    return state is not None and state.topic_ids.get(key.topic) == key.topic_id
 
 
 def now_of(service: Service, cluster: str) -> int:
-    """The time up to which the cluster's ledger has been read."""
-    standing = service.standing.clusters.get(cluster)
-    return standing.as_of if standing is not None and standing.as_of else now_millis()
+    """Returns the time up to which the cluster's ledger has been read."""
+    state = service.standing.clusters.get(cluster)
+    return state.as_of if state is not None and state.as_of else now_millis()
 
 
 def picture(
@@ -67,14 +69,15 @@ def picture(
     now = now_of(service, key.cluster)
     clusters = service.standing.clusters
     as_of = {name: cluster.as_of for name, cluster in clusters.items() if cluster.read}
-    between = from_time, to_time
+    period = from_time, to_time
     return picture_of(
-        *(service.reading, service.config, key, between, now), as_of=as_of, is_deleted=is_deleted
+        *(service.reading, service.config, key, period, now), as_of=as_of, is_deleted=is_deleted
     )
 
 
 def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
-    """Returns a topic's verdict, cached: a view of a topic makes several requests about it."""
+    """Returns a topic's verdict from the cache, because a view of a topic makes several requests
+    about it."""
     if to_time - from_time > _MOST_KEPT_MILLIS:
         return fresh_verdict(service, key, from_time, to_time)
     return service.kept(
@@ -84,14 +87,15 @@ def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> To
 
 
 def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
-    """Returns a topic's verdict, uncached: that of a day is 1.5 MB."""
-    absent = service.standing.is_absent(key)
-    verdict = reconcile(picture(service, key, from_time, to_time, is_deleted=absent))
+    """Returns a topic's verdict without caching it, because the verdict about a day takes 1.5
+    MB."""
+    is_deleted = service.standing.is_absent(key)
+    verdict = reconcile(picture(service, key, from_time, to_time, is_deleted=is_deleted))
     commands = service.config.commands
-    cured = [
+    findings = [
         replace(finding, **cure_for(finding, key, commands).fields) for finding in verdict.findings
     ]
-    verdict = replace(verdict, findings=cured)
+    verdict = replace(verdict, findings=findings)
     return settled(verdict) if service.standing.is_deleted(key) else verdict
 
 
@@ -103,7 +107,7 @@ def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> S
 
 
 def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
-    """Findings in all hours that were judged faulty. Pending hours are not judged again."""
+    """Returns findings of all hours that were judged faulty. Pending hours are not judged again."""
 
     def make() -> Sequence[Finding]:
         hours = service.reading.faulty_hours(key)
@@ -113,34 +117,38 @@ def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
 
 
 def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
-    """Tables whose loads fail, the oldest failure first. Deleted topics are left out."""
+    """Returns tables whose loads fail, the oldest failure first. Deleted topics are left out."""
     loads, commands = service.reading.failing_loads(), service.config.commands
-    existing = service.standing.those_there(service.reading.topics()) if loads else frozenset()
+    existing_topics = (
+        service.standing.those_there(service.reading.topics()) if loads else frozenset()
+    )
     return [
         replace(load, cure=cure_words(load.cure, commands), **cure_in(load.cure, commands).fields)
         for load in loads
-        if cluster in {"", load.cluster} and (load.cluster, load.topic) in existing
+        if cluster in {"", load.cluster} and (load.cluster, load.topic) in existing_topics
     ]
 
 
 def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
-    """A topic's failing loads; none if it was deleted, even if another topic has its name now."""
+    """Returns a topic's failing loads; none if it was deleted, even if another topic has its name
+    now."""
     if service.standing.is_deleted(key):
         return []
     return [load for load in failing_loads(service, key.cluster) if load.topic == key.topic]
 
 
 def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
-    """The failing loads that affect a verdict. A day that was landed before the failures began
-    stays as it was."""
-    loaded = {load.destination for load in verdict.tiers}
+    """Returns the failing loads that affect a verdict. A day that was landed before the failures
+    began is unaffected."""
+    destinations = {tier.destination for tier in verdict.tiers}
     return [
         load
         for load in failing_of(service, verdict.key)
-        if load.since < verdict.to_time or (verdict.windows and load.destination not in loaded)
+        if load.since < verdict.to_time
+        or (verdict.windows and load.destination not in destinations)
     ]
 
 
 def at_best_pending(state: State, *, when: bool) -> State:
-    """Caps a state, for a topic with failing loads or a time that has not begun."""
+    """Limits a state to pending, for a topic with failing loads or a period that has not begun."""
     return worst([state, State.PENDING]) if when else state

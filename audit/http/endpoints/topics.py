@@ -1,4 +1,4 @@
-"""`/api/v1/topics`: all topics by hour, and `/api/v1/topic`: one topic by window."""
+"""Handles `/api/v1/topics`, all topics by hour, and `/api/v1/topic`, one topic by window."""
 
 from typing import Final
 
@@ -30,21 +30,21 @@ _MOST_FAILING: Final = 500
 
 def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer:
     now = now_millis()
-    standing = service.standing
+    audit_state = service.standing
     to_hour = hour_of(now) + HOUR
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
-    overview = service.reading.overview(query, to_hour, standing.is_deleted)
-    failing = failing_loads(service, query.cluster)[:_MOST_FAILING]
+    overview = service.reading.overview(query, to_hour, audit_state.is_deleted)
+    failing_tables = failing_loads(service, query.cluster)[:_MOST_FAILING]
     return answers.TopicsAnswer(
         now=now,
-        as_of=standing.as_of,
+        as_of=audit_state.as_of,
         by_state={state.value: overview.by_state[state] for state in State},
-        clusters=sorted(standing.clusters),
+        clusters=sorted(audit_state.clusters),
         alerts=service.alerts_raised,
         page=overview.page,
         items=[with_rate(service, with_groups(service, row)) for row in overview.items],
-        notices=[*standing.notices(), *standing.too_old(now)],
-        failing_loads=failing,
+        notices=[*audit_state.notices(), *audit_state.too_old(now)],
+        failing_loads=failing_tables,
         accepted=overview.accepted,
         altered=altered_in(service, query.cluster, hours.start),
         having={state.value: overview.having[state] for state in State},
@@ -54,7 +54,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
             query.cluster,
             hours,
             overview.by_state,
-            failing,
+            failing_tables,
             now=now,
             waits=overview.having[State.PENDING] > 0,
             accepted=overview.accepted,
@@ -71,10 +71,10 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     key = key_of(service, query.cluster, query.topic)
     topic_verdict = verdict(service, key, from_time, to_time)
     reading = service.reading
-    failing = failing_in(service, topic_verdict)
-    altered, remarks = remarks_of(service, key, from_time, to_time)
+    failing_tables = failing_in(service, topic_verdict)
+    altered_totals, remarks = remarks_of(service, key, from_time, to_time)
     tiers = tier_totals(topic_verdict, delays_of(service, topic_verdict, from_time, to_time))
-    is_early = bool(failing) or from_time > now
+    is_early = bool(failing_tables) or from_time > now
     state = at_best_pending(topic_verdict.state, when=is_early)
     return answers.TopicAnswer(
         cluster=key.cluster,
@@ -95,8 +95,8 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         waits=topic_verdict.waits[:_MOST_SHOWN],
         waits_total=len(topic_verdict.waits),
         deleted=service.standing.is_deleted(key),
-        failing_loads=failing,
-        altered=altered,
+        failing_loads=failing_tables,
+        altered=altered_totals,
         remarks=remarks,
         kinds=topic_verdict.totals.kinds,
         checks=reading.checks(key),
@@ -107,8 +107,8 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
 def _step(step: int | None, length: int, window: int) -> int:
     """The step in whole windows; by default the smallest that is not too fine."""
     if step is None:
-        least = -(-length // 1_500)
-        return -(-least // window) * window
+        least_step = -(-length // 1_500)
+        return -(-least_step // window) * window
     step = -(-step // window) * window
     if length // step > queries.MOST_CELLS:
         raise BadQuery(f"`step` is too fine: more than {queries.MOST_CELLS} cells")

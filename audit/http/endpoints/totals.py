@@ -1,4 +1,4 @@
-"""Totals over windows: cells of a heat map, counts and delays of tiers."""
+"""Computes totals over windows: cells of a heat map, and the counts and delays of tiers."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -25,19 +25,19 @@ def delays_of(service: Service, judged: TopicVerdict, from_time: int, to_time: i
 
 
 def of_copy(delays: Delays, of_origin: Delays) -> Delays:
-    """A copy's delays. Its agents' are those of the origin."""
+    """Returns the delays of a copy; those of its agents are the origin's."""
     agent = Tier(TierKind.AGENT)
     return delays | ({agent: of_origin[agent]} if agent in of_origin else {})
 
 
 def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
     """Combines the windows that begin in the same `step` milliseconds since 1970."""
-    grouped = groupby(windows, key=lambda window: window.start // step * step)
-    return [_combined(start, step, list(members)) for start, members in grouped]
+    groups = groupby(windows, key=lambda window: window.start // step * step)
+    return [_combined(start, step, list(members)) for start, members in groups]
 
 
 def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
-    """The totals of each tier.
+    """Computes the totals of each tier.
 
     Of files, the rows that exist: committed rows, less those of missing files, plus those of
     duplicated files, accepted or not.
@@ -45,7 +45,7 @@ def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
     The mirror's totals are `at_least` while the brokers of the copy have more: the mirror reports
     later than it copies, and after a kill not everything."""
     sums = [_existing(tier, number, verdict) for number, tier in enumerate(verdict.tiers)]
-    copied = max(
+    copied_events = max(
         (
             tier_sums.events
             for tier, tier_sums in zip(verdict.tiers, sums, strict=True)
@@ -57,7 +57,7 @@ def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
         replace(
             _totals(tier, tier_sums, _delays(delays, tier)),
             at_least=tier in verdict.uncounted
-            or (tier.kind is TierKind.MIRROR and tier_sums.events < copied),
+            or (tier.kind is TierKind.MIRROR and tier_sums.events < copied_events),
         )
         for tier, tier_sums in zip(verdict.tiers, sums, strict=True)
     ]
@@ -88,18 +88,18 @@ def added(sums: Iterable[WindowSums]) -> WindowSums:
 
 
 def percentile(counts: Sequence[int], share: float) -> int:
-    """A percentile of delays, in milliseconds. Element i counts delays from 2^(i-1) to below 2^i
-    milliseconds, which are taken to be spread evenly, like Prometheus' buckets."""
+    """Interpolates a percentile of delays, in milliseconds. Element i counts delays from 2^(i-1) to
+    below 2^i milliseconds, which are assumed to be spread evenly, as in Prometheus' buckets."""
     total = sum(counts)
     if not total:
         return UNKNOWN
-    target, passed = total * share, 0
+    target, count_before = total * share, 0
     for number, count in enumerate(counts):
-        if count and passed + count >= target:
-            least = (1 << number) >> 1
-            inside = (target - passed) / count
-            return max(1, round(least + ((1 << number) - least) * inside))
-        passed += count
+        if count and count_before + count >= target:
+            lower_bound = (1 << number) >> 1
+            fraction = (target - count_before) / count
+            return max(1, round(lower_bound + ((1 << number) - lower_bound) * fraction))
+        count_before += count
     return UNKNOWN
 
 
@@ -152,5 +152,5 @@ def _lost(windows: Sequence[WindowVerdict]) -> int:
 
 
 def most_events(tiers: Iterable[TierTotals]) -> int:
-    """The events of the tier with the most."""
+    """Returns the number of events at the tier with the most."""
     return max((tier.events for tier in tiers), default=0)

@@ -1,1 +1,1 @@
-"""A chunk's entries, with the ids of the names in them; new and conflicting entries."""
+"""A chunk's entries, with the ids of the names in them; new entries and conflicting ones."""

@@ -1,4 +1,5 @@
-"""A chunk's new entries, with the ids of everything that they name: the input of all tables.
+"""A chunk's new entries, with the ids of everything that they name, from which all tables are
+written.
 
 The writer thread assigns ids to texts and caches them while its transactions succeed. After a
 failed one, the caches must be cleared: `forget`.
@@ -24,20 +25,20 @@ Within = tuple[int | str, ...]
 
 
 class NameNumbering:
-    """The ids of one table, whose rows are identified by a text and the columns that qualify it."""
+    """The ids of one table whose rows are identified by a text and the columns that qualify it."""
 
     def __init__(self, connection: sqlite3.Connection, table: str, *columns: str) -> None:
         """The last column has the text."""
         self._connection = connection
-        *within, text = columns
-        conditions = "".join(f" AND {column} = ?" for column in within)
+        *qualifiers, text = columns
+        conditions = "".join(f" AND {column} = ?" for column in qualifiers)
         self._select = (
             f"SELECT id, {text} FROM {table}"  # noqa: S608
             f" WHERE {text} IN (SELECT value FROM json_each(?)){conditions}"
         )
         marks = ", ".join("?" * (len(columns) + 1))
-        names = ", ".join((*columns, "id"))
-        self._insert = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
+        column_names = ", ".join((*columns, "id"))
+        self._insert = f"INSERT INTO {table} ({column_names}) VALUES ({marks})"  # noqa: S608
         self._greatest = f"SELECT coalesce(max(id), 0) FROM {table}"  # noqa: S608
         self._known: dict[Within, dict[str, int]] = {}
         self._count = 0  # of cached ids
@@ -52,20 +53,22 @@ class NameNumbering:
         return self.given(texts, *within)[0]
 
     def given(self, texts: Sequence[str], *within: int | str) -> tuple[list[int], list[int]]:
-        """Returns the ids of texts, and those that are new."""
-        known = self._known.setdefault(within, {})
-        unknown = {text: None for text in texts if text not in known}
-        new: list[int] = []
-        if unknown:
+        """Returns the ids of texts, and which of them are new."""
+        known_ids = self._known.setdefault(within, {})
+        unknown_texts = {text: None for text in texts if text not in known_ids}
+        new_ids: list[int] = []
+        if unknown_texts:
             if self._count > _MOST:
-                self._known, known, self._count = {}, {}, 0
-                self._known[within] = known
-                unknown = dict.fromkeys(texts)
-            before = len(known)
-            self._look_up(known, list(unknown), within)
-            new = self._add(known, [text for text in unknown if text not in known], within)
-            self._count += len(known) - before
-        return [known[text] for text in texts], new
+                self._known, known_ids, self._count = {}, {}, 0
+                self._known[within] = known_ids
+                unknown_texts = dict.fromkeys(texts)
+            count_before = len(known_ids)
+            self._look_up(known_ids, list(unknown_texts), within)
+            new_ids = self._add(
+                known_ids, [text for text in unknown_texts if text not in known_ids], within
+            )
+            self._count += len(known_ids) - count_before
+        return [known_ids[text] for text in texts], new_ids
 
     def _look_up(self, known: dict[str, int], texts: Sequence[str], within: Within) -> None:
         for begin in range(0, len(texts), _CHUNK):
@@ -96,16 +99,16 @@ class Pairs:
         self._known = np.empty(0, np.int64)
 
     def added(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Adds pairs; returns the mask of new ones."""
+        """Adds pairs, and returns the mask of new pairs."""
         pairs = (left << _HALF) | right
-        place = np.searchsorted(self._known, pairs)
-        new = np.ones(len(pairs), np.bool_)
-        is_within = place < len(self._known)
-        new[is_within] = self._known[place[is_within]] != pairs[is_within]
-        if new.any():
-            known = self._known if len(self._known) < _MOST else self._known[:0]
-            self._known = np.union1d(known, pairs)
-        return new
+        places = np.searchsorted(self._known, pairs)
+        is_new = np.ones(len(pairs), np.bool_)
+        is_within = places < len(self._known)
+        is_new[is_within] = self._known[places[is_within]] != pairs[is_within]
+        if is_new.any():
+            known_pairs = self._known if len(self._known) < _MOST else self._known[:0]
+            self._known = np.union1d(known_pairs, pairs)
+        return is_new
 
 
 class AllNumbers:
@@ -178,22 +181,22 @@ class Chunk(msgspec.Struct, frozen=True):
         )
 
     def passages_of(self, *tiers: str) -> Mask:
-        """Marks passages in entries of these tiers."""
+        """Returns the mask of passages in entries of these tiers."""
         is_of_tiers = np.zeros(len(self.entries), np.bool_)
         for tier in tiers:
             is_of_tiers |= self.entries.of_tier(tier)
         return np.asarray(is_of_tiers[self.passages.entry])
 
     def touch(self, topic: Numbers, hour: Numbers) -> None:
-        """Marks these hours for judging."""
-        together = grouped(topic, hour)
-        self.touched.update(zip(*(column.tolist() for column in together.keys), strict=True))
+        """Marks these hours for judgement."""
+        grouping = grouped(topic, hour)
+        self.touched.update(zip(*(column.tolist() for column in grouping.keys), strict=True))
 
     def topic_names(self, topics: list[str]) -> list[int]:
         """Returns the ids of topics' names, for statements without topic ids."""
-        numbers, new = self.numbers.topic_names.given(topics, self.cluster)
-        for name in new:
-            self.numbers.topics.of([""], name)
+        numbers, new_names = self.numbers.topic_names.given(topics, self.cluster)
+        for name_id in new_names:
+            self.numbers.topics.of([""], name_id)
         return numbers
 
 
@@ -201,27 +204,27 @@ def _tiers(numbers: AllNumbers, entries: Entries) -> Numbers:
     """Returns the tier of each entry. Each commit log of a loader is a tier; entries without a run
     belong to the destination."""
     tiers = np.zeros(len(entries), np.int64)
-    committed = entries.of_tier(TierKind.HDFS) & (entries.run >= 0)
-    history = np.where(committed, entries.journal.codes, -1)
-    together = grouped(entries.tier.codes, entries.destination.codes, history)
-    rows = together.order[together.begins]
-    names = zip(
+    is_commit = entries.of_tier(TierKind.HDFS) & (entries.run >= 0)
+    history = np.where(is_commit, entries.journal.codes, -1)
+    grouping = grouped(entries.tier.codes, entries.destination.codes, history)
+    rows = grouping.order[grouping.begins]
+    group_keys = zip(
         entries.tier.take(rows),
         entries.destination.take(rows),
         entries.journal.take(rows),
-        committed[rows].tolist(),
+        is_commit[rows].tolist(),
         strict=True,
     )
-    of_group = [
+    group_tiers = [
         numbers.tiers.of(
-            [journal if of_run else ""], kind, destination if kind == TierKind.HDFS else ""
+            [journal if run else ""], kind, destination if kind == TierKind.HDFS else ""
         )[0]
         if kind in KINDS
         else 0
-        for kind, destination, journal, of_run in names
+        for kind, destination, journal, run in group_keys
     ]
-    sizes = together.ends - together.begins
-    tiers[together.order] = np.repeat(np.array(of_group, np.int64), sizes)
+    lengths = grouping.ends - grouping.begins
+    tiers[grouping.order] = np.repeat(np.array(group_tiers, np.int64), lengths)
     return tiers
 
 
@@ -233,19 +236,19 @@ def _topics(
     passages: Passages,
 ) -> Numbers:
     """Returns the topic of each passage, and keeps when topics were last reported."""
-    together = grouped(passages.topic.codes, passages.topic_id.codes)
-    rows = together.order[together.begins]
+    grouping = grouped(passages.topic.codes, passages.topic_id.codes)
+    rows = grouping.order[grouping.begins]
     names = numbers.topic_names.of(passages.topic.take(rows), cluster)
     ids = passages.topic_id.take(rows)
     topics = [
         numbers.topics.of([topic_id], name)[0] for name, topic_id in zip(names, ids, strict=True)
     ]
-    last = together.most(entries.time[passages.entry])
+    last_times = grouping.most(entries.time[passages.entry])
     connection.executemany(
         "UPDATE topics SET last = max(last, ?) WHERE id = ?",
-        zip(last.tolist(), topics, strict=True),
+        zip(last_times.tolist(), topics, strict=True),
     )
-    by_passage = np.zeros(len(passages), np.int64)
-    sizes = together.ends - together.begins
-    by_passage[together.order] = np.repeat(np.array(topics, np.int64), sizes)
-    return by_passage
+    topic_of_passage = np.zeros(len(passages), np.int64)
+    lengths = grouping.ends - grouping.begins
+    topic_of_passage[grouping.order] = np.repeat(np.array(topics, np.int64), lengths)
+    return topic_of_passage

@@ -1,5 +1,5 @@
 """Finds numbers of a journal with two different entries. One of the two was not written by the
-journal's owner, and it is unknown which, so neither is believed.
+journal's owner, and it is unknown which one, so neither is trusted.
 
 Repetitions are no fault: programs send an entry again if they do not know whether it arrived, and
 an `_audit` that is read again from the beginning has all entries again. So a digest of four bytes
@@ -63,37 +63,37 @@ class Doubt(msgspec.Struct, frozen=True):
 def check(
     connection: sqlite3.Connection, cluster: str, entries: Entries, seen: SeenEntries
 ) -> Doubt:
-    """Compares the chunk's entries with each other and with those kept, and keeps their digests and
-    new disputes."""
-    named = np.array([bool(text) for text in entries.journal.values], np.bool_)
-    at = np.flatnonzero(named[entries.journal.codes] & (entries.seq >= 0))
-    digests = digests_of(entries.body, _key(connection))[at]
-    journal, seq = seen.journal[at], entries.seq[at]
+    """Compares the chunk's entries with each other and with stored digests, and stores their
+    digests and new disputes."""
+    has_name = np.array([bool(text) for text in entries.journal.values], np.bool_)
+    rows = np.flatnonzero(has_name[entries.journal.codes] & (entries.seq >= 0))
+    digests = digests_of(entries.body, _key(connection))[rows]
+    journal, seq = seen.journal[rows], entries.seq[rows]
     blocks = grouped(journal, seq // _BLOCK)
     keys = list(zip(*(key.tolist() for key in blocks.keys), strict=True))
-    kept = _kept(connection, keys)
-    row, place = blocks.numbered(), seq % _BLOCK
+    kept_digests = _kept(connection, keys)
+    row, column = blocks.numbered(), seq % _BLOCK
     # Of a new number, the first entry is compared with the others.
-    new = np.flatnonzero(kept[row, place] == 0)
-    together = grouped(journal[new], seq[new])
-    first = new[together.order[together.begins]]
-    kept[row[first], place[first]] = digests[first]
-    packed, size = kept.tobytes(), _BLOCK * kept.itemsize
+    new_rows = np.flatnonzero(kept_digests[row, column] == 0)
+    grouping = grouped(journal[new_rows], seq[new_rows])
+    first_rows = new_rows[grouping.order[grouping.begins]]
+    kept_digests[row[first_rows], column[first_rows]] = digests[first_rows]
+    packed_digests, size = kept_digests.tobytes(), _BLOCK * kept_digests.itemsize
     connection.executemany(
         "INSERT INTO entry_digests VALUES (?1, ?2, ?3, ?4)"
         " ON CONFLICT DO UPDATE SET said = ?3, digests = ?4",
         (
-            (*key, entries.latest, packed[size * row : size * (row + 1)])
+            (*key, entries.latest, packed_digests[size * row : size * (row + 1)])
             for row, key in enumerate(keys)
         ),
     )
-    doubted = np.zeros(len(entries), np.bool_)
-    differs = kept[row, place] != digests
-    if not differs.any():
-        return Doubt(doubted)
-    pairs = set(zip(journal[differs].tolist(), seq[differs].tolist(), strict=True))
-    doubted[at] = [pair in pairs for pair in zip(journal.tolist(), seq.tolist(), strict=True)]
-    return Doubt(doubted, _keep(connection, cluster, entries, seen, at[differs]))
+    is_doubted = np.zeros(len(entries), np.bool_)
+    is_different = kept_digests[row, column] != digests
+    if not is_different.any():
+        return Doubt(is_doubted)
+    pairs = set(zip(journal[is_different].tolist(), seq[is_different].tolist(), strict=True))
+    is_doubted[rows] = [pair in pairs for pair in zip(journal.tolist(), seq.tolist(), strict=True)]
+    return Doubt(is_doubted, _keep(connection, cluster, entries, seen, rows[is_different]))
 
 
 def _key(connection: sqlite3.Connection) -> bytes:
@@ -116,16 +116,16 @@ def _kept(connection: sqlite3.Connection, keys: list[tuple[int, int]]) -> Digest
             max((block for _, block in keys), default=0),
         ),
     )
-    place = {key: number for number, key in enumerate(keys)}
-    kept = np.zeros((len(keys), _BLOCK), np.uint32)
-    stored = {
+    block_rows = {key: number for number, key in enumerate(keys)}
+    kept_digests = np.zeros((len(keys), _BLOCK), np.uint32)
+    digests_by_row = {
         number: digests
         for journal, block, digests in rows
-        if (number := place.get((journal, block))) is not None
+        if (number := block_rows.get((journal, block))) is not None
     }
-    packed = np.frombuffer(b"".join(stored.values()), np.uint32)
-    kept[list(stored)] = packed.reshape(-1, _BLOCK)
-    return kept
+    digest_values = np.frombuffer(b"".join(digests_by_row.values()), np.uint32)
+    kept_digests[list(digests_by_row)] = digest_values.reshape(-1, _BLOCK)
+    return kept_digests
 
 
 def _keep(
@@ -137,7 +137,7 @@ def _keep(
 ) -> set[tuple[int, int]]:
     """Keeps new disputes, and returns the hours that they affect."""
     hours: set[tuple[int, int]] = set()
-    named = 0
+    logged_disputes = 0
     for index in rows.tolist():
         journal, seq = int(seen.journal[index]), int(entries.seq[index])
         since = _since(connection, journal, seq, int(entries.time[index]))
@@ -145,11 +145,11 @@ def _keep(
         if not changed(connection, _DISPUTE, (*values, _MOST)):
             continue
         hours.update(connection.execute(_HOURS, (cluster, since)).fetchall())
-        named += 1
-        if named <= _MOST_NAMED:
+        logged_disputes += 1
+        if logged_disputes <= _MOST_NAMED:
             row = np.array([index])
             log.warning(
-                "two different entries under one number; neither is believed cluster=%s"
+                "two different entries under one number; neither is trusted cluster=%s"
                 " journal=%.200a seq=%d host=%.200a",
                 *(cluster, *entries.journal.take(row), seq, *entries.host.take(row)),
             )
@@ -159,20 +159,23 @@ def _keep(
 def _since(connection: sqlite3.Connection, journal: int, seq: int, time: int) -> int:
     """Returns the time of the entry before: nothing is proven from then on."""
     rows = connection.execute("SELECT seen FROM journals WHERE id = ?", (journal,)).fetchall()
-    entries_, times = unpacked(np.array([journal]), [row[0] for row in rows])
-    before = times[:, 0][(entries_.first < seq) & (entries_.end > 0)]
-    return min(time, int(before.max(initial=0)) or time)
+    seen_entries, times = unpacked(np.array([journal]), [row[0] for row in rows])
+    earlier_times = times[:, 0][(seen_entries.first < seq) & (seen_entries.end > 0)]
+    return min(time, int(earlier_times.max(initial=0)) or time)
 
 
 def of(connection: sqlite3.Connection, cluster: str, name: int) -> list[Disputed]:
-    """Returns the disputes that affect a topic, by its name's id; consecutive numbers together."""
+    """Returns the disputes that affect a topic, by the id of its name; consecutive numbers are
+    combined."""
     disputes: list[Disputed] = []
     for journal, tier, host, seq, since in connection.execute(_OF_TOPIC, (cluster, name)):
         # A forged entry may name any tier.
         kind = TierKind(tier) if tier in set(TierKind) else TierKind.AGENT
-        last = disputes[-1] if disputes else None
-        if last is not None and (last.journal, last.seq + last.count) == (journal, seq):
-            disputes[-1] = replace(last, count=last.count + 1, since=min(last.since, since))
+        dispute = disputes[-1] if disputes else None
+        if dispute is not None and (dispute.journal, dispute.seq + dispute.count) == (journal, seq):
+            disputes[-1] = replace(
+                dispute, count=dispute.count + 1, since=min(dispute.since, since)
+            )
         else:
             disputes.append(Disputed(journal, kind, host or "", seq, 1, since))
     return disputes

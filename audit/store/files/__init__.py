@@ -1,1 +1,1 @@
-"""Files: their shipped events, what is missing, and suspect files."""
+"""Tables about files: their shipped events, missing events, and suspect files."""

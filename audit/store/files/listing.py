@@ -22,12 +22,12 @@ from ground.intervals import Intervals, merged, minus, upto
 
 
 def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Hosts:
-    """Returns a page of hosts. What is missing on each is in the findings."""
-    where, values = "", list[int | str]([topic])
+    """Returns a page of hosts. Their missing events are in the findings."""
+    clause, values = "", list[int | str]([topic])
     if query.search:
-        where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(query.search)]
+        clause, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(query.search)]
     ((total,),) = connection.execute(
-        f"SELECT count(*) FROM topic_hosts JOIN names ON names.id = host WHERE topic = ?{where}",  # noqa: S608
+        f"SELECT count(*) FROM topic_hosts JOIN names ON names.id = host WHERE topic = ?{clause}",  # noqa: S608
         values,
     ).fetchall()
     rows = connection.execute(
@@ -35,17 +35,19 @@ def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Host
         "  WHERE topic = ?1 AND suspect = 1 GROUP BY host)"
         " SELECT topic_hosts.host, text, coalesce(files, 0) FROM topic_hosts"
         " JOIN names ON names.id = topic_hosts.host"
-        f" LEFT JOIN suspects ON suspects.host = topic_hosts.host WHERE topic = ?1{where}"
+        f" LEFT JOIN suspects ON suspects.host = topic_hosts.host WHERE topic = ?1{clause}"
         " ORDER BY 3 DESC, 2 LIMIT ? OFFSET ?",
         (*values, query.size, query.skipped),
     ).fetchall()
-    pending = {number for number, _, suspect in rows if suspect}
+    pending_numbers = {number for number, _, is_suspect in rows if is_suspect}
     if _are_loaders_behind(connection, topic):
-        pending |= _not_landed(connection, topic, {number for number, *_ in rows} - pending)
+        pending_numbers |= _not_landed(
+            connection, topic, {number for number, *_ in rows} - pending_numbers
+        )
     return Hosts(
         page=query.of(total),
         items=[
-            _host(connection, topic, number, host, _state(number in pending))
+            _host(connection, topic, number, host, _state(number in pending_numbers))
             for number, host, _ in rows
         ],
     )
@@ -68,19 +70,19 @@ def _state(pending: object) -> State:
 
 def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
     """Whether a loader of the topic is behind what other tiers have claimed."""
-    uptos: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for partition, _, kind, upto_ in connection.execute(
+    ends_by_partition: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for partition, _, kind, end_offset in connection.execute(
         "SELECT partition, tier, kind, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ? AND (topic, tier) NOT IN replaced GROUP BY partition, tier",
         (topic,),
     ):
-        uptos[partition]["files" if kind == "hdfs" else "log"].append(upto_)
-    loaders = max((len(upto["files"]) for upto in uptos.values()), default=0)
+        ends_by_partition[partition]["files" if kind == "hdfs" else "log"].append(end_offset)
+    loader_count = max((len(ends["files"]) for ends in ends_by_partition.values()), default=0)
     return any(
-        max(upto["log"], default=0)
-        > (min(upto["files"]) if len(upto["files"]) == loaders and upto["files"] else 0)
-        for upto in uptos.values()
-        if loaders
+        max(ends["log"], default=0)
+        > (min(ends["files"]) if len(ends["files"]) == loader_count and ends["files"] else 0)
+        for ends in ends_by_partition.values()
+        if loader_count
     )
 
 
@@ -91,11 +93,11 @@ def _not_landed(connection: sqlite3.Connection, topic: int, hosts: set[int]) -> 
         " WHERE topic = ? AND host IN (SELECT value FROM json_each(?))",
         (topic, str(sorted(hosts))),
     ).fetchall()
-    landed = _landed(connection, str([number for _, number, _ in rows]))
+    landed_by_source = _landed(connection, str([number for _, number, _ in rows]))
     return {
         host
-        for host, number, shipped in rows
-        if any(end > upto(landed.get(number, ())) for _, end in pairs_of(shipped))
+        for host, number, packed_seqs in rows
+        if any(end > upto(landed_by_source.get(number, ())) for _, end in pairs_of(packed_seqs))
     }
 
 
@@ -110,18 +112,20 @@ def _host(
         " FROM sources WHERE topic = ? AND host = ?",
         (topic, number),
     ).fetchall()
-    shipped, lost, filtered, dead = (sum(row[column] for row in rows) for column in range(4))
-    landed = [row[5] for row in rows if row[5] is not None]
+    shipped_events, lost_lines, filtered_lines, dead_lines = (
+        sum(row[column] for row in rows) for column in range(4)
+    )
+    landed_counts = [row[5] for row in rows if row[5] is not None]
     return HostRow(
         host=host,
         agents=sorted({row[6] for row in rows if row[6]}),
         files=len(rows),
-        shipped=shipped,
-        landed=sum(landed) if landed else -1,
+        shipped=shipped_events,
+        landed=sum(landed_counts) if landed_counts else -1,
         missing=0,
-        lost_bytes=lost,
-        filtered=filtered,
-        dead=dead,
+        lost_bytes=lost_lines,
+        filtered=filtered_lines,
+        dead=dead_lines,
         last=max((row[4] for row in rows), default=-1),
         state=state,
     )
@@ -131,23 +135,25 @@ def _missing(shipped: Intervals, landed: Intervals | None) -> Intervals:
     """Returns what is missing below the landed end."""
     if not landed:
         return ()
-    most = upto(landed)
-    return minus(tuple((first, min(end, most)) for first, end in shipped if first < most), landed)
+    landed_end = upto(landed)
+    return minus(
+        tuple((first, min(end, landed_end)) for first, end in shipped if first < landed_end), landed
+    )
 
 
 def sources(connection: sqlite3.Connection, topic: int, name: int, query: SourcesQuery) -> Sources:
-    where, values = "topic = ?", list[int | str]([topic])
+    clause, values = "topic = ?", list[int | str]([topic])
     if query.host:
-        where += " AND host = (SELECT id FROM names WHERE text = ?)"
+        clause += " AND host = (SELECT id FROM names WHERE text = ?)"
         values.append(query.host)
     if query.search:
-        where += (
+        clause += (
             " AND (source LIKE ? ESCAPE '\\' OR path IN"
             " (SELECT id FROM names WHERE text LIKE ? ESCAPE '\\'))"
         )
         values += [pattern(query.search)] * 2
     ((total,),) = connection.execute(
-        f"SELECT count(*) FROM sources WHERE {where}",  # noqa: S608
+        f"SELECT count(*) FROM sources WHERE {clause}",  # noqa: S608
         values,
     ).fetchall()
     rows = connection.execute(
@@ -156,16 +162,19 @@ def sources(connection: sqlite3.Connection, topic: int, name: int, query: Source
         " (SELECT text FROM names WHERE id = host),"
         " shipped, position, EXISTS (SELECT 1 FROM finished WHERE source = sources.source"
         f"  AND name = {int(name)}), lost_bytes, filtered, dead, last, suspect"
-        f" FROM sources WHERE {where} ORDER BY suspect DESC, id DESC LIMIT ? OFFSET ?",
+        f" FROM sources WHERE {clause} ORDER BY suspect DESC, id DESC LIMIT ? OFFSET ?",
         (*values, query.size, query.skipped),
     ).fetchall()
-    landed = _landed(connection, str([row[0] for row in rows]))
-    lost = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
-    vanished = _gone(connection, name)
+    landed_by_source = _landed(connection, str([row[0] for row in rows]))
+    missing_bytes = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
+    gone_sources = _gone(connection, name)
     return Sources(
         page=query.of(total),
         items=[
-            replace(_source(row, landed.get(row[0]), lost.get(row[0], [])), gone=row[1] in vanished)
+            replace(
+                _source(row, landed_by_source.get(row[0]), missing_bytes.get(row[0], [])),
+                gone=row[1] in gone_sources,
+            )
             for row in rows
         ],
     )
@@ -186,55 +195,57 @@ def _gone(connection: sqlite3.Connection, name: int) -> set[str]:
 def _source(
     row: tuple[Any, ...], landed: Intervals | None, lost: list[tuple[int, int]]
 ) -> SourceRow:
-    _, source, path, agent, host, packed, position, finished, *rest = row
-    lost_bytes, filtered, dead, last, suspect = rest
-    shipped = pairs_of(packed)
+    _, source, path, agent, host, packed, position, finished_events, *rest = row
+    lost_bytes, filtered_lines, dead_lines, last_time, is_suspect = rest
+    shipped_seqs = pairs_of(packed)
     return SourceRow(
         source=source,
         path=path or "",
         agent=agent or "",
         host=host or "",
-        shipped=list(shipped),
+        shipped=list(shipped_seqs),
         landed=list(landed or ()),
-        missing=list(_missing(shipped, landed)),
+        missing=list(_missing(shipped_seqs, landed)),
         missing_bytes=lost,
         position=position,
-        finished=bool(finished),
+        finished=bool(finished_events),
         lost_bytes=lost_bytes,
-        filtered=filtered,
-        dead=dead,
-        last=last,
-        state=_state(suspect),
+        filtered=filtered_lines,
+        dead=dead_lines,
+        last=last_time,
+        state=_state(is_suspect),
         words=[],
     )
 
 
 def _landed(connection: sqlite3.Connection, ids: str) -> dict[int, Intervals]:
     """Returns what landed of each source, at the destination that has least of it."""
-    landed: dict[int, Intervals] = {}
+    landed_by_source: dict[int, Intervals] = {}
     for number, intervals in connection.execute(
         "SELECT source, intervals FROM landed"  # noqa: S608
         " WHERE source IN (SELECT value FROM json_each(?))"
         f"{OF_SOURCES} ORDER BY source, events DESC",
         (ids,),
     ):
-        landed[number] = pairs_of(intervals)
-    return landed
+        landed_by_source[number] = pairs_of(intervals)
+    return landed_by_source
 
 
 def _stretches(
     connection: sqlite3.Connection, topic: int, ids: set[int]
 ) -> dict[int, list[tuple[int, int]]]:
     """Returns the missing bytes of these files."""
-    bytes_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    bytes_by_source: dict[int, list[tuple[int, int]]] = defaultdict(list)
     if not ids:
-        return bytes_of
+        return bytes_by_source
     rows = connection.execute(
         "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
     )
-    missing = stretches_of(rows)
-    chosen = missing[np.isin(missing["source"], np.array(sorted(ids), np.int64))]
-    for number, first, after in chosen[["source", "position", "end_position"]].tolist():
-        if 0 <= first < after:
-            bytes_of[number].append((first, after))
-    return {number: list(merged(intervals)) for number, intervals in bytes_of.items()}
+    missing_stretches = stretches_of(rows)
+    chosen_stretches = missing_stretches[
+        np.isin(missing_stretches["source"], np.array(sorted(ids), np.int64))
+    ]
+    for number, first, end in chosen_stretches[["source", "position", "end_position"]].tolist():
+        if 0 <= first < end:
+            bytes_by_source[number].append((first, end))
+    return {number: list(merged(intervals)) for number, intervals in bytes_by_source.items()}

@@ -1,5 +1,5 @@
 """Finds files that were shipped again as another source: an agent whose data directory was deleted
-starts over, and one with a damaged journal does so with the files that it has forgotten.
+starts over, and one with a damaged journal starts over with the files that it has forgotten.
 
 Rule 1: Two sources of one host and topic are the same file if different agents reported them, the
         digests of their beginnings are equal, as far as both go, and so are their identities. If
@@ -150,34 +150,34 @@ SELECT copies.source, copies.original, mine.topic, from_time FROM copies
 
 
 def keep(chunk: Chunk, source: Numbers) -> None:
-    """Keeps reshipped runs; to be called after sources and stretches are kept. `source` is by
+    """Stores reshipped runs; to be called after sources and stretches are stored. `source` is by
     run."""
-    reported = _keep_files(chunk)
+    reported_files = _keep_files(chunk)
     connection = chunk.connection
     if not connection.execute("SELECT 1 FROM files LIMIT 1").fetchall():
         return
-    by_name: dict[int, set[str]] = defaultdict(set)
-    for name, text in reported:
-        by_name[name].add(text)
+    texts_by_name: dict[int, set[str]] = defaultdict(set)
+    for name, text in reported_files:
+        texts_by_name[name].add(text)
     entry = chunk.passages.entry[chunk.runs.passage] if len(chunk.runs) else source
     agents = np.flatnonzero(chunk.entries.of_tier("agent")[entry]) if len(source) else source
-    spoken = str(np.unique(source[agents]).tolist())
+    shipped_ids = str(np.unique(source[agents]).tolist())
     for name, text in connection.execute(
         "SELECT topics.name, source FROM sources JOIN topics ON topics.id = topic"
         " WHERE sources.id IN (SELECT value FROM json_each(?))",
-        (spoken,),
+        (shipped_ids,),
     ):
-        by_name[name].add(text)
+        texts_by_name[name].add(text)
     queries = [_BY_IDENTITY, _BY_HEAD, *_BY_EMPTIED]
     if connection.execute("SELECT 1 FROM former LIMIT 1").fetchall():
         queries += _BY_FORMER
-    for name, texts in by_name.items():
+    for name, texts in texts_by_name.items():
         parameters = (name, msgspec.json.encode(sorted(texts)).decode())
         pairs = {
             (source, other) if is_copy else (other, source)
-            for alike in queries
+            for query in queries
             for source, other, is_copy in connection.execute(
-                alike, (*parameters, _MOST * len(texts))
+                query, (*parameters, _MOST * len(texts))
             )
         }
         for copy, original in sorted(pairs):
@@ -187,16 +187,16 @@ def keep(chunk: Chunk, source: Numbers) -> None:
 
 def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
     entries = chunk.entries
-    lists = entries.body.field("files")
-    has_files = (numbers(pc.list_value_length(lists)) > 0) & entries.of_tier("agent")
-    reported: list[tuple[int, str]] = []
+    list_column = entries.body.field("files")
+    has_files = (numbers(pc.list_value_length(list_column)) > 0) & entries.of_tier("agent")
+    reported_files: list[tuple[int, str]] = []
     rows: list[tuple[Any, ...]] = []
     for row in np.flatnonzero(has_files).tolist():
-        for file in lists[row].as_py():
+        for file in list_column[row].as_py():
             (name,) = chunk.topic_names([file["topic"]])
             time = int(entries.time[row])
             source = cut(file["source"])
-            reported.append((name, source))
+            reported_files.append((name, source))
             rows.append(
                 (
                     name,
@@ -218,7 +218,7 @@ def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
         name, source, *_ = values
         chunk.connection.execute(_KEEP_FORMER, (name, source, values[_IDENTITY]))
         chunk.connection.execute(_KEEP, values)
-    return reported
+    return reported_files
 
 
 def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
@@ -229,22 +229,22 @@ def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
         " JOIN topics ON topics.id = one.topic WHERE topics.name = ?1 AND one.source = ?2",
         (name, copy, original),
     ).fetchall()
-    for topic, number, original_id, upto in rows:
+    for topic, number, original_id, end_offset in rows:
         stretches = stretches_of(
             connection.execute("SELECT stretches FROM details WHERE topic = ?", (topic,))
         )
-        copied = stretches[
+        copies = stretches[
             (stretches["source"] == number)
             & (stretches["position"] >= 0)
-            & (stretches["position"] < upto)
+            & (stretches["position"] < end_offset)
         ]
-        columns = [copied["seq"], copied["seq"] + copied["events"], copied["position"]]
+        columns = [copies["seq"], copies["seq"] + copies["events"], copies["position"]]
         columns += [
-            np.minimum(copied["end_position"], upto),
-            copied["from_time"],
-            copied["to_time"],
+            np.minimum(copies["end_position"], end_offset),
+            copies["from_time"],
+            copies["to_time"],
         ]
-        added = all_changed(
+        has_new = all_changed(
             connection,
             "INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
             " SET end_position = max(end_position, excluded.end_position)",
@@ -253,9 +253,9 @@ def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
                 for row in zip(*(column.tolist() for column in columns), strict=True)
             ),
         )
-        if added:
+        if has_new:
             connection.execute("UPDATE sources SET suspect = 1 WHERE id = ?", (number,))
-            hours = np.unique(hours_of(copied["from_time"].astype(np.int64)))
+            hours = np.unique(hours_of(copies["from_time"].astype(np.int64)))
             chunk.touch(np.full(len(hours), topic, np.int64), hours)
 
 
@@ -269,7 +269,7 @@ def _drop_remembered(chunk: Chunk, parameters: tuple[int, str]) -> None:
 
 
 def of(connection: sqlite3.Connection, ids: str) -> dict[int, list[Copied]]:
-    """Returns the reshipped runs of these sources, with their originals."""
+    """Returns the reshipped runs of these sources, each with its original."""
     copies: dict[int, list[Copied]] = defaultdict(list)
     for number, *row in connection.execute(
         "SELECT copies.source, original.source, coalesce(journal, ''), original.events,"

@@ -62,49 +62,49 @@ def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
         from_time=places.from_time,
         to_time=places.to_time,
     )
-    reported = chunk.entries.time[passages.entry[passage]]
-    _add(chunk.connection, chunk.topic[passage], reported, stretches)
+    reported_times = chunk.entries.time[passages.entry[passage]]
+    _add(chunk.connection, chunk.topic[passage], reported_times, stretches)
 
 
 def look_again(chunk: Chunk) -> None:
-    """Checks stretches again after progress of loaders, reports of agents that loaders have passed,
-    or changes of a log."""
+    """Checks stretches again after loaders have progressed, agents have reported offsets that
+    loaders have passed, or a log has changed."""
     connection = chunk.connection
-    read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()}
-    read |= chunk.cut_topics | chunk.damaged_topics
+    read_topics = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()}
+    read_topics |= chunk.cut_topics | chunk.damaged_topics
     passed_topics = set(_behind(chunk))
     if origins.any_copies(connection):
-        read.update(origins.origins_of(connection, read))
-        counted = np.unique(chunk.topic[chunk.passages_of("broker")]).tolist()
-        passed_topics.update(origins.origins_of(connection, counted))
-    for topic in sorted(read):
+        read_topics.update(origins.origins_of(connection, read_topics))
+        counted_topics = np.unique(chunk.topic[chunk.passages_of("broker")]).tolist()
+        passed_topics.update(origins.origins_of(connection, counted_topics))
+    for topic in sorted(read_topics):
         _sort(connection, topic, "kind >= 0")
     for topic in sorted(passed_topics):
-        if topic not in read:
+        if topic not in read_topics:
             _sort(connection, topic, f"kind = {OPEN}")
 
 
 def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
-    """Drops stretches that are no longer needed, by the time of the cluster's newest entry."""
+    """Drops stretches that are no longer needed at the time of the cluster's newest entry."""
     connection.execute(
         "DELETE FROM details WHERE kind = ? AND said < ? AND topic IN ("
         " SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name"
         "  WHERE cluster = ?)",
         (LANDED, newest - KEPT_LANDED, cluster),
     )
-    alone = newest - KEPT_ALONE
-    alone -= alone % _MINUTE
+    limit = newest - KEPT_ALONE
+    limit -= limit % _MINUTE
     topics = connection.execute(
         "SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name WHERE cluster = ?"
         " AND NOT EXISTS (SELECT 1 FROM topic_tiers JOIN tiers ON tiers.id = tier"
         "  WHERE kind = 'hdfs' AND (topic = topics.id"
         "   OR topic IN (SELECT copy FROM copied WHERE origin = topics.id)))"
         " AND EXISTS (SELECT 1 FROM details WHERE topic = topics.id AND kind = ? AND said < ?)",
-        (cluster, OPEN, alone),
+        (cluster, OPEN, limit),
     ).fetchall()
     for (topic,) in topics:
-        waited = max(counted_by(connection, topic, alone), newest - KEPT_WAITING)
-        _drop_alone(connection, topic, waited)
+        wait_until = max(counted_by(connection, topic, limit), newest - KEPT_WAITING)
+        _drop_alone(connection, topic, wait_until)
 
 
 def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None:
@@ -118,16 +118,16 @@ def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None
             (topic, OPEN, before),
         )
         gap_rows = [
-            (reported, stretches_[inside(gaps, stretches_, generations)])
-            for reported, packed in rows
-            for stretches_ in (stretches_of([(packed,)]),)
+            (report_time, stretches[inside(gaps, stretches, generations)])
+            for report_time, packed in rows
+            for stretches in (stretches_of([(packed,)]),)
         ]
         connection.executemany(
             "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
             [
-                (topic, UNCOUNTED, reported, stretches_.tobytes())
-                for reported, stretches_ in gap_rows
-                if len(stretches_)
+                (topic, UNCOUNTED, report_time, stretches.tobytes())
+                for report_time, stretches in gap_rows
+                if len(stretches)
             ],
         )
     connection.execute(
@@ -145,12 +145,13 @@ def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generatio
 
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
-    """Marks the stretches that contain any of these offsets, which are by generation and united."""
+    """Returns the mask of stretches that contain any of these offsets, which are by generation and
+    united."""
     is_inside = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
         return is_inside
-    row, number, parts = _placed(stretches, generations)
-    is_inside[row[offsets.overlap(Keyed(number, parts.first, parts.end))]] = True
+    row, numbers, parts = _placed(stretches, generations)
+    is_inside[row[offsets.overlap(Keyed(numbers, parts.first, parts.end))]] = True
     return is_inside
 
 
@@ -174,18 +175,18 @@ def stretches_of(rows: Iterable[tuple[bytes]]) -> Stretches:
 def _add(
     connection: sqlite3.Connection, topic: Numbers, reported: Numbers, stretches: Stretches
 ) -> None:
-    together = grouped(topic)
-    data = stretches[together.order].tobytes()
+    grouping = grouped(topic)
+    data = stretches[grouping.order].tobytes()
     size = STRETCH.itemsize
     connection.executemany(
         "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
         [
-            (topic_id, OPEN, last, data[begin * size : end * size])
-            for topic_id, last, begin, end in zip(
-                together.keys[0].tolist(),
-                together.most(reported).tolist(),
-                together.begins.tolist(),
-                together.ends.tolist(),
+            (topic_id, OPEN, last_time, data[begin * size : end * size])
+            for topic_id, last_time, begin, end in zip(
+                grouping.keys[0].tolist(),
+                grouping.most(reported).tolist(),
+                grouping.begins.tolist(),
+                grouping.ends.tolist(),
                 strict=True,
             )
         ],
@@ -196,38 +197,40 @@ def _behind(chunk: Chunk) -> list[int]:
     """Returns topics for which an agent reports offsets that a loader has passed, or will never
     reach."""
     offsets = chunk.offsets
-    at = np.flatnonzero(chunk.passages_of("agent")[offsets.passage])
-    passage = offsets.passage[at]
-    together = grouped(chunk.topic[passage], chunk.passages.partition[passage])
-    least = together.least(offsets.first[at]).tolist()
-    upto = {
-        (topic, partition): most
-        for topic, partition, most in chunk.connection.execute(
+    rows = np.flatnonzero(chunk.passages_of("agent")[offsets.passage])
+    passage = offsets.passage[rows]
+    grouping = grouped(chunk.topic[passage], chunk.passages.partition[passage])
+    least_offsets = grouping.least(offsets.first[rows]).tolist()
+    reached_offsets = {
+        (topic, partition): highest
+        for topic, partition, highest in chunk.connection.execute(
             "SELECT topic, partition, max(upto) FROM claimed"
             " WHERE tier IN (SELECT id FROM tiers WHERE kind = 'hdfs')"
             " AND topic IN (SELECT value FROM json_each(?)) GROUP BY topic, partition",
-            (str(np.unique(together.keys[0]).tolist()),),
+            (str(np.unique(grouping.keys[0]).tolist()),),
         )
     }
-    cut_off = {
+    cut_off_partitions = {
         topic
         for (topic,) in chunk.connection.execute(
             "SELECT DISTINCT topic FROM cuts WHERE topic IN (SELECT value FROM json_each(?))",
-            (str(np.unique(together.keys[0]).tolist()),),
+            (str(np.unique(grouping.keys[0]).tolist()),),
         )
     }
-    for topic, partition, most in chunk.connection.execute(
+    for topic, partition, highest in chunk.connection.execute(
         "SELECT origin, partition, max(upto) FROM copied JOIN claimed ON claimed.topic = copy"
         " WHERE tier IN (SELECT id FROM tiers WHERE kind = 'hdfs')"
         " AND origin IN (SELECT value FROM json_each(?)) GROUP BY origin, partition",
-        (str(np.unique(together.keys[0]).tolist()),),
+        (str(np.unique(grouping.keys[0]).tolist()),),
     ):
-        upto[topic, partition] = max(most, upto.get((topic, partition), 0))
-    keys = zip(*(key.tolist() for key in together.keys), strict=True)
-    behind = cut_off | {
-        key[0] for key, first in zip(keys, least, strict=True) if first < upto.get(key, 0)
+        reached_offsets[topic, partition] = max(highest, reached_offsets.get((topic, partition), 0))
+    keys = zip(*(key.tolist() for key in grouping.keys), strict=True)
+    lagging_topics = cut_off_partitions | {
+        key[0]
+        for key, first in zip(keys, least_offsets, strict=True)
+        if first < reached_offsets.get(key, 0)
     }
-    return sorted(behind)
+    return sorted(lagging_topics)
 
 
 def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
@@ -238,26 +241,26 @@ def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
     if not rows:
         return
     stretches = stretches_of((row[3],) for row in rows)
-    sizes = [len(row[3]) // STRETCH.itemsize for row in rows]
-    reported = np.repeat(np.array([row[1] for row in rows], np.int64), sizes)
-    kinds_before = np.repeat(np.array([row[2] for row in rows], np.int64), sizes)
-    kind = _kinds(connection, topic, stretches)
-    if (kind == kinds_before).all():
+    lengths = [len(row[3]) // STRETCH.itemsize for row in rows]
+    reported_times = np.repeat(np.array([row[1] for row in rows], np.int64), lengths)
+    kinds_before = np.repeat(np.array([row[2] for row in rows], np.int64), lengths)
+    kinds = _kinds(connection, topic, stretches)
+    if (kinds == kinds_before).all():
         return
     connection.executemany("DELETE FROM details WHERE id = ?", [(row[0],) for row in rows])
-    minute = reported - reported % _MINUTE
-    together = grouped(kind, minute)
-    data = stretches[together.order].tobytes()
+    minutes = reported_times - reported_times % _MINUTE
+    grouping = grouped(kinds, minutes)
+    data = stretches[grouping.order].tobytes()
     size = STRETCH.itemsize
     connection.executemany(
         "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
         [
-            (topic, kind_, last, data[begin * size : end * size])
-            for kind_, last, begin, end in zip(
-                together.keys[0].tolist(),
-                together.most(reported).tolist(),
-                together.begins.tolist(),
-                together.ends.tolist(),
+            (topic, kind_value, last_time, data[begin * size : end * size])
+            for kind_value, last_time, begin, end in zip(
+                grouping.keys[0].tolist(),
+                grouping.most(reported_times).tolist(),
+                grouping.begins.tolist(),
+                grouping.ends.tolist(),
                 strict=True,
             )
         ],
@@ -266,56 +269,60 @@ def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
 
 def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> Numbers:
     """Returns the kind of each stretch."""
-    open_ = np.zeros(len(stretches), np.bool_)
-    missing = np.zeros(len(stretches), np.bool_)
+    is_open = np.zeros(len(stretches), np.bool_)
+    is_missing = np.zeros(len(stretches), np.bool_)
     copies = origins.copies_of(connection, [topic]).get(topic, [])
-    read_by = [(where, tier) for where in (topic, *copies) for tier in loaders(connection, where)]
+    readers = [
+        (topic_id, tier) for topic_id in (topic, *copies) for tier in loaders(connection, topic_id)
+    ]
     source = stretches["source"]
-    all_of_each = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
+    stretch_seqs = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
     ids = str(np.unique(source).tolist())
     generations = Generations.of(connection, topic)
     row, number, parts = _placed(stretches, generations)
     seq = stretches["seq"][row] + parts.first - stretches["first"][row]
     size = parts.end - parts.first
-    for where, tier in read_by:
+    for topic_id, tier in readers:
         rows = connection.execute(
             "SELECT partition, max(upto) FROM claimed WHERE topic = ? AND tier = ?"
             " GROUP BY partition",
-            (where, tier),
+            (topic_id, tier),
         )
-        upto = _uptos(dict(rows.fetchall()), stretches)
+        end_offsets = _uptos(dict(rows.fetchall()), stretches)
         # What was cut off counts as passed: no loader will read it any more.
-        read = np.clip(upto[row] - parts.first, 0, size)
-        read = np.where(number >= STRIDE, size, read)
-        landed = landed_rows(connection, tier, ids, 0 if where == topic else where)
-        lacking = ~landed.cover(all_of_each)
-        open_ |= lacking
+        read_counts = np.clip(end_offsets[row] - parts.first, 0, size)
+        read_counts = np.where(number >= STRIDE, size, read_counts)
+        landed_intervals = landed_rows(connection, tier, ids, 0 if topic_id == topic else topic_id)
+        is_lacking = ~landed_intervals.cover(stretch_seqs)
+        is_open |= is_lacking
         # If a stretch has landed as a whole, no part is missing.
-        at = np.flatnonzero(lacking[row] & (read > 0))
-        part = Keyed(source[row[at]], seq[at], seq[at] + read[at])
-        missing[row[at[~landed.cover(part)]]] = True
-    if not read_by:
-        open_[:] = True
-    elif unread := [copy for copy in copies if copy not in {where for where, _ in read_by}]:
-        for end in origins.ends(connection, unread).values():
-            open_ |= stretches["first"] + stretches["events"] > _uptos(end, stretches)
-    uncounted = inside(_all_gaps(connection, topic, generations), stretches, generations)
-    lost = np.zeros(len(stretches), np.bool_)
-    lost[row[number >= STRIDE]] = True
-    damaged = inside(damaged_offsets(connection, topic, generations), stretches, generations)
-    landed_ = np.where(lost | damaged, AGAIN, LANDED)
-    kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, landed_))
-    return np.where(missing, MISSING, kinds).astype(np.int64)
+        row_ids = np.flatnonzero(is_lacking[row] & (read_counts > 0))
+        read_seqs = Keyed(source[row[row_ids]], seq[row_ids], seq[row_ids] + read_counts[row_ids])
+        is_missing[row[row_ids[~landed_intervals.cover(read_seqs)]]] = True
+    if not readers:
+        is_open[:] = True
+    elif unread_copies := [
+        copy for copy in copies if copy not in {topic_id for topic_id, _ in readers}
+    ]:
+        for end in origins.ends(connection, unread_copies).values():
+            is_open |= stretches["first"] + stretches["events"] > _uptos(end, stretches)
+    is_uncounted = inside(_all_gaps(connection, topic, generations), stretches, generations)
+    is_lost = np.zeros(len(stretches), np.bool_)
+    is_lost[row[number >= STRIDE]] = True
+    is_damaged = inside(damaged_offsets(connection, topic, generations), stretches, generations)
+    landed_kinds = np.where(is_lost | is_damaged, AGAIN, LANDED)
+    kinds = np.where(is_uncounted, UNCOUNTED, np.where(is_open, OPEN, landed_kinds))
+    return np.where(is_missing, MISSING, kinds).astype(np.int64)
 
 
 def _uptos(ends: Mapping[int, int], stretches: Stretches) -> Numbers:
     """Returns, by stretch, the end of its partition."""
     partitions = stretches["partition"]
-    uptos = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
+    partition_ends = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
     for partition, end in ends.items():
-        if partition < len(uptos):
-            uptos[partition] = end
-    return np.asarray(uptos[partitions])
+        if partition < len(partition_ends):
+            partition_ends[partition] = end
+    return np.asarray(partition_ends[partitions])
 
 
 _LANDED: Final = """
@@ -331,7 +338,7 @@ SELECT mine.id, intervals FROM sources AS mine
 
 
 def landed_rows(connection: sqlite3.Connection, tier: int, ids: str, copy: int = 0) -> Keyed:
-    """Returns the landed rows of these sources; with `copy`, those of the copy."""
+    """Returns the landed rows of these sources; with `copy`, the rows that landed from the copy."""
     query = (_LANDED_THERE, (tier, ids, copy)) if copy else (_LANDED, (tier, ids))
     rows: Sequence[tuple[int, bytes]] = connection.execute(*query).fetchall()
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])

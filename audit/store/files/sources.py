@@ -1,4 +1,4 @@
-"""Keeps, for each file (source), the shipped and landed events, those left out or lost, and the
+"""Stores, for each file (source), the shipped and landed events, those left out or lost, and the
 total.
 
 A source is suspect if, below the lesser of its shipped and landed ends, something was shipped and
@@ -72,21 +72,22 @@ SELECT theirs.id FROM sources AS mine JOIN copied ON copied.origin = mine.topic
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
-    """Keeps all that the chunk reports of sources. Returns the source number of each run."""
+    """Stores everything that the chunk reports about sources. Returns the source number of each
+    run."""
     runs = chunk.runs
-    source, new = _numbered(chunk)
+    source, new_ids = _numbered(chunk)
     entry = chunk.passages.entry[runs.passage]
     agents = np.flatnonzero(chunk.entries.of_tier("agent")[entry])
     loaders = np.flatnonzero(chunk.entries.of_tier("hdfs")[entry])
-    doubtful = [np.array(new, np.int64), _of_topics(chunk, chunk.replaced)]
+    doubtful_ids = [np.array(new_ids, np.int64), _of_topics(chunk, chunk.replaced)]
     if len(agents):
-        doubtful.append(_keep_shipped(chunk, source, agents))
-        doubtful.append(_in_copies(chunk, np.unique(source[agents]), doubtful[-1]))
+        doubtful_ids.append(_keep_shipped(chunk, source, agents))
+        doubtful_ids.append(_in_copies(chunk, np.unique(source[agents]), doubtful_ids[-1]))
         _keep_paths(chunk, source, agents)
         _keep_lost(chunk, source, agents)
     if len(loaders):
-        doubtful.append(_keep_landed(chunk, places, source, loaders))
-    _judge(chunk, np.unique(np.concatenate(doubtful)))
+        doubtful_ids.append(_keep_landed(chunk, places, source, loaders))
+    _judge(chunk, np.unique(np.concatenate(doubtful_ids)))
     _keep_finished(chunk)
     return source
 
@@ -111,72 +112,80 @@ def _of_topics(chunk: Chunk, topics: set[int]) -> Numbers:
 def _numbered(chunk: Chunk) -> tuple[Numbers, list[int]]:
     runs = chunk.runs
     topic = chunk.topic[runs.passage]
-    together = grouped(topic, runs.source.codes)
-    numbers_, new = [], []
-    topics, codes = together.keys
-    for at, end, topic_id in _stretches(topics):
-        ids, added = chunk.numbers.sources.given(
-            [runs.source.values[code] for code in codes[at:end].tolist()], topic_id
+    grouping = grouped(topic, runs.source.codes)
+    source_ids, new_ids = [], []
+    topics, codes = grouping.keys
+    for begin, end, topic_id in _stretches(topics):
+        ids, added_ids = chunk.numbers.sources.given(
+            [runs.source.values[code] for code in codes[begin:end].tolist()], topic_id
         )
-        numbers_ += ids
-        new += added
-    return np.array(numbers_, np.int64)[together.numbered()], new
+        source_ids += ids
+        new_ids += added_ids
+    return np.array(source_ids, np.int64)[grouping.numbered()], new_ids
 
 
 def _stretches(column: Numbers) -> list[tuple[int, int, int]]:
     """Returns the beginning, end and value of each stretch of equal values."""
     if not len(column):
         return []
-    at = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
-    ends = np.append(at[1:], len(column))
-    return list(zip(at.tolist(), ends.tolist(), column[at].tolist(), strict=True))
+    begins = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
+    ends = np.append(begins[1:], len(column))
+    return list(zip(begins.tolist(), ends.tolist(), column[begins].tolist(), strict=True))
 
 
 def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
     """Returns the sources whose suspicion may have changed."""
     runs, entries = chunk.runs, chunk.entries
     entry = chunk.passages.entry[runs.passage[at]]
-    together = grouped(source[at], then=(entries.time[entry],))
-    (ids,) = together.keys
+    grouping = grouped(source[at], then=(entries.time[entry],))
+    (ids,) = grouping.keys
     rows = chunk.connection.execute(
         "SELECT id, shipped, suspect, agent, host, last FROM sources"
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (str(ids.tolist()),),
     ).fetchall()
-    new = Keyed(source[at], runs.seq[at], runs.seq[at] + runs.events[at])
-    old = Keyed.of_packed(ids, [row[1] for row in rows])
-    shipped = old.and_(new).united()
-    packed = _by_key(ids, shipped)
-    last = entry[together.last()]
-    excepted, count = runs.excepted, len(runs)
-    lost = excepted.sum_of("lost", count)[at] + excepted.unknown("lost", count)[at]
+    new_seqs = Keyed(source[at], runs.seq[at], runs.seq[at] + runs.events[at])
+    old_seqs = Keyed.of_packed(ids, [row[1] for row in rows])
+    shipped_seqs = old_seqs.and_(new_seqs).united()
+    packed_seqs = _by_key(ids, shipped_seqs)
+    last_entries = entry[grouping.last()]
+    excepted_columns, count = runs.excepted, len(runs)
+    lost_counts = (
+        excepted_columns.sum_of("lost", count)[at] + excepted_columns.unknown("lost", count)[at]
+    )
     sums = [
-        together.sums(column).tolist()
+        grouping.sums(column).tolist()
         for column in (
-            excepted.sum_of("filtered", count)[at],
-            excepted.sum_of("dead_lettered", count)[at],
-            excepted.sum_of("lost", count, of_bytes=True)[at],
+            excepted_columns.sum_of("filtered", count)[at],
+            excepted_columns.sum_of("dead_lettered", count)[at],
+            excepted_columns.sum_of("lost", count, of_bytes=True)[at],
         )
     ]
     chunk.connection.executemany(
         _SHIPPED,
         zip(
             ids.tolist(),
-            packed,
-            _events(ids, shipped).tolist(),
+            packed_seqs,
+            _events(ids, shipped_seqs).tolist(),
             *sums,
-            together.most(runs.end_position[at]).tolist(),
-            entries.time[last].tolist(),
+            grouping.most(runs.end_position[at]).tolist(),
+            entries.time[last_entries].tolist(),
             strict=True,
         ),
     )
     known_owners = np.array([row[3:] for row in rows], np.int64)
-    _keep_whose(chunk, ids, chunk.topic[runs.passage[at[together.last()]]], last, known_owners)
-    repeated = together.sums(runs.events[at]) + _events(ids, old) > _events(ids, shipped)
-    if repeated.any():
-        keep_twice(chunk, ids[repeated], source, at, old)
-    simple = np.array([not row[2] for row in rows], np.bool_) & _goes_on(ids, old, shipped)
-    return np.asarray(ids[~simple | repeated | (together.sums(lost) > 0)])
+    _keep_whose(
+        chunk, ids, chunk.topic[runs.passage[at[grouping.last()]]], last_entries, known_owners
+    )
+    repeated_events = grouping.sums(runs.events[at]) + _events(ids, old_seqs) > _events(
+        ids, shipped_seqs
+    )
+    if repeated_events.any():
+        keep_twice(chunk, ids[repeated_events], source, at, old_seqs)
+    is_simple = np.array([not row[2] for row in rows], np.bool_) & _goes_on(
+        ids, old_seqs, shipped_seqs
+    )
+    return np.asarray(ids[~is_simple | repeated_events | (grouping.sums(lost_counts) > 0)])
 
 
 def _keep_whose(
@@ -185,13 +194,13 @@ def _keep_whose(
     """Keeps the agents and hosts of sources that are new or have changed. `known_owners` has agent,
     host, and the time of the report."""
     journal, host = chunk.journal[last], chunk.host[last]
-    changed = (journal != known_owners[:, 0]) | (host != known_owners[:, 1])
-    at = np.flatnonzero(changed & (chunk.entries.time[last] >= known_owners[:, 2]))
+    is_changed = (journal != known_owners[:, 0]) | (host != known_owners[:, 1])
+    rows = np.flatnonzero(is_changed & (chunk.entries.time[last] >= known_owners[:, 2]))
     columns = (journal, host, ids)
     chunk.connection.executemany(
-        _WHOSE, zip(*(column[at].tolist() for column in columns), strict=True)
+        _WHOSE, zip(*(column[rows].tolist() for column in columns), strict=True)
     )
-    pairs = set(zip(topic[at].tolist(), host[at].tolist(), strict=True))
+    pairs = set(zip(topic[rows].tolist(), host[rows].tolist(), strict=True))
     chunk.connection.executemany("INSERT OR IGNORE INTO topic_hosts VALUES (?, ?)", pairs)
 
 
@@ -201,18 +210,18 @@ def _by_key(ids: Numbers, united: Keyed) -> list[bytes]:
     if len(keys) == len(ids):
         return packed
     packed_by_key = dict(zip(keys.tolist(), packed, strict=True))
-    return [packed_by_key.get(id_, b"") for id_ in ids.tolist()]
+    return [packed_by_key.get(source_id, b"") for source_id in ids.tolist()]
 
 
 def _goes_on(ids: Numbers, old: Keyed, new: Keyed) -> Mask:
     """Whether each was one interval, and still is one with the same beginning."""
     first_seqs = []
     for seqs in (old, new):
-        first = np.full(len(ids), -1, np.int64)
-        keys, begins, ends = seqs.groups()
-        single = ends - begins == 1
-        first[np.searchsorted(ids, keys[single])] = seqs.first[begins[single]]
-        first_seqs.append(first)
+        first_seqs_of_set = np.full(len(ids), -1, np.int64)
+        keys, first_rows, ends = seqs.groups()
+        is_single = ends - first_rows == 1
+        first_seqs_of_set[np.searchsorted(ids, keys[is_single])] = seqs.first[first_rows[is_single]]
+        first_seqs.append(first_seqs_of_set)
     return np.asarray((first_seqs[0] == first_seqs[1]) & (first_seqs[0] >= 0))
 
 
@@ -222,30 +231,30 @@ def _events(ids: Numbers, united: Keyed) -> Numbers:
     return counts
 
 
-def _keep_paths(chunk: Chunk, source: Numbers, at: Numbers) -> None:
+def _keep_paths(chunk: Chunk, source: Numbers, rows: Numbers) -> None:
     runs = chunk.runs
     lengths = numbers(pc.binary_length(runs.path))
-    at = at[lengths[at] > 0]
-    if not len(at):
+    rows = rows[lengths[rows] > 0]
+    if not len(rows):
         return
-    paths_ = texts(runs.path.take(at))
-    names = np.array(chunk.numbers.names.of(paths_.values), np.int64)[paths_.codes]
-    time = chunk.entries.time[chunk.passages.entry[runs.passage[at]]]
-    together = grouped(source[at], names)
-    ids, paths = together.keys
+    path_column = texts(runs.path.take(rows))
+    names = np.array(chunk.numbers.names.of(path_column.values), np.int64)[path_column.codes]
+    time = chunk.entries.time[chunk.passages.entry[runs.passage[rows]]]
+    grouping = grouped(source[rows], names)
+    ids, paths = grouping.keys
     chunk.connection.executemany(
-        _PATH, zip(ids.tolist(), paths.tolist(), together.most(time).tolist(), strict=True)
+        _PATH, zip(ids.tolist(), paths.tolist(), grouping.most(time).tolist(), strict=True)
     )
 
 
 def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
-    runs, excepted = chunk.runs, chunk.runs.excepted
+    runs, excepted_columns = chunk.runs, chunk.runs.excepted
     is_chosen = np.zeros(len(runs), np.bool_)
     is_chosen[at] = True
-    lost = np.flatnonzero(excepted.of_fate("lost") & is_chosen[excepted.owner])
-    if not len(lost):
+    lost_rows = np.flatnonzero(excepted_columns.of_fate("lost") & is_chosen[excepted_columns.owner])
+    if not len(lost_rows):
         return
-    run = excepted.owner[lost]
+    run = excepted_columns.owner[lost_rows]
     entry = chunk.passages.entry[runs.passage[run]]
     chunk.connection.executemany(
         _LOST,
@@ -254,60 +263,64 @@ def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
             (runs.seq[run] + runs.events[run]).tolist(),
             runs.position[run].tolist(),
             runs.end_position[run].tolist(),
-            excepted.count[lost].tolist(),
-            excepted.bytes[lost].tolist(),
-            map(cut, excepted.reason.take(lost).to_pylist()),
+            excepted_columns.count[lost_rows].tolist(),
+            excepted_columns.bytes[lost_rows].tolist(),
+            map(cut, excepted_columns.reason.take(lost_rows).to_pylist()),
             chunk.entries.time[entry].tolist(),
             strict=True,
         ),
     )
 
 
-def _keep_landed(chunk: Chunk, places: PassagePlaces, source: Numbers, at: Numbers) -> Numbers:
+def _keep_landed(chunk: Chunk, places: PassagePlaces, source: Numbers, rows: Numbers) -> Numbers:
     """Keeps what landed, by source and tier. Each table's commit log is a tier."""
     runs, entries = chunk.runs, chunk.entries
-    at = at[runs.events[at] > 0]
-    passage = runs.passage[at]
+    rows = rows[runs.events[rows] > 0]
+    passage = runs.passage[rows]
     entry = chunk.passages.entry[passage]
-    together = grouped(source[at], chunk.tier[entry])
-    ways = list(zip(*(key.tolist() for key in together.keys), strict=True))
-    numbers_ = np.arange(len(ways))
-    before = _landed_before(chunk, ways)
-    new = Keyed(together.numbered(), runs.seq[at], runs.seq[at] + runs.events[at])
-    landed = before.and_(new).united()
+    grouping = grouped(source[rows], chunk.tier[entry])
+    ways = list(zip(*(key.tolist() for key in grouping.keys), strict=True))
+    way_numbers = np.arange(len(ways))
+    landed_before = _landed_before(chunk, ways)
+    new_seqs = Keyed(grouping.numbered(), runs.seq[rows], runs.seq[rows] + runs.events[rows])
+    landed_seqs = landed_before.and_(new_seqs).united()
     chunk.connection.executemany(
         _LANDED,
         zip(
-            *(key.tolist() for key in together.keys),
-            together.least(entries.time[entry]).tolist(),
-            _events(numbers_, landed).tolist(),
-            _by_key(numbers_, landed),
-            together.least(places.from_time[passage]).tolist(),
-            together.most(places.to_time[passage]).tolist(),
+            *(key.tolist() for key in grouping.keys),
+            grouping.least(entries.time[entry]).tolist(),
+            _events(way_numbers, landed_seqs).tolist(),
+            _by_key(way_numbers, landed_seqs),
+            grouping.least(places.from_time[passage]).tolist(),
+            grouping.most(places.to_time[passage]).tolist(),
             strict=True,
         ),
     )
-    repeated = _sizes(numbers_, new) + _sizes(numbers_, before) > _events(numbers_, landed)
-    if repeated.any():
+    is_repeated = _sizes(way_numbers, new_seqs) + _sizes(way_numbers, landed_before) > _events(
+        way_numbers, landed_seqs
+    )
+    if is_repeated.any():
         way = np.full(len(runs), -1)
-        way[at] = new.key
+        way[rows] = new_seqs.key
         # Rows of a run that rebuilt hours replace others.
-        rebuilt = numbers(pc.list_value_length(entries.body.field("rebuilt"))) > 0
-        keep_landed(chunk, numbers_[repeated], way, at[~rebuilt[entry]], before, ways=ways)
-    return np.unique(together.keys[0])
+        is_rebuilt = numbers(pc.list_value_length(entries.body.field("rebuilt"))) > 0
+        keep_landed(
+            chunk, way_numbers[is_repeated], way, rows[~is_rebuilt[entry]], landed_before, ways=ways
+        )
+    return np.unique(grouping.keys[0])
 
 
 def _landed_before(chunk: Chunk, ways: list[tuple[int, int]]) -> Keyed:
     """Returns the seqs landed so far, keyed by the index of their source and tier in `ways`."""
-    place = {way: number for number, way in enumerate(ways)}
+    way_numbers = {way: number for number, way in enumerate(ways)}
     rows = [
-        (place[source, tier], intervals)
+        (way_numbers[source, tier], intervals)
         for source, tier, intervals in chunk.connection.execute(
             "SELECT source, tier, intervals FROM landed"
             " WHERE source IN (SELECT value FROM json_each(?)) ORDER BY source, tier",
             (str(sorted({source for source, _ in ways})),),
         )
-        if (source, tier) in place
+        if (source, tier) in way_numbers
     ]
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
 
@@ -323,7 +336,7 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
     """Updates whether these sources are suspect."""
     if not len(ids):
         return
-    ids_ = (str(ids.tolist()),)
+    parameters = (str(ids.tolist()),)
     rows = chunk.connection.execute(
         "SELECT id, suspect, EXISTS (SELECT 1 FROM lost WHERE source = sources.id)"
         " OR EXISTS (SELECT 1 FROM twice WHERE source = sources.id)"
@@ -331,18 +344,18 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
         "  AND (topic, tier) NOT IN replaced)"
         " OR EXISTS (SELECT 1 FROM copies WHERE source = sources.id) FROM sources"
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        ids_,
+        parameters,
     ).fetchall()
-    judged, was_suspect, suspect = np.array(rows, np.int64).reshape(-1, 3).T
-    ways = chunk.connection.execute(_WAYS, ids_).fetchall()
-    differing = np.array([way[0] for way in ways], np.int64)[
+    judged_ids, was_suspect, is_suspect = np.array(rows, np.int64).reshape(-1, 3).T
+    ways = chunk.connection.execute(_WAYS, parameters).fetchall()
+    differing_ids = np.array([way[0] for way in ways], np.int64)[
         _differ([way[1] for way in ways], [way[2] for way in ways])
     ]
-    suspect |= np.isin(judged, differing)
-    changed = np.flatnonzero(suspect != was_suspect)
+    is_suspect |= np.isin(judged_ids, differing_ids)
+    changed_rows = np.flatnonzero(is_suspect != was_suspect)
     chunk.connection.executemany(
         "UPDATE sources SET suspect = ? WHERE id = ?",
-        zip(suspect[changed].tolist(), judged[changed].tolist(), strict=True),
+        zip(is_suspect[changed_rows].tolist(), judged_ids[changed_rows].tolist(), strict=True),
     )
 
 
@@ -350,35 +363,39 @@ def _differ(shipped_: Sequence[bytes], landed_: Sequence[bytes]) -> Mask:
     """Whether, for each pair of sets, they differ below the lesser end of both, or more has landed
     than was shipped."""
     way = np.arange(len(landed_))
-    shipped, landed = Keyed.of_packed(way, shipped_), Keyed.of_packed(way, landed_)
-    keys, _, ends = landed.groups()
-    upto = np.zeros(len(way), np.int64)
-    upto[keys] = landed.end[ends - 1]
-    limit = upto[shipped.key]
-    below = shipped.first < limit
-    cut = Keyed(shipped.key[below], shipped.first[below], np.minimum(shipped.end, limit)[below])
-    differing = np.zeros(len(way), np.bool_)
-    for part, other in ((cut, landed), (landed, cut)):
-        differing[part.key[~other.cover(part)]] = True
-    return differing
+    shipped_seqs, landed_seqs = Keyed.of_packed(way, shipped_), Keyed.of_packed(way, landed_)
+    keys, _, ends = landed_seqs.groups()
+    end_seqs = np.zeros(len(way), np.int64)
+    end_seqs[keys] = landed_seqs.end[ends - 1]
+    limits = end_seqs[shipped_seqs.key]
+    is_below = shipped_seqs.first < limits
+    cut_seqs = Keyed(
+        shipped_seqs.key[is_below],
+        shipped_seqs.first[is_below],
+        np.minimum(shipped_seqs.end, limits)[is_below],
+    )
+    is_different = np.zeros(len(way), np.bool_)
+    for seqs, other_seqs in ((cut_seqs, landed_seqs), (landed_seqs, cut_seqs)):
+        is_different[seqs.key[~other_seqs.cover(seqs)]] = True
+    return is_different
 
 
 def _keep_finished(chunk: Chunk) -> None:
-    lists = chunk.entries.body.field("finished")
-    flat = lists.flatten()
-    if not len(flat):
+    list_column = chunk.entries.body.field("finished")
+    elements = list_column.flatten()
+    if not len(elements):
         return
-    entry = parents(lists)
-    topic: TextColumn = texts(flat.field("topic"))
+    entry = parents(list_column)
+    topic: TextColumn = texts(elements.field("topic"))
     names = chunk.topic_names(topic.values)
-    source: TextColumn = texts(flat.field("source"))
+    source: TextColumn = texts(elements.field("source"))
     chunk.connection.executemany(
         _FINISHED,
         zip(
             [names[code] for code in topic.codes.tolist()],
-            source.take(np.arange(len(flat))),
-            numbers(flat.field("events")).tolist(),
-            numbers(flat.field("size")).tolist(),
+            source.take(np.arange(len(elements))),
+            numbers(elements.field("events")).tolist(),
+            numbers(elements.field("size")).tolist(),
             chunk.entries.time[entry].tolist(),
             strict=True,
         ),
@@ -391,16 +408,17 @@ _Repeated = tuple[int, int, int, int]  # seqs and windows: first, end, from, to
 
 
 def keep_twice(chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed) -> None:
-    """Keeps seqs that were shipped more than once. `before`: the seqs shipped earlier."""
+    """Stores sequence numbers that were shipped more than once. `before`: the numbers shipped
+    earlier."""
     places = _placed(chunk, ids, source)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO twice VALUES (?, ?, ?, ?, ?)",
         (
-            (id_, *seqs, from_time, to_time)
-            for id_, first, end, from_time, to_time in _more_than_once(
+            (source_id, *seqs, from_time, to_time)
+            for source_id, first, end, from_time, to_time in _more_than_once(
                 chunk, ids, source, at, before
             )
-            for seqs in _but_repeated(places[id_], first, end)
+            for seqs in _but_repeated(places[source_id], first, end)
         ),
     )
 
@@ -414,7 +432,8 @@ def keep_landed(
     *,
     ways: Sequence[tuple[int, int]],
 ) -> None:
-    """Keeps seqs that landed more than once. `chosen`: indexes into `ways`, sources and tiers."""
+    """Stores sequence numbers that landed more than once. `chosen`: indexes into `ways`, sources
+    and tiers."""
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO landed_twice VALUES (?, ?, ?, ?, ?, ?)",
         (
@@ -428,19 +447,19 @@ def _more_than_once(
     chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed
 ) -> Iterator[tuple[int, int, int, int, int]]:
     runs, places = chunk.runs, PassagePlaces.of(chunk)
-    for id_ in ids.tolist():
-        of_source = at[source[at] == id_]
-        passage = runs.passage[of_source]
+    for source_id in ids.tolist():
+        source_rows = at[source[at] == source_id]
+        passage = runs.passage[source_rows]
         columns = (
-            runs.seq[of_source],
-            runs.seq[of_source] + runs.events[of_source],
+            runs.seq[source_rows],
+            runs.seq[source_rows] + runs.events[source_rows],
             places.from_time[passage],
             places.to_time[passage],
         )
-        earlier = before.where(before.key == id_)
-        repeated = zip(*(column.tolist() for column in columns), strict=True)
-        for overlap in islice(_again(earlier, repeated), MOST):
-            yield (id_, *overlap)
+        earlier_seqs = before.where(before.key == source_id)
+        new_runs = zip(*(column.tolist() for column in columns), strict=True)
+        for overlap in islice(_again(earlier_seqs, new_runs), MOST):
+            yield (source_id, *overlap)
 
 
 def _again(earlier: Keyed, runs: Iterable[_Repeated]) -> Iterator[_Repeated]:
@@ -448,12 +467,15 @@ def _again(earlier: Keyed, runs: Iterable[_Repeated]) -> Iterator[_Repeated]:
     for first, end, from_time, to_time in runs:
         if first >= end:
             continue
-        at = after = bisect_right(ends, first)
-        while after < len(firsts) and firsts[after] < end:
-            yield max(first, firsts[after]), min(end, ends[after]), from_time, to_time
-            after += 1
-        least, most = [first, *firsts[at:after]], [end, *ends[at:after]]
-        firsts[at:after], ends[at:after] = [min(least)], [max(most)]
+        begin_index = end_index = bisect_right(ends, first)
+        while end_index < len(firsts) and firsts[end_index] < end:
+            yield max(first, firsts[end_index]), min(end, ends[end_index]), from_time, to_time
+            end_index += 1
+        lowest, highest = (
+            [first, *firsts[begin_index:end_index]],
+            [end, *ends[begin_index:end_index]],
+        )
+        firsts[begin_index:end_index], ends[begin_index:end_index] = [min(lowest)], [max(highest)]
 
 
 _Place = tuple[int, int, int]  # partition, epoch, and the offset that event 0 would have
@@ -464,28 +486,28 @@ def _placed(chunk: Chunk, ids: Numbers, source: Numbers) -> Mapping[int, Sequenc
     """Returns, for each file, all places of its events that its agent has reported and that are
     kept."""
     agents, passages = chunk.passages_of("agent"), chunk.passages
-    chosen = agents[chunk.runs.passage] & np.isin(source, ids)
-    nothing = np.zeros(len(passages), np.int64)
-    new, _ = laid(
+    is_chosen = agents[chunk.runs.passage] & np.isin(source, ids)
+    zeros = np.zeros(len(passages), np.int64)
+    new_stretches, _ = laid(
         len(passages),
         chunk.offsets,
         chunk.runs,
-        chosen=chosen,
+        chosen=is_chosen,
         source=source,
         partition=passages.partition,
         epoch=passages.epoch,
-        from_time=nothing,
-        to_time=nothing,
+        from_time=zeros,
+        to_time=zeros,
     )
-    topics = np.unique(chunk.topic[chunk.runs.passage[chosen]]).tolist()
-    stored = stretches_of(
+    topics = np.unique(chunk.topic[chunk.runs.passage[is_chosen]]).tolist()
+    stored_stretches = stretches_of(
         chunk.connection.execute(
             "SELECT stretches FROM details WHERE topic IN (SELECT value FROM json_each(?))",
             (str(topics),),
         )
     )
     places: dict[int, list[_Placed]] = defaultdict(list)
-    for stretches in (stored[np.isin(stored["source"], ids)], new):
+    for stretches in (stored_stretches[np.isin(stored_stretches["source"], ids)], new_stretches):
         names = ("source", "partition", "first", "seq", "events", "epoch")
         columns = (stretches[name].tolist() for name in names)
         for number, partition, first, seq, events, epoch in zip(*columns, strict=True):
@@ -495,16 +517,24 @@ def _placed(chunk: Chunk, ids: Numbers, source: Numbers) -> Mapping[int, Sequenc
 
 def _but_repeated(reported: Sequence[_Placed], first: int, end: int) -> Iterator[tuple[int, int]]:
     """Leaves out events that were reported several times at the same place."""
-    overlapping = [place for place in reported if place[0] < end and place[1] > first]
-    bounds = {first, end, *(bound for begin, upto, _ in overlapping for bound in (begin, upto))}
+    overlaps = [place for place in reported if place[0] < end and place[1] > first]
+    bounds = {
+        first,
+        end,
+        *(bound for begin, end_bound, _ in overlaps for bound in (begin, end_bound)),
+    }
     cuts = sorted(bound for bound in bounds if first <= bound <= end)
-    kept: list[int] = []  # alternating beginnings and ends
-    for begin, upto in pairwise(cuts):
-        places = [place for low, high, place in overlapping if low <= begin and upto <= high]
+    kept_bounds: list[int] = []  # alternating beginnings and ends
+    for begin, stop in pairwise(cuts):
+        places = [
+            place
+            for place_begin, place_end, place in overlaps
+            if place_begin <= begin and stop <= place_end
+        ]
         if len(places) >= 2 and len(set(places)) == 1:
             continue
-        if kept and kept[-1] == begin:
-            kept[-1] = upto
+        if kept_bounds and kept_bounds[-1] == begin:
+            kept_bounds[-1] = stop
         else:
-            kept += (begin, upto)
-    return zip(kept[::2], kept[1::2], strict=True)
+            kept_bounds += (begin, stop)
+    return zip(kept_bounds[::2], kept_bounds[1::2], strict=True)

@@ -1,5 +1,5 @@
-"""Reads suspect files with the places of missing events: files flagged when they were reported, and
-those of missing stretches."""
+"""Reads suspect files with the places of missing events: files that were flagged when they were
+reported, and the files of missing stretches."""
 
 import json
 import sqlite3
@@ -44,7 +44,7 @@ def suspects(
     copy: int = 0,
 ) -> list[Source]:
     """Returns suspect files. `begin`: the time from which the ledger is known; 0 if it is complete.
-    With `copy`, landed rows are those of that copy of the topic."""
+    With `copy`, landed rows are those that landed from that copy of the topic."""
     stretches = _missing(connection, topic, generations, copy)
     ids = set(np.unique(stretches["source"]).tolist())
     ids.update(
@@ -56,31 +56,31 @@ def suspects(
     ids.update(number for (number,) in connection.execute(_OF_COPY, (topic, copy, MOST_SOURCES)))
     if not ids:
         return _unshipped(connection, topic, copy, tiers) if copy else []
-    chosen = sorted(ids)[:MOST_SOURCES]
-    ids_text = str(chosen)
-    numbers_there = _there(connection, ids_text, copy)
-    landed_ids = str([number for number, _ in numbers_there])
-    landed = _renumbered(_landed(connection, landed_ids, tiers), numbers_there)
-    by_source = _by_source(connection, stretches, chosen)
-    lost = defaultdict(list)
+    chosen_ids = sorted(ids)[:MOST_SOURCES]
+    ids_text = str(chosen_ids)
+    copy_numbers = _there(connection, ids_text, copy)
+    landed_ids = str([number for number, _ in copy_numbers])
+    landed_by_source = _renumbered(_landed(connection, landed_ids, tiers), copy_numbers)
+    stretches_by_source = _by_source(connection, stretches, chosen_ids)
+    lost_bytes = defaultdict(list)
     sources = []
     rows = connection.execute(_SOURCES, (name, ids_text)).fetchall()
     names = {row[0]: row[1] for row in rows}
     for number, *values in connection.execute(
         "SELECT * FROM lost WHERE source IN (SELECT value FROM json_each(?))", (ids_text,)
     ):
-        lost[number].append(LostBytes(names[number], *values))
-    twice = defaultdict(list)
-    for number, *values_ in connection.execute(
+        lost_bytes[number].append(LostBytes(names[number], *values))
+    twice_by_source = defaultdict(list)
+    for number, *seq_values in connection.execute(
         "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (ids_text,)
     ):
-        twice[number].append(Twice(*values_))
-    doubled = _renumbered(_landed_twice(connection, landed_ids, tiers), numbers_there)
-    copied = reshipments.of(connection, ids_text)
-    for number, source, agent, host, path, shipped, events, newest in rows:
-        shipped_seqs = pairs_of(shipped)
-        known_landed = _known_part(landed[number], shipped_seqs, begin)
-        if known_landed is None:
+        twice_by_source[number].append(Twice(*seq_values))
+    landed_twice = _renumbered(_landed_twice(connection, landed_ids, tiers), copy_numbers)
+    reshipped_runs = reshipments.of(connection, ids_text)
+    for number, source, agent, host, path, packed_seqs, events, newest_time in rows:
+        shipped_seqs = pairs_of(packed_seqs)
+        known_landings = _known_part(landed_by_source[number], shipped_seqs, begin)
+        if known_landings is None:
             continue
         sources.append(
             Source(
@@ -89,15 +89,15 @@ def suspects(
                 host or "",
                 path or "",
                 shipped_seqs,
-                known_landed,
-                tuple(by_source.get(number, ())),
-                tuple(lost.get(number, ())),
+                known_landings,
+                tuple(stretches_by_source.get(number, ())),
+                tuple(lost_bytes.get(number, ())),
                 -1 if events is None else events,
-                tuple(twice.get(number, ())),
-                doubled.get(number, {}),
-                tuple(copied.get(number, ())),
-                {tier: landing for tier, (_, landing) in landed[number].items()},
-                -1 if newest is None else newest,
+                tuple(twice_by_source.get(number, ())),
+                landed_twice.get(number, {}),
+                tuple(reshipped_runs.get(number, ())),
+                {tier: landing for tier, (_, landing) in landed_by_source[number].items()},
+                -1 if newest_time is None else newest_time,
             )
         )
     return sources + (_unshipped(connection, topic, copy, tiers) if copy else [])
@@ -133,7 +133,9 @@ _Some = TypeVar("_Some")
 def _renumbered(
     by_number: dict[int, dict[Tier, _Some]], numbers: Sequence[tuple[int, int]]
 ) -> dict[int, dict[Tier, _Some]]:
-    return defaultdict(dict, {own: by_number.get(number, {}) for number, own in numbers})
+    return defaultdict(
+        dict, {own_number: by_number.get(number, {}) for number, own_number in numbers}
+    )
 
 
 def _unshipped(
@@ -142,7 +144,7 @@ def _unshipped(
     """Returns files that landed from a copy, and are unknown at its origin."""
     rows = connection.execute(_UNSHIPPED, (copy, topic, MOST_SOURCES)).fetchall()
     ids_text = str([number for number, _ in rows])
-    landed, doubled = (
+    landed_by_source, landed_twice = (
         _landed(connection, ids_text, tiers),
         _landed_twice(connection, ids_text, tiers),
     )
@@ -153,9 +155,9 @@ def _unshipped(
             "",
             "",
             (),
-            {tier: intervals for tier, (intervals, _) in landed[number].items()},
-            landed_twice=doubled.get(number, {}),
-            landings={tier: landing for tier, (_, landing) in landed[number].items()},
+            {tier: intervals for tier, (intervals, _) in landed_by_source[number].items()},
+            landed_twice=landed_twice.get(number, {}),
+            landings={tier: landing for tier, (_, landing) in landed_by_source[number].items()},
         )
         for number, source in rows
     ]
@@ -167,27 +169,27 @@ _Landed = dict[Tier, tuple[Intervals, LandedFile]]
 def _landed(
     connection: sqlite3.Connection, ids_text: str, tiers: dict[int, Tier]
 ) -> dict[int, _Landed]:
-    landed: dict[int, _Landed] = defaultdict(dict)
+    landed_by_source: dict[int, _Landed] = defaultdict(dict)
     for number, tier, intervals, *times in connection.execute(
         "SELECT source, tier, intervals, first_time, from_time, to_time FROM landed"  # noqa: S608
         f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
         (ids_text,),
     ):
-        landed[number][tiers[tier]] = pairs_of(intervals), LandedFile(*times)
-    return landed
+        landed_by_source[number][tiers[tier]] = pairs_of(intervals), LandedFile(*times)
+    return landed_by_source
 
 
 def _landed_twice(
     connection: sqlite3.Connection, ids_text: str, tiers: dict[int, Tier]
 ) -> dict[int, dict[Tier, list[Twice]]]:
-    repeated: dict[int, dict[Tier, list[Twice]]] = defaultdict(lambda: defaultdict(list))
+    repeated_seqs: dict[int, dict[Tier, list[Twice]]] = defaultdict(lambda: defaultdict(list))
     for number, tier, *values in connection.execute(
         "SELECT source, tier, seq, end_seq, from_time, to_time FROM landed_twice"  # noqa: S608
         f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
         (ids_text,),
     ):
-        repeated[number][tiers[tier]].append(Twice(*values))
-    return repeated
+        repeated_seqs[number][tiers[tier]].append(Twice(*values))
+    return repeated_seqs
 
 
 def _known_part(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, Intervals] | None:
@@ -197,9 +199,9 @@ def _known_part(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, I
         return {tier: intervals for tier, (intervals, _) in landed.items()}
     if not shipped:
         return None
-    least = shipped[0][0]
+    first_seq = shipped[0][0]
     return {
-        tier: tuple((max(first, least), end) for first, end in intervals if end > least)
+        tier: tuple((max(first, first_seq), end) for first, end in intervals if end > first_seq)
         for tier, (intervals, _) in landed.items()
     }
 
@@ -211,23 +213,25 @@ def _missing(
     rows = connection.execute(
         "SELECT stretches FROM details WHERE topic = ? AND kind IN (?, ?)", (topic, MISSING, AGAIN)
     ).fetchall()
-    missing = stretches_of(rows)
+    missing_stretches = stretches_of(rows)
     gaps = broker_gaps(connection, topic, generations)
     if copy:
         gaps = gaps.and_(origins.gaps(connection, [copy]))
-    lost = gaps.and_(damaged_offsets(connection, topic, generations)).united()
-    if len(lost.key):
+    lost_offsets = gaps.and_(damaged_offsets(connection, topic, generations)).united()
+    if len(lost_offsets.key):
         other_stretches = stretches_of(
             connection.execute(
                 "SELECT stretches FROM details WHERE topic = ? AND kind NOT IN (?, ?)",
                 (topic, MISSING, AGAIN),
             )
         )
-        missing = np.concatenate(
-            (missing, other_stretches[inside(lost, other_stretches, generations)])
+        missing_stretches = np.concatenate(
+            (missing_stretches, other_stretches[inside(lost_offsets, other_stretches, generations)])
         )
-    missing = generations.of_stretches(missing)
-    return missing[np.lexsort((missing["first"], missing["partition"]))][:MOST_STRETCHES]
+    missing_stretches = generations.of_stretches(missing_stretches)
+    return missing_stretches[
+        np.lexsort((missing_stretches["first"], missing_stretches["partition"]))
+    ][:MOST_STRETCHES]
 
 
 def _by_source(
@@ -239,8 +243,8 @@ def _by_source(
             (str(chosen),),
         ).fetchall()
     )
-    parts: dict[int, list[BatchPart]] = defaultdict(list)
+    parts_by_source: dict[int, list[BatchPart]] = defaultdict(list)
     chosen_stretches = stretches[np.isin(stretches["source"], np.array(chosen, np.int64))]
     for number, *values in chosen_stretches.tolist():
-        parts[number].append(BatchPart(names[number], *values))
-    return parts
+        parts_by_source[number].append(BatchPart(names[number], *values))
+    return parts_by_source

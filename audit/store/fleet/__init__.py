@@ -1,1 +1,1 @@
-"""Agents and other programs: their health, lags, and events on the time axis."""
+"""Tables about agents and other programs: their health, lags, and events on the time axis."""

@@ -1,4 +1,4 @@
-"""Keeps agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
+"""Stores agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
 which each has acknowledged everything. Lists all agents by pages, with other writers of the ledger.
 
 Heartbeats are kept so that the order of entries does not matter, with the meaning of
@@ -69,22 +69,22 @@ UPDATE agent_topics SET said_seq = ?3, until = ?4 WHERE name = ?1 AND journal = 
 
 def keep(chunk: Chunk) -> None:
     entries = chunk.entries
-    lists = entries.body.field("heartbeats")
-    beats = lists.flatten()
+    list_column = entries.body.field("heartbeats")
+    beats = list_column.flatten()
     if not len(beats):
         return
-    agent = entries.of_tier("agent")
-    entry = parents(lists)
-    at = np.flatnonzero(agent[entry])
-    if len(at) < len(beats):
-        beats, entry = beats.take(at), entry[at]
+    is_agent = entries.of_tier("agent")
+    entry = parents(list_column)
+    row_ids = np.flatnonzero(is_agent[entry])
+    if len(row_ids) < len(beats):
+        beats, entry = beats.take(row_ids), entry[row_ids]
     until = np.clip(numbers(beats.field("until")), 0, entries.latest)
-    named = numbers(pc.list_value_length(beats.field("topics"))) > 0
-    _keep_agents(chunk, entry, numbers(beats.field("lag_bytes")), until, ~named)
-    at = np.flatnonzero(named)
-    if len(at):
-        version = texts(beats.field("program_version").take(at)).take(np.arange(len(at)))
-        _keep_names(chunk, entry[at], version)
+    has_topics = numbers(pc.list_value_length(beats.field("topics"))) > 0
+    _keep_agents(chunk, entry, numbers(beats.field("lag_bytes")), until, ~has_topics)
+    row_ids = np.flatnonzero(has_topics)
+    if len(row_ids):
+        version = texts(beats.field("program_version").take(row_ids)).take(np.arange(len(row_ids)))
+        _keep_names(chunk, entry[row_ids], version)
         _keep_topics(chunk, entry, until, beats.field("topics"))
 
 
@@ -92,19 +92,19 @@ def _keep_agents(
     chunk: Chunk, entry: Numbers, lag_bytes: Numbers, until: Numbers, unnamed: Mask
 ) -> None:
     entries = chunk.entries
-    together = grouped(chunk.journal[entry], then=(entries.seq[entry],))
-    last = together.last()
-    (journals,) = together.keys
+    grouping = grouped(chunk.journal[entry], then=(entries.seq[entry],))
+    last_rows = grouping.last()
+    (journals,) = grouping.keys
     all_seq, all_until = _of_all_topics(chunk, journals, entry[unnamed], until[unnamed])
     chunk.connection.executemany(
         _BEAT,
         zip(
             journals.tolist(),
-            [chunk.cluster] * len(last),
-            chunk.host[entry[last]].tolist(),
-            entries.seq[entry[last]].tolist(),
-            together.most(entries.time[entry]).tolist(),
-            lag_bytes[last].tolist(),
+            [chunk.cluster] * len(last_rows),
+            chunk.host[entry[last_rows]].tolist(),
+            entries.seq[entry[last_rows]].tolist(),
+            grouping.most(entries.time[entry]).tolist(),
+            lag_bytes[last_rows].tolist(),
             all_seq.tolist(),
             all_until.tolist(),
             strict=True,
@@ -117,56 +117,64 @@ def _of_all_topics(
 ) -> tuple[Numbers, Numbers]:
     """Returns, for each journal, the newest entry with a time for all topics, -1 if there is none,
     and its least time."""
-    by_entry = grouped(entry)
-    least = by_entry.least(until)
-    (rows,) = by_entry.keys
-    rows, least = rows[least > 0], least[least > 0]
+    entry_grouping = grouped(entry)
+    least_times = entry_grouping.least(until)
+    (rows,) = entry_grouping.keys
+    rows, least_times = rows[least_times > 0], least_times[least_times > 0]
     seq = chunk.entries.seq[rows]
-    together = grouped(chunk.journal[rows], then=(seq,))
-    last = together.last()
-    at = np.searchsorted(journals, together.keys[0])
-    newest = np.full(len(journals), -1), np.zeros(len(journals), np.int64)
-    newest[0][at], newest[1][at] = seq[last], least[last]
-    return newest
+    grouping = grouped(chunk.journal[rows], then=(seq,))
+    last_rows = grouping.last()
+    row_ids = np.searchsorted(journals, grouping.keys[0])
+    newest_values = np.full(len(journals), -1), np.zeros(len(journals), np.int64)
+    newest_values[0][row_ids], newest_values[1][row_ids] = seq[last_rows], least_times[last_rows]
+    return newest_values
 
 
 def _keep_names(chunk: Chunk, entry: Numbers, version: list[str]) -> None:
     entries = chunk.entries
-    together = grouped(chunk.journal[entry], then=(entries.seq[entry],))
-    last = together.last()
-    (journals,) = together.keys
-    seqs = entries.seq[entry[last]].tolist()
-    times = entries.time[entry[last]].tolist()
+    grouping = grouped(chunk.journal[entry], then=(entries.seq[entry],))
+    last_rows = grouping.last()
+    (journals,) = grouping.keys
+    seqs = entries.seq[entry[last_rows]].tolist()
+    times = entries.time[entry[last_rows]].tolist()
     chunk.connection.executemany(_NAMED, zip(journals.tolist(), seqs, times, strict=True))
-    versions = [version[row] for row in last.tolist()]
+    versions = [version[row] for row in last_rows.tolist()]
     chunk.connection.executemany(_VERSION, zip(journals.tolist(), seqs, versions, strict=True))
 
 
 def _keep_topics(chunk: Chunk, entry: Numbers, until: Numbers, topics: pa.ListArray) -> None:
-    beat = parents(topics)
+    beats = parents(topics)
     names = texts(topics.flatten())
-    name = np.array(chunk.topic_names(names.values), np.int64)[names.codes]
-    row = entry[beat]
-    seq, time, journal = chunk.entries.seq[row], chunk.entries.time[row], chunk.journal[row]
-    together = grouped(name, journal, then=(seq,))
-    last = together.last()
-    keys = [key.tolist() for key in together.keys]
+    name_ids = np.array(chunk.topic_names(names.values), np.int64)[names.codes]
+    entry_rows = entry[beats]
+    seq, time, journal = (
+        chunk.entries.seq[entry_rows],
+        chunk.entries.time[entry_rows],
+        chunk.journal[entry_rows],
+    )
+    grouping = grouped(name_ids, journal, then=(seq,))
+    last_rows = grouping.last()
+    keys = [key.tolist() for key in grouping.keys]
     rows = zip(
-        *keys, together.least(seq).tolist(), seq[last].tolist(), time[last].tolist(), strict=True
+        *keys,
+        grouping.least(seq).tolist(),
+        seq[last_rows].tolist(),
+        time[last_rows].tolist(),
+        strict=True,
     )
     chunk.connection.executemany(_TOPIC, rows)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO journal_topics VALUES (?, ?)", zip(*keys, strict=True)
     )
-    positive = np.flatnonzero(until[beat] > 0)
-    together = grouped(name[positive], journal[positive], then=(seq[positive],))
-    last = positive[together.last()]
+    positive_rows = np.flatnonzero(until[beats] > 0)
+    grouping = grouped(name_ids[positive_rows], journal[positive_rows], then=(seq[positive_rows],))
+    last_rows = positive_rows[grouping.last()]
     chunk.connection.executemany(
         _UNTIL,
         zip(
-            *(key.tolist() for key in together.keys),
-            seq[last].tolist(),
-            until[beat[last]].tolist(),
+            *(key.tolist() for key in grouping.keys),
+            seq[last_rows].tolist(),
+            until[beats[last_rows]].tolist(),
             strict=True,
         ),
     )
@@ -205,52 +213,52 @@ SELECT text FROM agent_topics JOIN agents USING (journal) JOIN names ON names.id
 def expected_agents(
     connection: sqlite3.Connection, key: TopicKey, name: int, now: int, expected_millis: int
 ) -> list[ExpectedAgent]:
-    retired = Retired(connection, key.cluster)
+    retirements = Retired(connection, key.cluster)
     rows = connection.execute(_AGENTS, (name, now - expected_millis))
-    expected = [
-        ExpectedAgent(agent, host, until, heard, retired.until(host, agent, heard))
+    expected_agents = [
+        ExpectedAgent(agent, host, until, heard, retirements.until(host, agent, heard))
         for agent, host, until, heard in rows
     ]
-    expected += [
-        ExpectedAgent("", host, since, 0, retired.until(host, "", 0))
+    expected_agents += [
+        ExpectedAgent("", host, since, 0, retirements.until(host, "", 0))
         for host, since in connection.execute(_NEVER, (key.topic, name))
     ]
-    return expected
+    return expected_agents
 
 
 def done_until(
     connection: sqlite3.Connection, clusters: Iterable[str], heard_since: int
 ) -> dict[str, int]:
-    """Returns, by cluster, the time up to which all expected agents have shipped everything; hosts
-    that were never heard, until they were added to the inventory."""
-    retired = {cluster: Retired(connection, cluster) for cluster in clusters}
-    agents_ = [
+    """Returns, by cluster, the time up to which all expected agents have shipped everything. A host
+    that was never heard counts up to the time when it was added to the inventory."""
+    retirements = {cluster: Retired(connection, cluster) for cluster in clusters}
+    agents = [
         (cluster, host, agent, heard, until)
         for _, agent, cluster, host, heard, until, *_ in connection.execute(_ROWS, (heard_since,))
-        if cluster in retired
+        if cluster in retirements
     ]
-    agents_ += [
+    agents += [
         (cluster, host, "", 0, since)
         for host, since in connection.execute(_NEVER_HEARD)
-        for cluster in retired
+        for cluster in retirements
     ]
-    done: dict[str, int] = {}
-    for cluster, host, agent, heard, until in agents_:
-        required = retired[cluster].until(host, agent, heard)
-        if required is None or until < required:
-            done[cluster] = min(until, done.get(cluster, until))
-    return done
+    done_until: dict[str, int] = {}
+    for cluster, host, agent, heard, until in agents:
+        required_until = retirements[cluster].until(host, agent, heard)
+        if required_until is None or until < required_until:
+            done_until[cluster] = min(until, done_until.get(cluster, until))
+    return done_until
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
-    """Returns hosts with several agents that shipped to a topic: each data directory but the last
-    was deleted."""
+    """Returns hosts with several agents that shipped to a topic: every data directory except the
+    last was deleted."""
     rows = connection.execute(_RENEWED, (name,))
     return frozenset(host for (host,) in rows)
 
 
 class Retired:
-    """Hosts that were taken out of service, and their agents."""
+    """The hosts that were taken out of service, and their agents."""
 
     def __init__(self, connection: sqlite3.Connection, cluster: str) -> None:
         self.by_host: dict[tuple[str, str], tuple[int, int, str]] = {}
@@ -262,7 +270,7 @@ class Retired:
             self.by_host[host, agent] = since, time, attributed(reason or "retired", operator, time)
 
     def until(self, host: str, agent: str, heard: int) -> int | None:
-        """Returns the time up to which events are expected; None if not retired."""
+        """Returns the time up to which events are expected; None if the agent is not retired."""
         statements = self.statement(host, agent, heard)
         return min(since for since, _ in statements) if statements else None
 
@@ -298,8 +306,8 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 
 
 class SilencePatience(NamedTuple):
-    """When an agent counts as silent: after `silent_millis`; with `window_millis` earlier, once it
-    is silent for longer than its pace suggests."""
+    """The limits after which an agent counts as silent: `silent_millis` or, with `window_millis`,
+    earlier, once it is silent for longer than its pace suggests."""
 
     now: int
     silent_millis: int
@@ -307,8 +315,8 @@ class SilencePatience(NamedTuple):
     window_millis: int = 0
 
     def millis_for_pace(self, millis: int) -> int:
-        usual = int(_PACES * max(self.window_millis, millis))
-        return min(self.silent_millis, usual) if self.window_millis else self.silent_millis
+        usual_millis = int(_PACES * max(self.window_millis, millis))
+        return min(self.silent_millis, usual_millis) if self.window_millis else self.silent_millis
 
 
 def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience:
@@ -325,27 +333,27 @@ def agents(
     connection: sqlite3.Connection, query: AgentsQuery, patience: SilencePatience
 ) -> AgentsAnswer:
     rows = _all(connection, query, patience)
-    counted = Counter(row.state for _, row in rows)
+    counts = Counter(row.state for _, row in rows)
     if query.state:
         rows = [row for row in rows if row[1].state == query.state]
-    name, down = order(query.sort, _SORTS)
+    name, is_descending = order(query.sort, _SORTS)
     rows.sort(key=lambda row: (row[1].host, row[1].agent))
-    rows.sort(key=lambda row: _SORTS[name](row[1]), reverse=down)
-    shown = query.cut(rows)
-    topics = _topics(connection, [number for number, _ in shown])
-    (expected,) = connection.execute("SELECT count(DISTINCT host) FROM inventory").fetchone()
+    rows.sort(key=lambda row: _SORTS[name](row[1]), reverse=is_descending)
+    shown_rows = query.cut(rows)
+    topics = _topics(connection, [number for number, _ in shown_rows])
+    (expected_hosts,) = connection.execute("SELECT count(DISTINCT host) FROM inventory").fetchone()
     return AgentsAnswer(
-        by_state={part: counted[part] for part in _ORDER},
+        by_state={state: counts[state] for state in _ORDER},
         page=query.of(len(rows)),
-        items=[replace(row, topics=topics[number]) for number, row in shown],
-        expected_hosts=expected,
+        items=[replace(row, topics=topics[number]) for number, row in shown_rows],
+        expected_hosts=expected_hosts,
     )
 
 
 def by_agent(
     connection: sqlite3.Connection, cluster: str, patience: SilencePatience
 ) -> dict[str, AgentRow]:
-    """Returns a cluster's agents that were ever heard, by id and without topics."""
+    """Returns a cluster's agents that were ever heard, by id, without their topics."""
     rows = _all(connection, AgentsQuery(cluster=cluster), patience)
     return {row.agent: row for number, row in rows if number >= 0}
 
@@ -359,26 +367,26 @@ def _all(
     connection: sqlite3.Connection, query: AgentsQuery, patience: SilencePatience
 ) -> list[_NumberedRow]:
     """Returns agents in all states."""
-    where, values = "", list[int | str]([patience.now - patience.expected_millis])
+    condition, values = "", list[int | str]([patience.now - patience.expected_millis])
     if query.cluster:
-        where, values = " AND agents.cluster = ?", [*values, query.cluster]
+        condition, values = " AND agents.cluster = ?", [*values, query.cluster]
     if query.search:
-        where += " AND (text LIKE ? ESCAPE '\\' OR journals.journal LIKE ? ESCAPE '\\')"
+        condition += " AND (text LIKE ? ESCAPE '\\' OR journals.journal LIKE ? ESCAPE '\\')"
         values += [pattern(query.search)] * 2
-    retired = {
-        item: Retired(connection, item)
-        for (item,) in connection.execute("SELECT DISTINCT cluster FROM retired")
+    retirements = {
+        cluster_name: Retired(connection, cluster_name)
+        for (cluster_name,) in connection.execute("SELECT DISTINCT cluster FROM retired")
     }
     rows: list[_NumberedRow] = []
     for number, agent, cluster, host, heard, until, lag, version, pace in connection.execute(
-        _ROWS + where, values
+        _ROWS + condition, values
     ):
-        reason = _reason(retired.get(cluster), host, agent, heard)
+        reason = _reason(retirements.get(cluster), host, agent, heard)
         silent_before = patience.now - patience.millis_for_pace(pace)
         state = _state(reason, heard, until, silent_before)
         row = AgentRow(agent, host, cluster, version, [], lag, heard, until, state, reason or "")
         rows.append((number, row))
-    return [*rows, *((-1, item) for item in _never(connection, retired, query))]
+    return [*rows, *((-1, row) for row in _never(connection, retirements, query))]
 
 
 def _state(reason: str | None, heard: int, until: int, silent_before: int) -> str:
@@ -405,9 +413,11 @@ def _never(
         " (SELECT text FROM agents JOIN names ON names.id = agents.host)",
         (pattern(query.search),),
     ):
-        clusters_ = [retired[cluster]] if cluster in retired else list(retired.values())
+        cluster_retirements = [retired[cluster]] if cluster in retired else list(retired.values())
         reasons = [
-            text for retired_ in clusters_ if (text := _reason(retired_, host, "", 0)) is not None
+            text
+            for cluster_retirement in cluster_retirements
+            if (text := _reason(cluster_retirement, host, "", 0)) is not None
         ]
         state, reason = ("retired", reasons[0]) if reasons else ("never", "")
         rows.append(AgentRow("", host, cluster, "", [], -1, -1, 0, state, reason))

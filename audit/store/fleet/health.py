@@ -1,5 +1,4 @@
-"""Keeps the latest statement of health of each program. The kind of a program follows from its
-tier.
+"""Stores the latest health report of each program. The kind of a program follows from its tier.
 
 An agent is identified by its journal, any other program by its host and name. A fleet of ten
 thousand makes as many statements in ten minutes, so only the last one of each journal in a chunk is
@@ -61,28 +60,28 @@ DELETE FROM health WHERE cluster = ?1 AND (kind, host, name) IN (
 
 def keep(chunk: Chunk) -> None:
     entries = chunk.entries
-    lists = entries.body.field("health")
-    if not len(lists.flatten()):
+    list_column = entries.body.field("health")
+    if not len(list_column.flatten()):
         return
-    rows = np.flatnonzero(numbers(pc.list_value_length(lists)) > 0)
-    last = rows[grouped(chunk.journal[rows], then=(entries.seq[rows],)).last()]
-    kept = []
+    rows = np.flatnonzero(numbers(pc.list_value_length(list_column)) > 0)
+    last_rows = rows[grouped(chunk.journal[rows], then=(entries.seq[rows],)).last()]
+    values = []
     for row, tier, host, journal in zip(
-        last.tolist(),
-        entries.tier.take(last),
-        entries.host.take(last),
-        entries.journal.take(last),
+        last_rows.tolist(),
+        entries.tier.take(last_rows),
+        entries.host.take(last_rows),
+        entries.journal.take(last_rows),
         strict=True,
     ):
         kind = _KINDS.get(tier)
         if kind is None:
             continue
-        health = _checked(lists[row].as_py()[-1])
+        health = _checked(list_column[row].as_py()[-1])
         name = journal if kind is ProgramKind.AGENT else health.name
         time, statement = int(entries.time[row]), msgspec.json.encode(health)
-        kept.append((chunk.cluster, kind.value, host, name, time, statement))
-    if all_changed(chunk.connection, _KEPT, kept) < len(kept):
-        chunk.connection.executemany(_NEW, kept)
+        values.append((chunk.cluster, kind.value, host, name, time, statement))
+    if all_changed(chunk.connection, _KEPT, values) < len(values):
+        chunk.connection.executemany(_NEW, values)
         chunk.connection.execute(_TOO_MANY, (chunk.cluster, MOST_PROGRAMS))
 
 
@@ -138,23 +137,23 @@ def _within(number: int, most: int) -> int:
 def programs(
     connection: sqlite3.Connection, heard_since: int, *, loaders_of: str = ""
 ) -> list[Program]:
-    """Returns programs that were heard since then, without those on retired hosts; or only loaders
-    of one cluster."""
+    """Returns the programs that were heard since then, except those on retired hosts; or only the
+    loaders of one cluster."""
     values: list[str | int] = [heard_since]
-    where = "time >= ?"
+    condition = "time >= ?"
     if loaders_of:
-        where, values = "cluster = ? AND kind = 'loader' AND time >= ?", [loaders_of, *values]
-    retired: dict[str, Retired] = {}
-    programs_ = []
+        condition, values = "cluster = ? AND kind = 'loader' AND time >= ?", [loaders_of, *values]
+    retirements: dict[str, Retired] = {}
+    found_programs = []
     for cluster, kind, host, name, time, statement in connection.execute(
-        f"SELECT * FROM health WHERE {where} ORDER BY cluster, kind, host, name",  # noqa: S608
+        f"SELECT * FROM health WHERE {condition} ORDER BY cluster, kind, host, name",  # noqa: S608
         values,
     ):
-        if cluster not in retired:
-            retired[cluster] = Retired(connection, cluster)
-        if retired[cluster].statement(host, name, time):
+        if cluster not in retirements:
+            retirements[cluster] = Retired(connection, cluster)
+        if retirements[cluster].statement(host, name, time):
             continue
-        programs_.append(
+        found_programs.append(
             Program(
                 kind=ProgramKind(kind),
                 cluster=cluster,
@@ -164,20 +163,23 @@ def programs(
                 health=msgspec.json.decode(statement, type=known_type(Health)),
             )
         )
-    return programs_
+    return found_programs
 
 
 def roots_of(
     connection: sqlite3.Connection, cluster: str, topic: str, heard_since: int
 ) -> Iterator[str]:
-    """Yields the roots of files into which loaders say that they load a topic. A loader that was
-    not heard for some time, although another one on its host was, has been given another root."""
+    """Yields the roots of files into which loaders report that they load a topic. A loader that was
+    not heard for some time, although another loader on its host was, has been given another
+    root."""
     loaders = programs(connection, heard_since, loaders_of=cluster)
-    newest: dict[str, int] = {}
+    newest_by_host: dict[str, int] = {}
     for loader in loaders:
-        newest[loader.host] = max(loader.heard, newest.get(loader.host, 0))
+        newest_by_host[loader.host] = max(loader.heard, newest_by_host.get(loader.host, 0))
     for loader in loaders:
-        is_replaced = loader.heard < newest[loader.host] - max(_REPLACED, 3 * loader.interval)
+        is_replaced = loader.heard < newest_by_host[loader.host] - max(
+            _REPLACED, 3 * loader.interval
+        )
         is_whole = len(loader.name) < LONGEST_LABEL
         topics, exclude = loader.health.topics, loader.health.exclude
         if is_whole and not is_replaced and is_taken(topic, topics, exclude):

@@ -1,5 +1,5 @@
-"""Keeps lags over time, measured once a minute by this audit: bytes that a host's agents have not
-shipped, messages that a group has not read, offsets that a loader has not landed.
+"""Stores lags over time, which this audit measures once a minute: bytes that a host's agents have
+not shipped, messages that a group has not read, offsets that a loader has not landed.
 
 They are in no ledger, so they start over when the database is lost. A series has no row for a time
 without lag; the sum of its kind, a series without a name, has one for each measurement. So a time
@@ -59,7 +59,8 @@ SELECT series, time - time % ?4 AS slot, max(amount), max(behind) FROM lags
 
 
 class MeasuredLag(NamedTuple):
-    """A lag. `behind` is in milliseconds, -1 if unknown; `name` is a host, group or destination."""
+    """A measured lag. `behind` is in milliseconds, -1 if unknown; `name` is a host, group or
+    destination."""
 
     kind: str
     cluster: str
@@ -70,7 +71,7 @@ class MeasuredLag(NamedTuple):
 
 
 class LagsQuery(NamedTuple):
-    """A query for the lags of a topic, or of a host."""
+    """A query for the lags of a topic or a host."""
 
     cluster: str
     topic: str
@@ -80,7 +81,7 @@ class LagsQuery(NamedTuple):
 
 
 class LagsOverTime(NamedTuple):
-    """Series of lags. `measured`: by kind, the slots of `step` milliseconds in which it was
+    """Series of lags. `measured`: for each kind, the slots of `step` milliseconds in which it was
     measured."""
 
     step: int
@@ -103,30 +104,30 @@ def keep(
     measured_kinds: Iterable[tuple[str, str]],
     lags: Iterable[MeasuredLag],
 ) -> None:
-    """Keeps lags. `measured_kinds`: what was measured, each kind with its cluster."""
-    by_kind: dict[tuple[str, str], list[MeasuredLag]] = {kind: [] for kind in measured_kinds}
+    """Stores lags. `measured_kinds`: each measured kind with its cluster."""
+    lags_by_kind: dict[tuple[str, str], list[MeasuredLag]] = {kind: [] for kind in measured_kinds}
     for lag in lags:
-        if lag.amount > 0 and (lag.kind, lag.cluster) in by_kind:
-            by_kind[lag.kind, lag.cluster].append(lag)
+        if lag.amount > 0 and (lag.kind, lag.cluster) in lags_by_kind:
+            lags_by_kind[lag.kind, lag.cluster].append(lag)
     slot = time - time % MINUTE
     rows = []
-    for (kind, cluster), kind_lags in by_kind.items():
+    for (kind, cluster), kind_lags in lags_by_kind.items():
         kind_lags.sort(key=lambda lag: -lag.amount)
         total = sum(lag.amount for lag in kind_lags)
-        worst = max((lag.behind for lag in kind_lags), default=-1)
+        worst_delay = max((lag.behind for lag in kind_lags), default=-1)
         for lag in (
-            MeasuredLag(kind, cluster, "", _SUM, total, worst),
+            MeasuredLag(kind, cluster, "", _SUM, total, worst_delay),
             *kind_lags[:MOST_SERIES],
         ):
-            (series,) = numbers.of([cut(lag.name)], kind, cluster, cut(lag.topic))
-            rows.append((series, slot, lag.amount, lag.behind))
+            (series_id,) = numbers.of([cut(lag.name)], kind, cluster, cut(lag.topic))
+            rows.append((series_id, slot, lag.amount, lag.behind))
     connection.executemany(_KEEP, rows)
 
 
 def lags(connection: sqlite3.Connection, query: LagsQuery) -> LagsOverTime:
     """Returns lags over time, the series with the greatest lag first."""
-    finest = _COARSE if query.from_time < _thinned(connection) else MINUTE
-    step = -((query.from_time - query.to_time) // _MOST_POINTS // finest) * finest
+    finest_step = _COARSE if query.from_time < _thinned(connection) else MINUTE
+    step = -((query.from_time - query.to_time) // _MOST_POINTS // finest_step) * finest_step
     series = {
         number: (kind, topic, name)
         for number, kind, topic, name in connection.execute(
@@ -137,16 +138,18 @@ def lags(connection: sqlite3.Connection, query: LagsQuery) -> LagsOverTime:
     times = str(list(series)), query.from_time, query.to_time, step
     for number, *point in connection.execute(_POINTS, times):
         points[number].append(LagPoint(*point))
-    named = [number for number in points if series[number][2] != _SUM]
-    named.sort(key=lambda number: (-max(point.amount for point in points[number]), series[number]))
-    measured: dict[str, set[int]] = defaultdict(set)
+    named_series = [number for number in points if series[number][2] != _SUM]
+    named_series.sort(
+        key=lambda number: (-max(point.amount for point in points[number]), series[number])
+    )
+    measured_times: dict[str, set[int]] = defaultdict(set)
     for number, series_points in points.items():
         if series[number][2] == _SUM:
-            measured[series[number][0]].update(point.time for point in series_points)
+            measured_times[series[number][0]].update(point.time for point in series_points)
     return LagsOverTime(
         step,
-        {kind: sorted(times) for kind, times in measured.items()},
-        [_series(series[number], points[number]) for number in named[:_MOST_SHOWN]],
+        {kind: sorted(times) for kind, times in measured_times.items()},
+        [_series(series[number], points[number]) for number in named_series[:_MOST_SHOWN]],
     )
 
 

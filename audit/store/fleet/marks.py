@@ -1,5 +1,6 @@
-"""Marks on the time axis: starts of agents and brokers with their versions, beginnings of leader
-epochs, loads, acceptances, retirements, and changes of groups and brokers seen by this audit.
+"""Stores marks on the time axis: starts of agents and brokers with their versions, beginnings of
+leader epochs, loads, acceptances, retirements, and changes of groups and brokers that this audit
+saw.
 
 All but the last are in the ledger, and are read from its tables. Changes seen by this audit are
 nowhere else, and are lost with the database; the newest `MOST_SEEN` are kept.
@@ -86,7 +87,7 @@ DELETE FROM seen_marks WHERE time < ?1
 
 
 class MarksQuery(NamedTuple):
-    """A query for marks. Empty texts match all."""
+    """A query for marks. Empty texts match everything."""
 
     from_time: int
     to_time: int
@@ -96,18 +97,20 @@ class MarksQuery(NamedTuple):
 
 
 def keep_starts(chunk: Chunk) -> None:
-    """Keeps the starts of agents and brokers, from their statements of health."""
+    """Stores the starts of agents and brokers, from their health reports."""
     entries = chunk.entries
-    lists = entries.body.field("health")
-    health = lists.flatten()
+    list_column = entries.body.field("health")
+    health = list_column.flatten()
     if not len(health):
         return
-    entry = parents(lists)
-    started = np.clip(numbers(health.field("started")), 0, entries.latest)
-    speaks = entries.of_tier("agent") | entries.of_tier("broker")
-    at = np.flatnonzero((started > 0) & speaks[entry])
-    version = texts(health.field("program_version").take(at)).take(np.arange(len(at)))
-    rows = zip(chunk.journal[entry[at]].tolist(), started[at].tolist(), version, strict=True)
+    entry = parents(list_column)
+    start_times = np.clip(numbers(health.field("started")), 0, entries.latest)
+    is_marked = entries.of_tier("agent") | entries.of_tier("broker")
+    row_ids = np.flatnonzero((start_times > 0) & is_marked[entry])
+    version = texts(health.field("program_version").take(row_ids)).take(np.arange(len(row_ids)))
+    rows = zip(
+        chunk.journal[entry[row_ids]].tolist(), start_times[row_ids].tolist(), version, strict=True
+    )
     chunk.connection.executemany("INSERT OR IGNORE INTO starts VALUES (?, ?, ?)", set(rows))
 
 
@@ -124,8 +127,10 @@ def keep_seen(connection: sqlite3.Connection, marks: Iterable[Mark]) -> None:
 def expire(connection: sqlite3.Connection, before: int) -> int:
     """Deletes old marks, except the last start of an agent, which has the version before the next
     upgrade."""
-    gone = changed(connection, _OLD, (MOST_STARTS, before)) + changed(connection, _FORGOTTEN)
-    return gone + changed(connection, _TOO_MANY, (before, MOST_SEEN))
+    deleted_rows = changed(connection, _OLD, (MOST_STARTS, before)) + changed(
+        connection, _FORGOTTEN
+    )
+    return deleted_rows + changed(connection, _TOO_MANY, (before, MOST_SEEN))
 
 
 def marks(connection: sqlite3.Connection, query: MarksQuery) -> list[Mark]:
@@ -135,14 +140,14 @@ def marks(connection: sqlite3.Connection, query: MarksQuery) -> list[Mark]:
     def rows(statement: str) -> list[tuple[Any, ...]]:
         return connection.execute(statement, parameters).fetchall()
 
-    marks_ = [*_starts(rows(_STARTS)), *_leaders(rows(_LEADERS), query.host)]
-    marks_ += [_retired(row) for row in rows(_RETIRED) if not query.topic]
+    all_marks = [*_starts(rows(_STARTS)), *_leaders(rows(_LEADERS), query.host)]
+    all_marks += [_retired(row) for row in rows(_RETIRED) if not query.topic]
     if not query.host:
         hours = (query.to_time - query.from_time) // _HOUR
-        marks_ += _loads(rows(_LOADS), most=hours + 1)
-        marks_ += [_accepted(row) for row in rows(_ACCEPTED)]
-        marks_ += _seen(rows(_SEEN))
-    return sorted(marks_, key=lambda mark: (-mark.time, mark.kind, mark.words))
+        all_marks += _loads(rows(_LOADS), most=hours + 1)
+        all_marks += [_accepted(row) for row in rows(_ACCEPTED)]
+        all_marks += _seen(rows(_SEEN))
+    return sorted(all_marks, key=lambda mark: (-mark.time, mark.kind, mark.words))
 
 
 def _together(
@@ -161,18 +166,20 @@ def _starts(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
     """`rows`: times, clusters, hosts, tiers, versions, former versions; `-` without an earlier
     start."""
     for group in _together(rows, lambda row: (row[1], *row[3:])):
-        time, cluster, host, tier, version, former = group[0]
+        time, cluster, host, tier, version, old_version = group[0]
         hosts = sorted({row[2] for row in group})
         program = tier.capitalize() if len(hosts) == 1 else f"{tier.capitalize()}s"
         subject = f"{program} on {_listed(hosts)}"
-        release = former not in {"-", version}
-        if former == "-":
+        is_upgrade = old_version not in {"-", version}
+        if old_version == "-":
             event = f"started, version {version}" if version else "started"
         else:
-            event = f"restarted: version {version}, before {former}" if release else "restarted"
+            event = (
+                f"restarted: version {version}, before {old_version}" if is_upgrade else "restarted"
+            )
         yield Mark(
             time=time,
-            kind="release" if release else "start",
+            kind="release" if is_upgrade else "start",
             cluster=cluster,
             host=host if len(hosts) == 1 else "",
             words=f"{subject} {event}",
@@ -181,11 +188,11 @@ def _starts(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
 
 def _leaders(rows: Iterable[tuple[Any, ...]], chosen_host: str) -> Iterator[Mark]:
     """`rows`: times, clusters, topics, partitions, epochs, hosts."""
-    chosen = (row for row in rows if chosen_host in {"", row[5]})
-    for group in _together(chosen, lambda row: (row[1], row[5])):
+    chosen_rows = (row for row in rows if chosen_host in {"", row[5]})
+    for group in _together(chosen_rows, lambda row: (row[1], row[5])):
         time, cluster, topic, _, epoch, host = group[0]
         partitions = sorted({f"{row[2]}-{row[3]}" for row in group})
-        where = f"the broker on {host} leads" if host else "a new leader epoch began for"
+        event = f"the broker on {host} leads" if host else "a new leader epoch began for"
         suffix = f" (leader epoch {epoch})" if len(partitions) == 1 else ""
         topics = {row[2] for row in group}
         yield Mark(
@@ -194,21 +201,21 @@ def _leaders(rows: Iterable[tuple[Any, ...]], chosen_host: str) -> Iterator[Mark
             cluster=cluster,
             topic=topic if len(topics) == 1 else "",
             host=host,
-            words=f"Change of leader: {where} {_listed(partitions)}{suffix}",
+            words=f"Change of leader: {event} {_listed(partitions)}{suffix}",
         )
 
 
 def _loads(rows: Sequence[tuple[Any, ...]], most: int) -> Iterator[Mark]:
     """`rows`: times, clusters, topics, destinations, rows, rebuilt. If there are more than `most`,
     only rebuilds are marks."""
-    groups_ = list(_together(rows, lambda row: (row[1], row[3], row[5])))
-    for group in groups_:
-        time, cluster, topic, destination, _, rebuilt = group[0]
-        if len(groups_) > most and not rebuilt:
+    row_groups = list(_together(rows, lambda row: (row[1], row[3], row[5])))
+    for group in row_groups:
+        time, cluster, topic, destination, _, is_rebuild = group[0]
+        if len(row_groups) > most and not is_rebuild:
             continue
         topics = sorted({row[2] for row in group})
         count = sum(row[4] for row in group)
-        event = "rebuilt hours with" if rebuilt else "landed"
+        event = "rebuilt hours with" if is_rebuild else "landed"
         events = "1 row" if count == 1 else f"{count:,} rows"
         yield Mark(
             time=time,
@@ -221,8 +228,8 @@ def _loads(rows: Sequence[tuple[Any, ...]], most: int) -> Iterator[Mark]:
 
 def _accepted(row: tuple[Any, ...]) -> Mark:
     time, cluster, topic, statement = row
-    statement_ = msgspec.json.decode(statement)
-    reason = attributed(statement_["reason"], statement_["operator"], time)
+    acceptance = msgspec.json.decode(statement)
+    reason = attributed(acceptance["reason"], acceptance["operator"], time)
     words = f"A fault of {topic} was accepted: {reason}"
     return Mark(time=time, kind="accepted", cluster=cluster, topic=topic, words=words)
 
@@ -236,16 +243,16 @@ def _retired(row: tuple[Any, ...]) -> Mark:
 def _seen(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
     """Yields seen changes; one of a group that reads several topics is kept for each, but shown
     once."""
-    shown = set()
+    shown_marks = set()
     for time, kind, cluster, topic, name, words in rows:
-        if (time, kind, cluster, name) not in shown:
-            shown.add((time, kind, cluster, name))
+        if (time, kind, cluster, name) not in shown_marks:
+            shown_marks.add((time, kind, cluster, name))
             group = name if kind == "group" else ""
             yield Mark(time=time, kind=kind, cluster=cluster, topic=topic, group=group, words=words)
 
 
 def _listed(names: Sequence[str]) -> str:
     """Lists the first few names, and the number of others."""
-    more = len(names) - _FEW
-    first = ", ".join(names[:_FEW])
-    return f"{first} and {more:,} more" if more > 0 else first
+    hidden_count = len(names) - _FEW
+    first_names = ", ".join(names[:_FEW])
+    return f"{first_names} and {hidden_count:,} more" if hidden_count > 0 else first_names

@@ -1,1 +1,1 @@
-"""Entries of the ledger, a chunk at a time, on their way into tables. Columns in, columns out."""
+"""Turns entries of the ledger into columns for the tables, a chunk at a time."""

@@ -1,5 +1,5 @@
-"""A chunk's entries, passages, windows and runs as columns of numpy; each refers to its parent by
-row: `Passages.entry` is a row of `Entries`, `Windows.passage` one of `Passages`, and so on.
+"""A chunk's entries, passages, windows and runs as numpy columns. Each refers to its parent by row:
+`Passages.entry` is a row of `Entries`, `Windows.passage` a row of `Passages`, and so on.
 
 Values are limited to plausible sizes here, so that sums cannot overflow. Pure.
 """
@@ -25,7 +25,7 @@ _HOUR: Final = 3_600_000
 
 
 class TextColumn(msgspec.Struct, frozen=True):
-    """A column of texts, as indexes into `values`."""
+    """A column of texts, stored as indexes into `values`."""
 
     codes: Numbers
     values: list[str]
@@ -39,24 +39,24 @@ def numbers(column: pa.Array) -> Numbers:
 
 
 def counts(column: pa.Array, most: int = MOST) -> Numbers:
-    """Returns counts, none below zero or above `most`."""
+    """Returns counts, limited to between 0 and `most`."""
     return np.clip(numbers(column), 0, most)
 
 
 def texts(column: pa.Array) -> TextColumn:
-    encoded = column.dictionary_encode()
-    values = encoded.dictionary.to_pylist()
+    dictionary = column.dictionary_encode()
+    values = dictionary.dictionary.to_pylist()
     # All are checked at once, as hardly any has to be cut.
     if max(map(len, values), default=0) > MOST_TEXT or "\0" in "".join(values):
         values = [cut(text) for text in values]
-    return TextColumn(numbers(encoded.indices), values)
+    return TextColumn(numbers(dictionary.indices), values)
 
 
 def cut(text: str) -> str:
-    """Cuts a text that is longer than any path, with a digest that keeps it distinct."""
+    """Shortens a text that is longer than any path, adding a digest that keeps it distinct."""
     if len(text) > MOST_TEXT:
-        mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        text = f"{text[:MOST_TEXT]}… ({mark})"
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+        text = f"{text[:MOST_TEXT]}… ({digest})"
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
@@ -65,7 +65,7 @@ def parents(column: pa.ListArray) -> Numbers:
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """The entries' own fields."""
+    """The fields of the entries themselves."""
 
     body: pa.StructArray
     journal: TextColumn
@@ -81,15 +81,16 @@ class Entries(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, body: pa.StructArray, latest: int = MOST_TIME) -> "Entries":
-        """Times after `latest`, of writers whose clocks are ahead, become `latest`."""
+        """Makes the entries of a chunk. Times after `latest`, from writers whose clocks are ahead,
+        become `latest`."""
         header = body.field("header")
-        written = np.clip(numbers(header.field("time")), 0, MOST_TIME)
+        times = np.clip(numbers(header.field("time")), 0, MOST_TIME)
         return cls(
             body,
             texts(header.field("source")),
             numbers(header.field("seq")),
-            np.minimum(written, latest),
-            written,
+            np.minimum(times, latest),
+            times,
             texts(header.field("host")),
             texts(body.field("tier")),
             texts(body.field("destination")),
@@ -123,15 +124,15 @@ class Passages(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, entries: Entries) -> "Passages":
-        lists = entries.body.field("passages")
-        flat = lists.flatten()
+        list_column = entries.body.field("passages")
+        elements = list_column.flatten()
         return cls(
-            parents(lists),
-            texts(flat.field("topic")),
-            texts(flat.field("topic_id")),
-            np.clip(numbers(flat.field("partition")), -1, MOST_PARTITION),
-            np.clip(numbers(flat.field("leader_epoch")), -1, MOST_EPOCH),
-            flat,
+            parents(list_column),
+            texts(elements.field("topic")),
+            texts(elements.field("topic_id")),
+            np.clip(numbers(elements.field("partition")), -1, MOST_PARTITION),
+            np.clip(numbers(elements.field("leader_epoch")), -1, MOST_EPOCH),
+            elements,
         )
 
     def __len__(self) -> int:
@@ -147,16 +148,19 @@ class Offsets(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "Offsets":
-        lists = passages.struct.field("offsets")
-        flat = lists.flatten()
-        passage, first = parents(lists), numbers(flat.field("first"))
-        count = counts(flat.field("count"))
-        good = (first >= 0) & (first < _MOST_SUM) & (count > 0) & (passages.partition[passage] >= 0)
-        return cls(passage[good], first[good], count[good])
+        list_column = passages.struct.field("offsets")
+        elements = list_column.flatten()
+        passage, first = parents(list_column), numbers(elements.field("first"))
+        count = counts(elements.field("count"))
+        is_valid = (
+            (first >= 0) & (first < _MOST_SUM) & (count > 0) & (passages.partition[passage] >= 0)
+        )
+        return cls(passage[is_valid], first[is_valid], count[is_valid])
 
 
 class Batches(msgspec.Struct, frozen=True):
-    """The batches in brokers' passages that look like an agent's. `crc`: -1 if not usable."""
+    """The batches in brokers' passages that look like an agent's. `crc` is -1 if it is not
+    usable."""
 
     passage: Numbers
     first: Numbers
@@ -165,19 +169,19 @@ class Batches(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages, first: Numbers) -> "Batches":
-        """The batches of passages. `first` is the first offset of each passage."""
-        lists = passages.struct.field("batches")
-        flat = lists.flatten()
-        passage = parents(lists)
-        skipped, count = counts(flat.field("skipped")), counts(flat.field("count"))
-        before = np.cumsum(skipped + count) - count
-        begins = np.flatnonzero(np.diff(passage, prepend=-1))
-        start = np.concatenate(([0], np.cumsum(skipped + count)))[begins]
-        sizes = np.diff(np.append(begins, len(passage)))
-        at = first[passage] + before - np.repeat(start, sizes)
-        crc = np.clip(numbers(flat.field("crc")), -1, _MOST_SUM)
-        good = (count > 0) & (at < _MOST_SUM)
-        return cls(passage[good], at[good], count[good], crc[good])
+        """Makes the batches of passages. `first` is the first offset of each passage."""
+        list_column = passages.struct.field("batches")
+        elements = list_column.flatten()
+        passage = parents(list_column)
+        skipped_offsets, count = counts(elements.field("skipped")), counts(elements.field("count"))
+        offsets_before = np.cumsum(skipped_offsets + count) - count
+        first_rows = np.flatnonzero(np.diff(passage, prepend=-1))
+        start = np.concatenate(([0], np.cumsum(skipped_offsets + count)))[first_rows]
+        lengths = np.diff(np.append(first_rows, len(passage)))
+        offsets = first[passage] + offsets_before - np.repeat(start, lengths)
+        crc = np.clip(numbers(elements.field("crc")), -1, _MOST_SUM)
+        is_valid = (count > 0) & (offsets < _MOST_SUM)
+        return cls(passage[is_valid], offsets[is_valid], count[is_valid], crc[is_valid])
 
 
 class Origins(msgspec.Struct, frozen=True):
@@ -190,28 +194,28 @@ class Origins(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "Origins":
-        written = passages.struct.field("origin")
-        at = np.empty(0, np.int64)
-        if written.null_count < len(written):
-            at = np.flatnonzero(written.is_valid().to_numpy(zero_copy_only=False))
-        origins = written.take(pa.array(at, pa.int64()))
-        return cls(at, *(texts(origins.field(name)) for name in ("cluster", "topic", "topic_id")))
+        origin_column = passages.struct.field("origin")
+        rows = np.empty(0, np.int64)
+        if origin_column.null_count < len(origin_column):
+            rows = np.flatnonzero(origin_column.is_valid().to_numpy(zero_copy_only=False))
+        origins = origin_column.take(pa.array(rows, pa.int64()))
+        return cls(rows, *(texts(origins.field(name)) for name in ("cluster", "topic", "topic_id")))
 
 
 class EpochBeginnings(msgspec.Struct, frozen=True):
-    """Passages that report where their leader epoch begins, by an empty stretch of offsets."""
+    """Passages that report the beginning of their leader epoch, by an empty stretch of offsets."""
 
     passage: Numbers
     first: Numbers
 
     @classmethod
     def of(cls, passages: Passages) -> "EpochBeginnings":
-        lists = passages.struct.field("offsets")
-        flat = lists.flatten()
-        passage, first = parents(lists), numbers(flat.field("first"))
-        good = (numbers(flat.field("count")) == 0) & (first >= 0) & (first < _MOST_SUM)
-        good &= (passages.partition[passage] >= 0) & (passages.epoch[passage] >= 0)
-        return cls(passage[good], first[good])
+        list_column = passages.struct.field("offsets")
+        elements = list_column.flatten()
+        passage, first = parents(list_column), numbers(elements.field("first"))
+        is_valid = (numbers(elements.field("count")) == 0) & (first >= 0) & (first < _MOST_SUM)
+        is_valid &= (passages.partition[passage] >= 0) & (passages.epoch[passage] >= 0)
+        return cls(passage[is_valid], first[is_valid])
 
 
 class Windows(msgspec.Struct, frozen=True):
@@ -229,22 +233,22 @@ class Windows(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, entries: Entries, passages: Passages) -> "Windows":
-        lists = passages.struct.field("windows")
-        flat = lists.flatten()
-        passage = parents(lists)
+        list_column = passages.struct.field("windows")
+        elements = list_column.flatten()
+        passage = parents(list_column)
         length = entries.window_millis[passages.entry[passage]]
-        start = np.clip(numbers(flat.field("start")), 0, MOST_TIME)
-        excepted = ExceptedColumns.of(flat.field("excepted"))
+        start = np.clip(numbers(elements.field("start")), 0, MOST_TIME)
+        excepted_columns = ExceptedColumns.of(elements.field("excepted"))
         return cls(
             passage,
             start - start % length,
             length,
-            counts(flat.field("events")),
-            counts(flat.field("bytes")),
-            counts(flat.field("crc_sum"), _MOST_SUM),
-            counts(flat.field("late")),
-            excepted.sum_of("duplicate", len(flat)),
-            excepted.sum_of("dead_lettered", len(flat)),
+            counts(elements.field("events")),
+            counts(elements.field("bytes")),
+            counts(elements.field("crc_sum"), _MOST_SUM),
+            counts(elements.field("late")),
+            excepted_columns.sum_of("duplicate", len(elements)),
+            excepted_columns.sum_of("dead_lettered", len(elements)),
         )
 
     def hour(self) -> Numbers:
@@ -262,13 +266,13 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, lists: pa.ListArray) -> "ExceptedColumns":
-        flat = lists.flatten()
+        elements = lists.flatten()
         return cls(
             parents(lists),
-            texts(flat.field("fate")),
-            np.clip(numbers(flat.field("count")), -1, MOST),
-            np.clip(numbers(flat.field("bytes")), -1, MOST),
-            flat.field("reason"),
+            texts(elements.field("fate")),
+            np.clip(numbers(elements.field("count")), -1, MOST),
+            np.clip(numbers(elements.field("bytes")), -1, MOST),
+            elements.field("reason"),
         )
 
     def of_fate(self, fate: str) -> NDArray[np.bool_]:
@@ -277,7 +281,7 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
         return np.asarray(self.fate.codes == self.fate.values.index(fate))
 
     def sum_of(self, fate: str, owners: int, *, of_bytes: bool = False) -> Numbers:
-        """Returns the sum for each owner; unknown counts are 0."""
+        """Returns the sum for each owner; unknown counts are taken as 0."""
         sums = np.zeros(owners, np.int64)
         if len(self.owner):
             is_of_fate = self.of_fate(fate)
@@ -287,10 +291,10 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
 
     def unknown(self, fate: str, owners: int) -> Numbers:
         """Returns the number of unknown counts for each owner."""
-        counts_ = np.zeros(owners, np.int64)
+        unknown_counts = np.zeros(owners, np.int64)
         if len(self.owner):
-            np.add.at(counts_, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
-        return counts_
+            np.add.at(unknown_counts, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
+        return unknown_counts
 
 
 class Runs(msgspec.Struct, frozen=True):
@@ -308,20 +312,20 @@ class Runs(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "Runs":
-        lists = passages.struct.field("runs")
-        flat = lists.flatten()
-        events = counts(flat.field("events"))
-        lines = np.clip(numbers(flat.field("lines")), -1, MOST)
+        list_column = passages.struct.field("runs")
+        elements = list_column.flatten()
+        events = counts(elements.field("events"))
+        lines = np.clip(numbers(elements.field("lines")), -1, MOST)
         return cls(
-            parents(lists),
-            texts(flat.field("source")),
-            flat.field("path"),
-            np.clip(numbers(flat.field("seq")), 0, _MOST_SUM),
+            parents(list_column),
+            texts(elements.field("source")),
+            elements.field("path"),
+            np.clip(numbers(elements.field("seq")), 0, _MOST_SUM),
             events,
             np.where(lines < 0, events, lines),
-            np.clip(numbers(flat.field("position")), -1, _MOST_SUM),
-            np.clip(numbers(flat.field("end_position")), -1, _MOST_SUM),
-            ExceptedColumns.of(flat.field("excepted")),
+            np.clip(numbers(elements.field("position")), -1, _MOST_SUM),
+            np.clip(numbers(elements.field("end_position")), -1, _MOST_SUM),
+            ExceptedColumns.of(elements.field("excepted")),
         )
 
     def __len__(self) -> int:

@@ -1,6 +1,6 @@
-"""Keyed digests of ledger entries. Equal entries have equal digests, whichever schema version they
-were written with. The key is secret, so that an attacker cannot construct two entries with the same
-digest. Whole columns are hashed at once. Pure.
+"""Computes keyed digests of ledger entries. Equal entries have equal digests, whichever schema
+version they were written with. The key is secret, so that an attacker cannot construct two entries
+with the same digest. Whole columns are hashed at once. Pure.
 
 Texts are hashed by multilinear hashing: each byte is multiplied by a secret number that depends on
 its position, and the products are added. Without the key, no text can be chosen to collide.
@@ -25,30 +25,30 @@ _LONGEST: Final = 4_096  # bytes of a text; longer ones are hashed one by one
 
 
 def digests_of(body: pa.StructArray, key: bytes) -> NDArray[np.uint32]:
-    """Returns a digest of each entry; never 0."""
+    """Returns a digest of each entry, which is never 0."""
     with np.errstate(over="ignore"):
-        hashed = _hashed(body, key)
-    return np.maximum((hashed >> np.uint64(32)).astype(np.uint32), np.uint32(1))
+        hashes = _hashed(body, key)
+    return np.maximum((hashes >> np.uint64(32)).astype(np.uint32), np.uint32(1))
 
 
 def _hashed(column: pa.Array, key: bytes) -> Digests:
     kind = column.type
     if pa.types.is_struct(kind):
-        hashed = _salted(key, b"struct", len(column))
+        hashes = _salted(key, b"struct", len(column))
         for field, part in zip(kind, column.flatten(), strict=True):
-            hashed += _mixed(_hashed(part, key) + _salt(key, field.name.encode()))
+            hashes += _mixed(_hashed(part, key) + _salt(key, field.name.encode()))
     elif pa.types.is_list(kind):
-        hashed = _of_lists(column, key)
+        hashes = _of_lists(column, key)
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        encoded = column.dictionary_encode()
-        texts = _of_texts(encoded.dictionary, key)
-        codes = _numbers(encoded.indices)
-        hashed = texts[codes] if len(texts) else np.zeros(len(column), np.uint64)
+        dictionary = column.dictionary_encode()
+        texts = _of_texts(dictionary.dictionary, key)
+        codes = _numbers(dictionary.indices)
+        hashes = texts[codes] if len(texts) else np.zeros(len(column), np.uint64)
     else:
-        hashed = _numbers(column.cast(pa.int64())).view(np.uint64) ^ _salt(key, b"number")
+        hashes = _numbers(column.cast(pa.int64())).view(np.uint64) ^ _salt(key, b"number")
     if column.null_count:
-        hashed[~column.is_valid().to_numpy(zero_copy_only=False)] = _MISSING
-    return _mixed(hashed)
+        hashes[~column.is_valid().to_numpy(zero_copy_only=False)] = _MISSING
+    return _mixed(hashes)
 
 
 def _of_lists(column: pa.ListArray, key: bytes) -> Digests:
@@ -58,15 +58,15 @@ def _of_lists(column: pa.ListArray, key: bytes) -> Digests:
     lengths = _numbers(pc.list_value_length(column))
     parts = _places(lengths).view(np.uint64) * _MISSING
     parts += _hashed(items, key)
-    hashed = _added(_mixed(parts), lengths)
-    hashed += lengths.astype(np.uint64) ^ _salt(key, b"list")
-    return hashed
+    hashes = _added(_mixed(parts), lengths)
+    hashes += lengths.astype(np.uint64) ^ _salt(key, b"list")
+    return hashes
 
 
 def _numbers(column: pa.Array) -> NDArray[Any]:
     """Returns a read-only array; nulls become 0."""
-    filled = column if not column.null_count else pc.fill_null(column, 0)
-    return np.asarray(filled.to_numpy(zero_copy_only=False))
+    filled_column = column if not column.null_count else pc.fill_null(column, 0)
+    return np.asarray(filled_column.to_numpy(zero_copy_only=False))
 
 
 def _of_texts(texts: pa.StringArray | pa.BinaryArray, key: bytes) -> Digests:
@@ -77,30 +77,32 @@ def _of_texts(texts: pa.StringArray | pa.BinaryArray, key: bytes) -> Digests:
     offsets = np.frombuffer(offset_buffer, np.int32)[texts.offset :][: len(texts) + 1]
     data = np.frombuffer(data_buffer, np.uint8)[offsets[0] : offsets[-1]]
     lengths = np.diff(offsets)
-    factors, longest = _factors(key), int(lengths.max())
-    if longest <= _LONGEST and longest * len(texts) == len(data):  # equal lengths, as of ids
-        hashed = (data.reshape(len(texts), longest) + _BYTE) @ factors[:longest]
+    factors, longest_text = _factors(key), int(lengths.max())
+    if longest_text <= _LONGEST and longest_text * len(texts) == len(
+        data
+    ):  # equal lengths, as of ids
+        hashes = (data.reshape(len(texts), longest_text) + _BYTE) @ factors[:longest_text]
     else:
         places = np.minimum(_places(lengths), _LONGEST - 1)
-        hashed = _added((data + _BYTE) * factors[places], lengths)
-    hashed ^= _salt(key, b"text")
+        hashes = _added((data + _BYTE) * factors[places], lengths)
+    hashes ^= _salt(key, b"text")
     for index in np.flatnonzero(lengths > _LONGEST).tolist():
         digest = hashlib.blake2b(texts[index].as_buffer(), digest_size=8, key=key).digest()
-        hashed[index] = int.from_bytes(digest)
-    return hashed
+        hashes[index] = int.from_bytes(digest)
+    return hashes
 
 
 def _places(lengths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Returns the index of each item in its list."""
-    begins = np.cumsum(lengths) - lengths
-    return np.asarray(np.arange(lengths.sum()) - np.repeat(begins, lengths))
+    starts = np.cumsum(lengths) - lengths
+    return np.asarray(np.arange(lengths.sum()) - np.repeat(starts, lengths))
 
 
 def _added(parts: Digests, lengths: NDArray[np.integer[Any]]) -> Digests:
     """Sums consecutive lists."""
-    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(parts)))
+    running_sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(parts)))
     ends = np.cumsum(lengths)
-    return np.asarray(sums[ends] - sums[ends - lengths])
+    return np.asarray(running_sums[ends] - running_sums[ends - lengths])
 
 
 @lru_cache(maxsize=4)

@@ -1,4 +1,4 @@
-"""Many sets of integers at once, as intervals by key: three columns of equal length. Pure.
+"""Many sets of integers at once, as intervals with keys: three columns of equal length. Pure.
 
 A key is the id of a set's owner: a partition, a source. "In order" means by key, then by beginning;
 "united" means in order, and no two intervals of a key overlap or touch. A packed set is its pairs
@@ -59,44 +59,48 @@ def in_order(*columns: Numbers) -> Numbers:
     columns fit into one number."""
     if not len(columns[0]):
         return np.empty(0, np.int64)
-    together, room = np.zeros(len(columns[0]), np.int64), 1
+    grouping, key_range = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        least = int(column.min())
-        width = int(column.max()) - least + 1
-        room *= width
-        if room > _MOST:
+        lowest = int(column.min())
+        width = int(column.max()) - lowest + 1
+        key_range *= width
+        if key_range > _MOST:
             return np.lexsort(tuple(reversed(columns)))
         if width > 1:
-            together = together * width + (column - least)
-    if (together[1:] >= together[:-1]).all():
-        return np.arange(len(together))
-    return _by_digits(together) if room <= _MOST_DIGITS else np.argsort(together, kind="stable")
+            grouping = grouping * width + (column - lowest)
+    if (grouping[1:] >= grouping[:-1]).all():
+        return np.arange(len(grouping))
+    return (
+        _by_digits(grouping) if key_range <= _MOST_DIGITS else np.argsort(grouping, kind="stable")
+    )
 
 
 def _by_digits(column: Numbers) -> Numbers:
     """Sorts non-negative numbers by two bytes at a time, which is several times faster."""
     order = np.argsort(column.astype(np.uint16), kind="stable")
-    higher = column >> _DIGIT
-    while higher.any():
-        order = order[np.argsort(higher[order].astype(np.uint16), kind="stable")]
-        higher = higher >> _DIGIT
+    higher_digits = column >> _DIGIT
+    while higher_digits.any():
+        order = order[np.argsort(higher_digits[order].astype(np.uint16), kind="stable")]
+        higher_digits = higher_digits >> _DIGIT
     return order
 
 
 def grouped(*keys: Numbers, then: Sequence[Numbers] = ()) -> Grouped:
-    """Groups rows with equal values in all of these columns; within a group, in the order of
-    `then`."""
+    """Groups rows that have equal values in all of these columns. Within a group, rows are in the
+    order of `then`."""
     order = in_order(*keys, *then)
     count = len(order)
     sorted_keys = [key[order] for key in keys]
     if not count:
         return Grouped(order, order, order, sorted_keys)
-    begins = np.zeros(count, np.bool_)
-    begins[0] = True
+    is_first = np.zeros(count, np.bool_)
+    is_first[0] = True
     for key in sorted_keys:
-        begins[1:] |= key[1:] != key[:-1]
-    at = np.flatnonzero(begins)
-    return Grouped(order, at, np.append(at[1:], count), [key[at] for key in sorted_keys])
+        is_first[1:] |= key[1:] != key[:-1]
+    begins = np.flatnonzero(is_first)
+    return Grouped(
+        order, begins, np.append(begins[1:], count), [key[begins] for key in sorted_keys]
+    )
 
 
 Mask = NDArray[np.bool_]
@@ -129,34 +133,35 @@ class Keyed(msgspec.Struct, frozen=True):
         return type(self)(self.key[mask], self.first[mask], self.end[mask])
 
     def united(self) -> Self:
-        """Unites intervals; empty and backward ones are left out."""
+        """Unites intervals; empty and backward intervals are left out."""
         if (self.end <= self.first).any():
             return self.where(self.end > self.first).united()
         if not len(self.key):
             return self
         order = in_order(self.key, self.first)
         key, first, end = self.key[order], self.first[order], self.end[order]
-        upto = running_most(key, end)
-        begins = np.ones(len(key), np.bool_)
-        begins[1:] = (key[1:] != key[:-1]) | (first[1:] > upto[:-1])
-        at = np.flatnonzero(begins)
-        ends = np.append(at[1:] - 1, len(key) - 1)
-        return type(self)(key[at], first[at], upto[ends])
+        running_ends = running_most(key, end)
+        is_first = np.ones(len(key), np.bool_)
+        is_first[1:] = (key[1:] != key[:-1]) | (first[1:] > running_ends[:-1])
+        first_rows = np.flatnonzero(is_first)
+        ends = np.append(first_rows[1:] - 1, len(key) - 1)
+        return type(self)(key[first_rows], first[first_rows], running_ends[ends])
 
     def groups(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Requires order. Returns each key, with the first row of its intervals and the end."""
+        """Returns each key, with the first row of its intervals and the row after the last.
+        Requires order."""
         return groups(self.key)
 
     def packed(self) -> tuple[Numbers, list[bytes]]:
-        """Requires united intervals. Returns the keys, and the packed set of each."""
-        keys, begins, ends = self.groups()
+        """Returns the keys, and the packed set of each. Requires united intervals."""
+        keys, first_rows, ends = self.groups()
         data = np.column_stack((self.first, self.end)).astype("<i8").tobytes()
-        pairs = zip((begins * PAIR).tolist(), (ends * PAIR).tolist(), strict=True)
+        pairs = zip((first_rows * PAIR).tolist(), (ends * PAIR).tolist(), strict=True)
         return keys, [data[begin:end] for begin, end in pairs]
 
     def last_begun(self, keys: Numbers, values: Numbers) -> Numbers:
-        """Requires order. Returns, for each value, the row of the last interval of its key that
-        begins at it or before; -1 if there is none."""
+        """Returns, for each value, the row of the last interval of its key that begins at the value
+        or before; -1 if there is none. Requires order."""
         if not len(self.key):
             return np.full(len(keys), -1, np.int64)
         count = len(self.key)
@@ -165,52 +170,55 @@ class Keyed(msgspec.Struct, frozen=True):
         is_query = np.zeros(len(key), np.bool_)
         is_query[count:] = True
         order = in_order(key, value, is_query.astype(np.int64))
-        begun = np.cumsum(~is_query[order]) - 1
-        place = np.empty(len(key), np.int64)
-        place[order] = begun
-        places = place[count:]
-        return np.where((places >= 0) & (self.key[places] == keys), places, -1)
+        last_rows = np.cumsum(~is_query[order]) - 1
+        row_places = np.empty(len(key), np.int64)
+        row_places[order] = last_rows
+        query_places = row_places[count:]
+        return np.where((query_places >= 0) & (self.key[query_places] == keys), query_places, -1)
 
     def cover(self, other: Self) -> Mask:
-        """Requires united intervals. Returns whether each of `other` is within one of these."""
-        at = self.last_begun(other.key, other.first)
+        """Returns whether each of the `other` intervals is within one of these. Requires united
+        intervals."""
+        interval_rows = self.last_begun(other.key, other.first)
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
-        return (at >= 0) & (self.end[at] >= other.end)
+        return (interval_rows >= 0) & (self.end[interval_rows] >= other.end)
 
     def overlap(self, other: Self) -> Mask:
-        """Requires united intervals. Returns whether each of `other` overlaps one of these."""
+        """Returns whether each of the `other` intervals overlaps one of these. Requires united
+        intervals."""
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
-        at = self.last_begun(other.key, other.end - 1)
-        return (at >= 0) & (self.end[at] > other.first)
+        interval_rows = self.last_begun(other.key, other.end - 1)
+        return (interval_rows >= 0) & (self.end[interval_rows] > other.first)
 
 
 def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Returns each of consecutive keys, with its first row and the end."""
+    """Returns the distinct values of consecutive keys, each with its first row and the row after
+    its last."""
     if not len(key):
         return key, key, key
-    begins = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
-    return key[begins], begins, np.append(begins[1:], len(key))
+    first_rows = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    return key[first_rows], first_rows, np.append(first_rows[1:], len(key))
 
 
 def running_most(key: Numbers, value: Numbers) -> Numbers:
-    """Returns the greatest value so far of the same key. Keys ascend."""
+    """Returns the greatest value so far with the same key. Keys ascend."""
     if len(value) and (value[1:] >= value[:-1])[key[1:] == key[:-1]].all():
         return value
     values, rank = np.unique(value, return_inverse=True)
-    _, begins, ends = groups(key)
-    number = np.repeat(np.arange(len(begins)), ends - begins)
-    most = np.maximum.accumulate((number << _LOW) | rank)
-    return np.asarray(values[most & ((1 << _LOW) - 1)])
+    _, first_rows, ends = groups(key)
+    group_numbers = np.repeat(np.arange(len(first_rows)), ends - first_rows)
+    running_ranks = np.maximum.accumulate((group_numbers << _LOW) | rank)
+    return np.asarray(values[running_ranks & ((1 << _LOW) - 1)])
 
 
 def none() -> Keyed:
-    empty = np.empty(0, np.int64)
-    return Keyed(empty, empty, empty)
+    no_rows = np.empty(0, np.int64)
+    return Keyed(no_rows, no_rows, no_rows)
 
 
 def pairs_of(packed: bytes) -> Intervals:
-    """Returns a packed set as pairs."""
+    """Returns the intervals of a packed set as pairs."""
     pairs = np.frombuffer(packed, "<i8").reshape(-1, 2).tolist()
     return tuple((first, end) for first, end in pairs)

@@ -45,30 +45,32 @@ def laid(
     to_time: Numbers,
 ) -> tuple[Stretches, Numbers]:
     """Returns the stretches of the chosen runs, with the passage of each. `source` is by run, the
-    other arrays by passage; `passages` is their number."""
+    other arrays are by passage; `passages` is the number of passages."""
     if not len(offsets.first) or not chosen.any():
         return np.empty(0, STRETCH), np.empty(0, np.int64)
     # One axis for all events of the chunk, on which each passage has as much room as offsets.
     starts = np.cumsum(offsets.count) - offsets.count
-    base = np.full(passages, -1, np.int64)
-    first_of, first_at, _ = groups(offsets.passage)
-    base[first_of] = starts[first_at]
-    room = np.zeros(passages, np.int64)
-    np.add.at(room, offsets.passage, offsets.count)
+    base_offsets = np.full(passages, -1, np.int64)
+    passages_with_offsets, first_rows, _ = groups(offsets.passage)
+    base_offsets[passages_with_offsets] = starts[first_rows]
+    capacities = np.zeros(passages, np.int64)
+    np.add.at(capacities, offsets.passage, offsets.count)
 
-    before = np.cumsum(runs.events) - runs.events
-    begins = np.concatenate(([True], runs.passage[1:] != runs.passage[:-1]))
-    within = before - np.repeat(
-        before[begins], np.diff(np.append(np.flatnonzero(begins), len(begins)))
+    events_before = np.cumsum(runs.events) - runs.events
+    is_first = np.concatenate(([True], runs.passage[1:] != runs.passage[:-1]))
+    events_within = events_before - np.repeat(
+        events_before[is_first], np.diff(np.append(np.flatnonzero(is_first), len(is_first)))
     )
-    fits = chosen & (runs.events > 0) & (within + runs.events <= room[runs.passage])
-    at = np.flatnonzero(fits)
-    begin = base[runs.passage[at]] + within[at]
-    end = begin + runs.events[at]
+    is_fitting = (
+        chosen & (runs.events > 0) & (events_within + runs.events <= capacities[runs.passage])
+    )
+    rows = np.flatnonzero(is_fitting)
+    begin = base_offsets[runs.passage[rows]] + events_within[rows]
+    end = begin + runs.events[rows]
     first = np.searchsorted(starts, begin, "right") - 1
-    last = np.searchsorted(starts, end - 1, "right") - 1
-    parts = last - first + 1
-    run = np.repeat(at, parts)
+    last_rows = np.searchsorted(starts, end - 1, "right") - 1
+    parts = last_rows - first + 1
+    run = np.repeat(rows, parts)
     number = np.arange(len(run)) - np.repeat(np.cumsum(parts) - parts, parts)
     stretch = np.repeat(first, parts) + number
     part_begin = np.maximum(np.repeat(begin, parts), starts[stretch])

@@ -1,1 +1,1 @@
-"""Offsets of partitions: the tiers that reported them, and contradictions."""
+"""Tables about offsets of partitions: the tiers that reported them, and contradictions."""

@@ -1,5 +1,5 @@
 """Compares agents' claims with the batches that brokers list at the same offsets, passage by
-passage, independent of neighbours and times.
+passage, regardless of neighbours and times.
 
 Rule 1. A claim is compared once brokers have listed all of its offsets. Batches that do not make up
         its stretches, or whose CRCs have another sum than the agent's, are not what it sent.
@@ -60,8 +60,8 @@ Log = tuple[int, int]  # a topic and a partition of it
 
 
 class LogListing(msgspec.Struct):
-    """The pending comparison of one partition: batches, completely listed offsets by leader epoch,
-    and claims."""
+    """The pending comparison of one partition: batches, the offsets that are completely listed, by
+    leader epoch, and claims."""
 
     batches: Listed
     offsets: dict[int, Intervals]
@@ -72,55 +72,58 @@ class LogListing(msgspec.Struct):
         return bool(len(self.batches) or self.offsets or len(self.claims))
 
     def compare(self) -> list[tuple[int, int]]:
-        """Compares and drops whatever is complete, and returns the stretches of wrong claims."""
-        wrong: list[tuple[int, int]] = []
-        done: list[tuple[int, int]] = []
-        waiting = self.claims[:0]
+        """Compares and drops everything that is complete, and returns the stretches of wrong
+        claims."""
+        wrong_stretches: list[tuple[int, int]] = []
+        done_stretches: list[tuple[int, int]] = []
+        waiting_claims = self.claims[:0]
         for epoch in set(self.claims["epoch"].tolist()):
-            claimed = _Claimed(self.claims[self.claims["epoch"] == epoch])
-            newer = [listed_epoch for listed_epoch in self.offsets if listed_epoch >= epoch]
-            is_listed = claimed.within(
-                union(*(self.offsets[listed_epoch] for listed_epoch in newer))
+            epoch_claims = _Claimed(self.claims[self.claims["epoch"] == epoch])
+            newer_epochs = [listed_epoch for listed_epoch in self.offsets if listed_epoch >= epoch]
+            is_listed = epoch_claims.within(
+                union(*(self.offsets[listed_epoch] for listed_epoch in newer_epochs))
             )
-            waiting = _joined(waiting, claimed.rows(~is_listed))
+            waiting_claims = _joined(waiting_claims, epoch_claims.rows(~is_listed))
             if not is_listed.any():
                 continue
-            is_right = np.zeros(len(is_listed), np.bool_)
+            is_matched = np.zeros(len(is_listed), np.bool_)
             for pool in _without_overlaps(self.batches[self.batches["epoch"] >= epoch]):
-                is_right |= pool.makes_up(claimed)
+                is_matched |= pool.makes_up(epoch_claims)
             is_own = is_listed
-            if newer != [epoch]:
-                is_own = claimed.within(self.offsets.get(epoch, ())) | (epoch < 0)
-            wrong += _intervals(claimed.rows(is_listed & is_own & ~is_right))
-            done += _intervals(claimed.rows(is_listed & (is_own | is_right)))
-        self.claims = waiting
-        if done:
-            self._drop(merged(done))
-        return wrong
+            if newer_epochs != [epoch]:
+                is_own = epoch_claims.within(self.offsets.get(epoch, ())) | (epoch < 0)
+            wrong_stretches += _intervals(epoch_claims.rows(is_listed & is_own & ~is_matched))
+            done_stretches += _intervals(epoch_claims.rows(is_listed & (is_own | is_matched)))
+        self.claims = waiting_claims
+        if done_stretches:
+            self._drop(merged(done_stretches))
+        return wrong_stretches
 
     def _drop(self, done: Intervals) -> None:
         self._listed_without(done)
-        begins = np.array([first for first, _ in done], np.int64)
+        begin_offsets = np.array([first for first, _ in done], np.int64)
         ends = np.array([end for _, end in done], np.int64)
-        at = np.searchsorted(begins, self.batches["first"], "right") - 1
-        inside = (at >= 0) & (self.batches["first"] < ends[np.maximum(at, 0)])
-        self.batches = self.batches[~inside]
+        interval_rows = np.searchsorted(begin_offsets, self.batches["first"], "right") - 1
+        is_inside = (interval_rows >= 0) & (
+            self.batches["first"] < ends[np.maximum(interval_rows, 0)]
+        )
+        self.batches = self.batches[~is_inside]
 
     def forget(self, now: int) -> None:
         """Drops entries that are too old or beyond the limits. Claims are dropped sooner than
         batches: if no broker lists batches, no claim is ever compared."""
-        recent = self.claims[self.claims["said"] >= now - _CLAIM_KEPT]
-        begins = np.flatnonzero(recent["begins"])[-_MOST_CLAIMS:]
-        self.claims = recent[begins[0] :] if len(begins) else recent[:0]
-        kept = self.batches[self.batches["said"] >= now - _KEPT][-_MOST:]
-        if len(kept) < len(self.batches):
-            self.batches = kept
-            first = int(kept["first"].min()) if len(kept) else _FOR_EVER
-            self._listed_without(((0, first),))
+        recent_claims = self.claims[self.claims["said"] >= now - _CLAIM_KEPT]
+        first_rows = np.flatnonzero(recent_claims["begins"])[-_MOST_CLAIMS:]
+        self.claims = recent_claims[first_rows[0] :] if len(first_rows) else recent_claims[:0]
+        kept_batches = self.batches[self.batches["said"] >= now - _KEPT][-_MOST:]
+        if len(kept_batches) < len(self.batches):
+            self.batches = kept_batches
+            first_offset = int(kept_batches["first"].min()) if len(kept_batches) else _FOR_EVER
+            self._listed_without(((0, first_offset),))
 
     def _listed_without(self, removed: Intervals) -> None:
-        remaining = {epoch: minus(intervals, removed) for epoch, intervals in self.offsets.items()}
-        self.offsets = {epoch: intervals for epoch, intervals in remaining.items() if intervals}
+        offsets = {epoch: minus(intervals, removed) for epoch, intervals in self.offsets.items()}
+        self.offsets = {epoch: intervals for epoch, intervals in offsets.items() if intervals}
 
 
 class _Pool:
@@ -133,21 +136,24 @@ class _Pool:
         self._unproven = _sums((batches["crc"] < 0).astype(np.int64))
 
     def makes_up(self, claimed: "_Claimed") -> Mask:
-        """Marks claims that match these batches exactly, or cover one without a usable CRC."""
-        at = np.searchsorted(self._first, claimed.first, "right") - 1
+        """Returns the mask of claims that match these batches exactly, or cover a batch without a
+        usable CRC."""
+        begin_rows = np.searchsorted(self._first, claimed.first, "right") - 1
         # If no batch covers the offset, the next one.
-        at += (at < 0) | (np.append(self._end, 0)[at] <= claimed.first)
-        after = np.searchsorted(self._first, claimed.end)
-        unproven = claimed.each(np.logical_or, self._unproven[after] > self._unproven[at])
-        counts = self._counts[after] - self._counts[at]
-        whole = claimed.each(np.logical_and, counts == claimed.end - claimed.first)
-        sums = claimed.each(np.add, self._crcs[after] - self._crcs[at])
-        right: Mask = unproven | (whole & (sums == claimed.crc_sum))
-        return right
+        begin_rows += (begin_rows < 0) | (np.append(self._end, 0)[begin_rows] <= claimed.first)
+        end_rows = np.searchsorted(self._first, claimed.end)
+        is_unproven = claimed.each(
+            np.logical_or, self._unproven[end_rows] > self._unproven[begin_rows]
+        )
+        counts = self._counts[end_rows] - self._counts[begin_rows]
+        is_whole = claimed.each(np.logical_and, counts == claimed.end - claimed.first)
+        sums = claimed.each(np.add, self._crcs[end_rows] - self._crcs[begin_rows])
+        is_matched: Mask = is_unproven | (is_whole & (sums == claimed.crc_sum))
+        return is_matched
 
 
 class _Claimed:
-    """Claims as columns: one row for each stretch, and where each claim begins."""
+    """Claims as columns: one row per stretch, and the first row of each claim."""
 
     def __init__(self, claims: Claims) -> None:
         self._claims = claims
@@ -161,20 +167,20 @@ class _Claimed:
             return self._claims[:0]
         if chosen.all():
             return self._claims
-        sizes = np.diff(self.begins, append=len(self._claims))
-        return self._claims[np.repeat(chosen, sizes)]
+        lengths = np.diff(self.begins, append=len(self._claims))
+        return self._claims[np.repeat(chosen, lengths)]
 
     def each(self, over: np.ufunc, of_stretches: NDArray[Any]) -> NDArray[Any]:
         return over.reduceat(of_stretches, self.begins)
 
     def within(self, offsets: Intervals) -> Mask:
-        """Whether claims are within these offsets."""
+        """Returns whether each claim is within these offsets."""
         if not offsets:
             return np.zeros(len(self.begins), np.bool_)
         begin, end = np.array(offsets, np.int64).T
-        at = np.searchsorted(begin, self.first, "right") - 1
-        inside = (at >= 0) & (end[np.maximum(at, 0)] >= self.end)
-        return self.each(np.logical_and, inside)
+        interval_rows = np.searchsorted(begin, self.first, "right") - 1
+        is_inside = (interval_rows >= 0) & (end[np.maximum(interval_rows, 0)] >= self.end)
+        return self.each(np.logical_and, is_inside)
 
 
 def _intervals(claims: Claims) -> list[tuple[int, int]]:
@@ -195,48 +201,48 @@ def _sums(column: Numbers) -> Numbers:
 def _without_overlaps(batches: Listed) -> tuple[_Pool, ...]:
     """Returns the batches without overlaps: of the newest leader epochs, and, if different, of the
     oldest."""
-    ordered = batches[np.argsort(batches["first"], kind="stable")]
-    if (ordered["first"][1:] >= ordered["end"][:-1]).all():
-        return (_Pool(ordered),)
-    return _Pool(_chosen(ordered, 1)), _Pool(_chosen(ordered, -1))
+    ordered_batches = batches[np.argsort(batches["first"], kind="stable")]
+    if (ordered_batches["first"][1:] >= ordered_batches["end"][:-1]).all():
+        return (_Pool(ordered_batches),)
+    return _Pool(_chosen(ordered_batches, 1)), _Pool(_chosen(ordered_batches, -1))
 
 
 def _chosen(ordered: Listed, sign: int) -> Listed:
     """Chooses, of overlapping batches, the one of the higher epoch, or with -1 of the lower."""
     columns = (ordered[name].tolist() for name in ("first", "end", "epoch"))
-    chosen: list[tuple[int, int, int]] = []  # end, epoch, and which it is
+    chosen_batches: list[tuple[int, int, int]] = []  # end, epoch, and which it is
     for number, (first, end, epoch) in enumerate(zip(*columns, strict=True)):
-        if chosen and chosen[-1][0] > first:
-            if sign * epoch <= sign * chosen[-1][1]:
+        if chosen_batches and chosen_batches[-1][0] > first:
+            if sign * epoch <= sign * chosen_batches[-1][1]:
                 continue
-            chosen.pop()
-        chosen.append((end, epoch, number))
-    return ordered[np.array([number for _, _, number in chosen], np.int64)]
+            chosen_batches.pop()
+        chosen_batches.append((end, epoch, number))
+    return ordered[np.array([number for _, _, number in chosen_batches], np.int64)]
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> None:
-    listing = chunk.passages_of("broker") & (places.count > 0)
-    claiming = chunk.passages_of("agent") & (places.count > 0)
-    if not (listing.any() or claiming.any()):
+    is_listing = chunk.passages_of("broker") & (places.count > 0)
+    is_claiming = chunk.passages_of("agent") & (places.count > 0)
+    if not (is_listing.any() or is_claiming.any()):
         return
-    logs = _known(chunk, listing | claiming)
-    _add_listed(chunk, places, listing, logs)
-    _add_claims(chunk, claiming, logs)
-    for (topic, partition), listing_ in logs.items():
-        if wrong := listing_.compare():
-            _keep_wrong(chunk, topic, partition, wrong)
-        listing_.forget(chunk.entries.latest)
+    logs = _known(chunk, is_listing | is_claiming)
+    _add_listed(chunk, places, is_listing, logs)
+    _add_claims(chunk, is_claiming, logs)
+    for (topic, partition), log_listing in logs.items():
+        if wrong_stretches := log_listing.compare():
+            _keep_wrong(chunk, topic, partition, wrong_stretches)
+        log_listing.forget(chunk.entries.latest)
     chunk.connection.executemany(
         "INSERT OR REPLACE INTO listed VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (*key, *_packed(listing_), chunk.entries.latest)
-            for key, listing_ in logs.items()
-            if listing_.waits
+            (*key, *_packed(log_listing), chunk.entries.latest)
+            for key, log_listing in logs.items()
+            if log_listing.waits
         ),
     )
     chunk.connection.executemany(
         "DELETE FROM listed WHERE topic = ? AND partition = ?",
-        (key for key, listing_ in logs.items() if not listing_.waits),
+        (key for key, log_listing in logs.items() if not log_listing.waits),
     )
 
 
@@ -274,52 +280,54 @@ def _add_listed(
     chunk: Chunk, places: PassagePlaces, listing: Mask, logs: Mapping[Log, LogListing]
 ) -> None:
     passages = chunk.passages
-    lists = numbers(passages.struct.field("lists_batches").cast("int8")) > 0
+    has_list = numbers(passages.struct.field("lists_batches").cast("int8")) > 0
     batches = Batches.of(passages, places.first)
-    is_listed = (listing & lists)[batches.passage]
-    unlisted = np.flatnonzero(listing & ~lists)
-    passage = np.concatenate((batches.passage[is_listed], unlisted))
+    is_listed = (listing & has_list)[batches.passage]
+    unlisted_rows = np.flatnonzero(listing & ~has_list)
+    passage = np.concatenate((batches.passage[is_listed], unlisted_rows))
     rows = np.empty(len(passage), _BATCH)
-    rows["first"] = np.concatenate((batches.first[is_listed], places.first[unlisted]))
+    rows["first"] = np.concatenate((batches.first[is_listed], places.first[unlisted_rows]))
     ends = (batches.first + batches.count)[is_listed]
-    rows["end"] = np.concatenate((ends, places.next_offset[unlisted]))
-    rows["crc"] = np.concatenate((batches.crc[is_listed], np.full(len(unlisted), -1)))
+    rows["end"] = np.concatenate((ends, places.next_offset[unlisted_rows]))
+    rows["crc"] = np.concatenate((batches.crc[is_listed], np.full(len(unlisted_rows), -1)))
     rows["epoch"] = passages.epoch[passage]
     rows["said"] = chunk.entries.latest
-    for key, at in _by_log(chunk, passage):
-        batches_ = logs[key].batches
+    for key, log_rows in _by_log(chunk, passage):
+        log_batches = logs[key].batches
         logs[key].batches = (
-            np.unique(np.concatenate((batches_, rows[at]))) if len(batches_) else rows[at]
+            np.unique(np.concatenate((log_batches, rows[log_rows])))
+            if len(log_batches)
+            else rows[log_rows]
         )
     offsets = chunk.offsets
-    rows_ = np.flatnonzero(listing[offsets.passage])
-    for key, at in _by_log(chunk, offsets.passage[rows_]):
-        first = offsets.first[rows_[at]]
+    offset_rows = np.flatnonzero(listing[offsets.passage])
+    for key, log_rows in _by_log(chunk, offsets.passage[offset_rows]):
+        first = offsets.first[offset_rows[log_rows]]
         columns = (
-            passages.epoch[offsets.passage[rows_[at]]],
+            passages.epoch[offsets.passage[offset_rows[log_rows]]],
             first,
-            first + offsets.count[rows_[at]],
+            first + offsets.count[offset_rows[log_rows]],
         )
-        listed = logs[key].offsets
+        listed_offsets = logs[key].offsets
         for epoch, begin, end in zip(*(column.tolist() for column in columns), strict=True):
-            listed[epoch] = union(listed.get(epoch, ()), ((begin, end),))
+            listed_offsets[epoch] = union(listed_offsets.get(epoch, ()), ((begin, end),))
 
 
 def _add_claims(chunk: Chunk, claiming: Mask, logs: Mapping[Log, LogListing]) -> None:
     windows, offsets = chunk.windows, chunk.offsets
     crc_sum = np.zeros(len(chunk.passages), np.int64)
     np.add.at(crc_sum, windows.passage, windows.crc_sum)
-    at = np.flatnonzero(claiming[offsets.passage])
-    passage = offsets.passage[at]
-    rows = np.empty(len(at), _CLAIM)
-    rows["first"] = offsets.first[at]
-    rows["end"] = rows["first"] + offsets.count[at]
+    claim_rows = np.flatnonzero(claiming[offsets.passage])
+    passage = offsets.passage[claim_rows]
+    rows = np.empty(len(claim_rows), _CLAIM)
+    rows["first"] = offsets.first[claim_rows]
+    rows["end"] = rows["first"] + offsets.count[claim_rows]
     rows["begins"] = np.diff(passage, prepend=-1) != 0
     rows["crc_sum"] = crc_sum[passage]
     rows["epoch"] = chunk.passages.epoch[passage]
     rows["said"] = chunk.entries.latest
-    for key, rows_ in _by_log(chunk, passage):
-        logs[key].claims = _joined(logs[key].claims, rows[rows_])
+    for key, log_rows in _by_log(chunk, passage):
+        logs[key].claims = _joined(logs[key].claims, rows[log_rows])
 
 
 def _by_log(chunk: Chunk, passage: Numbers) -> Iterator[tuple[Log, Numbers]]:
@@ -328,8 +336,8 @@ def _by_log(chunk: Chunk, passage: Numbers) -> Iterator[tuple[Log, Numbers]]:
         return
     topic, partition = chunk.topic[passage], chunk.passages.partition[passage]
     order = np.lexsort((partition, topic))
-    changes = (np.diff(topic[order]) != 0) | (np.diff(partition[order]) != 0)
-    for rows in np.split(order, np.flatnonzero(changes) + 1):
+    is_change = (np.diff(topic[order]) != 0) | (np.diff(partition[order]) != 0)
+    for rows in np.split(order, np.flatnonzero(is_change) + 1):
         yield (int(topic[rows[0]]), int(partition[rows[0]])), rows
 
 

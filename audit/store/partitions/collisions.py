@@ -1,6 +1,6 @@
-"""Events that loaders made dead letters because other events have their source and seq with other
-content. If an agent claims their offsets, they are missing: the verdict compares both statements,
-whichever came first.
+"""Stores events that loaders made dead letters because other events have the same source and
+sequence number but other content. If an agent claims their offsets, they are missing: the verdict
+compares both statements, whichever came first.
 
 What a run reports here is void once a later run has rebuilt the time of these events.
 """
@@ -21,7 +21,7 @@ _KEEP: Final = "INSERT OR IGNORE INTO collided VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?
 # The file's agent is known from agents' reports; for a copy, from its origin's.
 _OF_TOPIC: Final = """
 SELECT each.tier, each.partition, each.epoch, each.first, each.events, each.source, each.seq,
-    each.kept_partition, each.kept, each.from_time, each.to_time,
+    each.kept_partition, each.kept, each.from_time, each.to_time, said,
     journal, hosts.text, paths.text FROM collided AS each
     LEFT JOIN sources ON sources.id = (SELECT id FROM sources
         WHERE sources.source = each.source AND agent > 0 LIMIT 1)
@@ -78,12 +78,12 @@ def of(
     between: tuple[int, int],
 ) -> list[Collided]:
     collisions = []
-    for tier, partition, epoch, first, events, source, seq, *others in connection.execute(
+    for tier, partition, epoch, first, events, source, seq, *rest in connection.execute(
         _OF_TOPIC, (topic, *between)
     ):
-        kept_partition, kept, from_time, to_time, *names = others
+        other_partition, kept_offset, from_time, to_time, said, *names = rest
         for number, begin, end in generations.parts(partition, epoch, first, first + events):
-            skipped = begin - first
+            skipped_events = begin - first
             collisions.append(
                 Collided(
                     tier=tiers[tier],
@@ -92,11 +92,12 @@ def of(
                     first=begin,
                     events=end - begin,
                     source=source,
-                    seq=seq + skipped,
-                    kept_partition=kept_partition,
-                    kept=kept + skipped if kept >= 0 else -1,
+                    seq=seq + skipped_events,
+                    kept_partition=other_partition,
+                    kept=kept_offset + skipped_events if kept_offset >= 0 else -1,
                     from_time=from_time,
                     to_time=to_time,
+                    said=said,
                     **dict(
                         zip(("agent", "host", "path"), (text or "" for text in names), strict=True)
                     ),

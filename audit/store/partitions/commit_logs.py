@@ -44,15 +44,15 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
 
 
 def keep(chunk: Chunk) -> None:
-    """Keeps the latest reports of commit logs; to be called after offsets are kept."""
-    at = np.flatnonzero(chunk.passages_of("hdfs"))
-    if not len(at):
+    """Stores the latest reports of commit logs; to be called after offsets are stored."""
+    rows = np.flatnonzero(chunk.passages_of("hdfs"))
+    if not len(rows):
         return
-    entry = chunk.passages.entry[at]
-    together = grouped(chunk.topic[at], chunk.tier[entry])
-    columns = (*together.keys, together.most(chunk.entries.time[entry]))
+    entry = chunk.passages.entry[rows]
+    grouping = grouped(chunk.topic[rows], chunk.tier[entry])
+    columns = (*grouping.keys, grouping.most(chunk.entries.time[entry]))
     chunk.connection.executemany(_SAID, zip(*(column.tolist() for column in columns), strict=True))
-    for topic in np.unique(together.keys[0]).tolist():
+    for topic in np.unique(grouping.keys[0]).tolist():
         if _replace(chunk.connection, topic):
             chunk.replaced.add(topic)
 
@@ -60,14 +60,14 @@ def keep(chunk: Chunk) -> None:
 def _replace(connection: sqlite3.Connection, topic: int) -> bool:
     """Chooses the valid logs of a topic, and returns whether they have changed."""
     rows = connection.execute(_HISTORIES, (topic,)).fetchall()
-    newest = {destination: tier for tier, destination, _ in rows}
-    replaced = {tier for tier, _, was_replaced in rows if was_replaced}
-    now_replaced = {tier for tier, *_ in rows} - set(newest.values())
-    if now_replaced == replaced:
+    newest_tiers = {destination: tier for tier, destination, _ in rows}
+    replaced_tiers = {tier for tier, _, was_replaced in rows if was_replaced}
+    newly_replaced = {tier for tier, *_ in rows} - set(newest_tiers.values())
+    if newly_replaced == replaced_tiers:
         return False
     connection.execute("DELETE FROM replaced WHERE topic = ?", (topic,))
     connection.executemany(
-        "INSERT INTO replaced VALUES (?, ?)", [(topic, tier) for tier in now_replaced]
+        "INSERT INTO replaced VALUES (?, ?)", [(topic, tier) for tier in newly_replaced]
     )
     tiers = tiers_of(connection, [topic])[topic]
     kind = TierKind.BROKER if TierKind.BROKER in tiers.values() else TierKind.AGENT

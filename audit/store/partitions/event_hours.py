@@ -1,5 +1,5 @@
-"""Keeps the hours of event time of a partition's offsets for as long as windows are kept: spans are
-dropped once all tiers have passed them, but damage or gaps may be found later.
+"""Stores the hours of event time of a partition's offsets for as long as windows are stored: spans
+are dropped once all tiers have passed them, but damage or gaps may be found later.
 
 Rows are by hour of event time and hour of the report, so that one late event does not stretch an
 hour over everything in between.
@@ -46,25 +46,25 @@ LEFT JOIN claimed ON claimed.topic = ?1 AND claimed.partition = placed.partition
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> None:
-    """Keeps the hours of agents' and brokers' passages. Those of loaders are too coarse: they span
-    all that a run has read."""
-    at = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
-    reported = chunk.entries.time[chunk.passages.entry[at]]
-    together = grouped(
-        chunk.topic[at],
-        chunk.passages.partition[at],
-        hours_of(places.from_time[at]),
-        hours_of(reported),
-        chunk.passages.epoch[at],
+    """Stores the hours of agents' and brokers' passages. Loaders' passages are too coarse: they
+    span everything that a run has read."""
+    rows = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
+    reported_times = chunk.entries.time[chunk.passages.entry[rows]]
+    grouping = grouped(
+        chunk.topic[rows],
+        chunk.passages.partition[rows],
+        hours_of(places.from_time[rows]),
+        hours_of(reported_times),
+        chunk.passages.epoch[rows],
     )
     chunk.connection.executemany(
         _KEEP,
         zip(
-            *(key.tolist() for key in together.keys),
-            together.least(places.first[at]).tolist(),
-            together.most(places.next_offset[at]).tolist(),
-            together.most(places.to_time[at]).tolist(),
-            together.least(reported).tolist(),
+            *(key.tolist() for key in grouping.keys),
+            grouping.least(places.first[rows]).tolist(),
+            grouping.most(places.next_offset[rows]).tolist(),
+            grouping.most(places.to_time[rows]).tolist(),
+            grouping.least(reported_times).tolist(),
             strict=True,
         ),
     )
@@ -77,48 +77,54 @@ def of(
     generations: Generations,
 ) -> list[Placed]:
     """Returns the hours of these generations."""
-    numbers_ = set(numbers)
+    wanted_numbers = set(numbers)
     return sorted(
         Placed(*part, hour, to_time, time)
-        for partition in {number % STRIDE for number in numbers_}
-        for epoch, first, after, hour, to_time, time in connection.execute(
+        for partition in {number % STRIDE for number in wanted_numbers}
+        for epoch, first, end, hour, to_time, time in connection.execute(
             "SELECT epoch, first, next_offset, hour, to_time, time FROM placed"
             " WHERE topic = ? AND partition = ?",
             (topic, partition),
         )
-        for part in generations.parts(partition, epoch, first, after)
-        if part.number in numbers_
+        for part in generations.parts(partition, epoch, first, end)
+        if part.number in wanted_numbers
     )
 
 
 def first_awaited(connection: sqlite3.Connection, topic: int, hour: int) -> int:
     """Returns when offsets of an hour that a loader has not claimed were first reported; -1 if
     there are none."""
-    claims: dict[tuple[int, int, int, int], list[Interval]] = defaultdict(list)
-    for first, after, time, tier, intervals in connection.execute(_AWAITED, (topic, hour)):
-        claims[time, first, after, tier or -1] += pairs_of(intervals or b"")
+    claims_by_span: dict[tuple[int, int, int, int], list[Interval]] = defaultdict(list)
+    for first, end, time, tier, intervals in connection.execute(_AWAITED, (topic, hour)):
+        claims_by_span[time, first, end, tier or -1] += pairs_of(intervals or b"")
     return min(
         (
             time
-            for (time, first, after, _), claimed in claims.items()
-            if minus(((first, after),), merged(claimed))
+            for (time, first, end, _), claimed_offsets in claims_by_span.items()
+            if minus(((first, end),), merged(claimed_offsets))
         ),
         default=-1,
     )
 
 
 def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
-    """Returns the partitions in which a tier has passed offsets that it has not claimed and an
-    earlier tier has; and those cut off before a later tier had read them."""
+    """Returns the partitions in which a tier has passed offsets that an earlier tier has claimed
+    and it has not, and those cut off before a later tier had read them."""
     numbers = set()
     for partition in partitions:
         if partition.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in partition.claimed):
             numbers.add(partition.number)
-        claimed = [partition.claimed[tier] for tier in sorted(partition.claimed, key=_place)]
-        for number, later_claims in enumerate(claimed):
-            whole = ((0, _FOR_EVER if partition.is_cut_off else upto(later_claims)),)
-            earlier = (claims for claims in claimed[:number] if claims != later_claims)
-            if any(intersection(minus(claims, later_claims), whole) for claims in earlier):
+        claims_in_order = [
+            partition.claimed[tier] for tier in sorted(partition.claimed, key=_place)
+        ]
+        for number, later_claims in enumerate(claims_in_order):
+            whole_log = ((0, _FOR_EVER if partition.is_cut_off else upto(later_claims)),)
+            earlier_claims = (
+                claims for claims in claims_in_order[:number] if claims != later_claims
+            )
+            if any(
+                intersection(minus(claims, later_claims), whole_log) for claims in earlier_claims
+            ):
                 numbers.add(partition.number)
     return numbers
 
@@ -132,13 +138,16 @@ def dated(damaged: Iterable[AlteredBatch], hours: Iterable[Placed]) -> list[Alte
     rows = np.array(list(hours), np.int64).reshape(-1, 6)
     batches = []
     for batch in damaged:
-        overlapping = rows[
+        overlapping_rows = rows[
             (rows[:, 0] == batch.partition)
             & (rows[:, 1] < batch.first + batch.count)
             & (rows[:, 2] > batch.first)
         ]
-        if len(overlapping):
-            from_time, to_time = int(overlapping[:, 3].min()), int(overlapping[:, 4].max())
+        if len(overlapping_rows):
+            from_time, to_time = (
+                int(overlapping_rows[:, 3].min()),
+                int(overlapping_rows[:, 4].max()),
+            )
             batches.append(replace(batch, from_time=from_time, to_time=to_time))
         else:
             batches.append(batch)

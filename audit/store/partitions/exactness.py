@@ -1,4 +1,4 @@
-"""Keeps offsets for which a tier reported another number of events than of offsets.
+"""Stores offsets for which a tier reported different numbers of events and of offsets.
 
 A passage of a hundred offsets and a hundred events (or rows, duplicates and dead letters) proves
 that each offset became exactly one of these, in whichever window: a producer's time may differ from
@@ -49,53 +49,53 @@ SELECT DISTINCT sums.tier, start, start + length FROM voided
 
 
 def keep(chunk: Chunk, places: PassagePlaces, counted: Mask, over: Mask) -> None:
-    """Keeps inexact passages among those `counted`. `over`: passages that claim offsets again."""
+    """Stores inexact passages among those `counted`. `over`: passages that claim offsets again."""
     passages, windows = chunk.passages, chunk.windows
     events = np.zeros(len(passages), np.int64)
     np.add.at(events, windows.passage, windows.events + windows.duplicates + windows.dead)
-    rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
-    is_inexact = counted & ((events != places.count) | over) & ~rebuilt[passages.entry]
-    at = np.flatnonzero(is_inexact & (chunk.tier[passages.entry] > 0))
-    if not len(at):
+    is_rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
+    is_inexact = counted & ((events != places.count) | over) & ~is_rebuilt[passages.entry]
+    rows = np.flatnonzero(is_inexact & (chunk.tier[passages.entry] > 0))
+    if not len(rows):
         return
-    entry = passages.entry[at]
-    reported_hour = hours_of(chunk.entries.time[entry])
-    together = grouped(
-        chunk.topic[at],
+    entry = passages.entry[rows]
+    reported_hours = hours_of(chunk.entries.time[entry])
+    grouping = grouped(
+        chunk.topic[rows],
         chunk.tier[entry],
-        passages.partition[at],
-        passages.epoch[at],
-        reported_hour,
+        passages.partition[rows],
+        passages.epoch[rows],
+        reported_hours,
     )
     columns: list[Numbers] = [
-        together.least(places.first[at]),
-        together.most(places.next_offset[at]),
-        together.least(places.from_time[at]),
-        together.most(places.to_time[at]),
+        grouping.least(places.first[rows]),
+        grouping.most(places.next_offset[rows]),
+        grouping.least(places.from_time[rows]),
+        grouping.most(places.to_time[rows]),
     ]
     chunk.connection.executemany(
         _KEEP,
-        zip(*(column.tolist() for column in (*together.keys, *columns)), strict=True),
+        zip(*(column.tolist() for column in (*grouping.keys, *columns)), strict=True),
     )
 
 
 def of(
     connection: sqlite3.Connection, topic: int, tiers: dict[int, Tier], hours: Iterable[Placed]
 ) -> list[Inexact]:
-    """Returns inexact spans, with all the times that events at these offsets may have."""
+    """Returns inexact spans, with all possible times of the events at these offsets."""
     places = np.array([hour[:5] for hour in hours], np.int64).reshape(-1, 5)
     spans = []
-    for tier, partition, first, after, from_time, to_time in connection.execute(
+    for tier, partition, first, end, from_time, to_time in connection.execute(
         "SELECT tier, partition, first, next_offset, from_time, to_time FROM inexact"
         " WHERE topic = ? AND (topic, tier) NOT IN replaced ORDER BY tier, partition, first",
         (topic,),
     ):
-        overlapping = places[
-            (places[:, 0] == partition) & (places[:, 1] < after) & (places[:, 2] > first)
+        overlapping_hours = places[
+            (places[:, 0] == partition) & (places[:, 1] < end) & (places[:, 2] > first)
         ]
-        least = min(from_time, int(overlapping[:, 3].min(initial=from_time)))
-        most = max(to_time, int(overlapping[:, 4].max(initial=to_time)))
-        spans.append(Inexact(tiers[tier], least, most))
+        lowest_time = min(from_time, int(overlapping_hours[:, 3].min(initial=from_time)))
+        highest_time = max(to_time, int(overlapping_hours[:, 4].max(initial=to_time)))
+        spans.append(Inexact(tiers[tier], lowest_time, highest_time))
     return spans
 
 
@@ -106,7 +106,7 @@ def rebuilt(
     from_time: int,
     to_time: int,
 ) -> list[Inexact]:
-    """Returns windows of this time that were rebuilt with other sums than before."""
+    """Returns windows of this period that were rebuilt with different sums."""
     rows = connection.execute(_REBUILT, (topic, from_time, to_time))
     return [Inexact(tiers[tier], *times) for tier, *times in rows]
 

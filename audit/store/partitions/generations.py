@@ -1,4 +1,5 @@
-"""Generations of a partition's offsets: tells offsets in the log from those that the log lost.
+"""Generations of a partition's offsets, which tell offsets in the log from offsets that the log has
+lost.
 
 A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, or a leader
 is elected that never had it. Then its offsets are assigned again, to other events, under a higher
@@ -91,7 +92,7 @@ INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 
 
 class Truncation(NamedTuple):
-    """A log's loss at the beginning of this epoch, and when it was first reported."""
+    """A loss of a log's end at the beginning of this epoch, and when it was first reported."""
 
     epoch: int
     next_offset: int
@@ -109,7 +110,7 @@ class GenerationOffsets(NamedTuple):
 
 
 class Generations:
-    """The generations of one topic. Nearly always there is only one, which is cheap."""
+    """The generations of one topic. There is nearly always only one, which is cheap."""
 
     def __init__(self, cuts: Mapping[int, Sequence[Truncation]]) -> None:
         """`cuts`: by partition, ordered by epoch and offset."""
@@ -129,7 +130,7 @@ class Generations:
         return self._cuts.keys()
 
     def cut_off(self) -> Iterator[tuple[int, Truncation]]:
-        """Yields the numbers of all generations that were cut off, with their cuts."""
+        """Yields the numbers of all generations that were cut off, each with its cut."""
         for partition, cuts in self._cuts.items():
             for number, cut in enumerate(cuts, 1):
                 yield partition + number * STRIDE, cut
@@ -137,48 +138,49 @@ class Generations:
     def parts(self, partition: int, epoch: int, first: int, end: int) -> list[GenerationOffsets]:
         """Splits offsets that were claimed under this epoch into generations."""
         parts: list[GenerationOffsets] = []
-        remaining: Intervals = ((first, end),) if first < end else ()
+        remaining_offsets: Intervals = ((first, end),) if first < end else ()
         for number, cut in enumerate(self._cuts.get(partition, ()), 1):
             if 0 <= epoch < cut.epoch:
-                lost = ((cut.first, cut.next_offset),)
-                lost_part = intersection(remaining, lost)
+                lost_offsets = ((cut.first, cut.next_offset),)
+                lost_offsets_here = intersection(remaining_offsets, lost_offsets)
                 parts += [
-                    GenerationOffsets(partition + number * STRIDE, *part) for part in lost_part
+                    GenerationOffsets(partition + number * STRIDE, *part)
+                    for part in lost_offsets_here
                 ]
-                remaining = minus(remaining, lost)
-        return [*parts, *(GenerationOffsets(partition, *part) for part in remaining)]
+                remaining_offsets = minus(remaining_offsets, lost_offsets)
+        return [*parts, *(GenerationOffsets(partition, *part) for part in remaining_offsets)]
 
     def still_there(self, partition: int, time: int, offsets: Interval) -> Intervals:
         """Returns which of these offsets, reported at this time without an epoch, have not been
         truncated since."""
-        remaining: Intervals = (offsets,)
+        remaining_offsets: Intervals = (offsets,)
         for cut in self._cuts.get(partition, ()):
             if time < cut.time:
-                remaining = minus(remaining, ((cut.first, cut.next_offset),))
-        return remaining
+                remaining_offsets = minus(remaining_offsets, ((cut.first, cut.next_offset),))
+        return remaining_offsets
 
     def cut_of(self, number: int) -> Truncation | None:
-        """Returns the cut that ended a generation; None for the one in the log."""
+        """Returns the cut that ended a generation; None for the generation in the log."""
         return self._cuts[number % STRIDE][number // STRIDE - 1] if number >= STRIDE else None
 
     def of_stretches(self, stretches: Stretches) -> Stretches:
-        """Replaces partitions by the numbers of generations. The epoch becomes 1 for stretches of
-        which a part is elsewhere, so that their bytes contain other events, too; else 0."""
-        numbered = stretches.copy()
-        numbered["epoch"] = 0
+        """Replaces partitions by the numbers of generations. The epoch becomes 1 for stretches that
+        are partly elsewhere, so that their bytes also contain other events; else 0."""
+        result = stretches.copy()
+        result["epoch"] = 0
         if not self or not len(stretches):
-            return numbered
+            return result
         is_cut = np.isin(stretches["partition"], np.array(sorted(self._cuts), np.int64))
-        split = [part for row in stretches[is_cut] for part in self._of_stretch(row)]
-        return np.concatenate((numbered[~is_cut], np.array(split, STRETCH)))
+        split_rows = [part for row in stretches[is_cut] for part in self._of_stretch(row)]
+        return np.concatenate((result[~is_cut], np.array(split_rows, STRETCH)))
 
     def _of_stretch(self, row: np.void) -> Iterator[tuple[int, ...]]:
-        source, partition, first, seq, events, *others, epoch = row.tolist()
+        source, partition, first, seq, events, *rest, epoch = row.tolist()
         parts = self.parts(partition, epoch, first, first + events)
         for part in parts:
-            seq_ = seq + part.first - first
+            part_seq = seq + part.first - first
             size = part.end - part.first
-            yield (source, part.number, part.first, seq_, size, *others, int(len(parts) > 1))
+            yield (source, part.number, part.first, part_seq, size, *rest, int(len(parts) > 1))
 
 
 def any_cuts(connection: sqlite3.Connection) -> bool:
@@ -198,7 +200,10 @@ def all_generations(
         cuts[topic][partition].append(Truncation(*cut))
     return {
         topic: Generations(
-            {partition: cuts_[-MOST_CUTS:] for partition, cuts_ in cuts[topic].items()}
+            {
+                partition: partition_cuts[-MOST_CUTS:]
+                for partition, partition_cuts in cuts[topic].items()
+            }
             if topic in cuts
             else {}
         )
@@ -207,23 +212,25 @@ def all_generations(
 
 
 def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> None:
-    """Keeps the cuts that follow from the chunk; to be called before its offsets are kept. Arrays
-    are by passage; `count` is 0 without offsets."""
+    """Stores the cuts that follow from the chunk; to be called before its offsets are stored.
+    Arrays are by passage; `count` is 0 without offsets."""
     connection = chunk.connection
-    counters = chunk.passages_of("broker") & (chunk.passages.epoch >= 0)
-    began_rows: list[tuple[int, int, int, int, int]] = []
-    begun = EpochBeginnings.of(chunk.passages)
-    is_counter = counters[begun.passage]
+    is_counter_passage = chunk.passages_of("broker") & (chunk.passages.epoch >= 0)
+    beginning_rows: list[tuple[int, int, int, int, int]] = []
+    beginnings = EpochBeginnings.of(chunk.passages)
+    is_counter = is_counter_passage[beginnings.passage]
     if is_counter.any():
-        for began in _keep_begun(chunk, begun.passage[is_counter], begun.first[is_counter]):
-            began_rows += connection.execute(_BEGUN_BEFORE, began).fetchall()
-    at = np.flatnonzero((count > 0) & counters)
-    if len(at):
-        for counted in _keep_counted(chunk, at, first[at], next_offset[at]):
-            began_rows += connection.execute(_COUNTED_BEYOND, counted).fetchall()
-        topics = str(np.unique(chunk.topic[at]).tolist())
-        began_rows += connection.execute(_WENT_BACK, (topics,)).fetchall()
-    for topic, partition, epoch, offset, time in began_rows:
+        for beginning in _keep_begun(
+            chunk, beginnings.passage[is_counter], beginnings.first[is_counter]
+        ):
+            beginning_rows += connection.execute(_BEGUN_BEFORE, beginning).fetchall()
+    rows = np.flatnonzero((count > 0) & is_counter_passage)
+    if len(rows):
+        for count_row in _keep_counted(chunk, rows, first[rows], next_offset[rows]):
+            beginning_rows += connection.execute(_COUNTED_BEYOND, count_row).fetchall()
+        topics = str(np.unique(chunk.topic[rows]).tolist())
+        beginning_rows += connection.execute(_WENT_BACK, (topics,)).fetchall()
+    for topic, partition, epoch, offset, time in beginning_rows:
         cut(chunk, topic, partition, Truncation(epoch, FOR_EVER, offset, "", time))
 
 
@@ -232,31 +239,31 @@ def _keep_counted(
 ) -> list[tuple[int, int, int, int]]:
     """Keeps what was counted, and returns topic, partition, epoch and end of each."""
     passages = chunk.passages
-    together = grouped(
+    grouping = grouped(
         chunk.topic[at],
         passages.partition[at],
         chunk.journal[passages.entry[at]],
         passages.epoch[at],
     )
-    topic, partition, journal, epoch = (key.tolist() for key in together.keys)
-    reached = together.most(next_offset).tolist()
-    begin = together.least(first).tolist()
-    time = together.least(chunk.entries.time[passages.entry[at]]).tolist()
-    rows = zip(topic, partition, journal, epoch, begin, reached, time, strict=True)
+    topic, partition, journal, epoch = (key.tolist() for key in grouping.keys)
+    end_offsets = grouping.most(next_offset).tolist()
+    begin = grouping.least(first).tolist()
+    time = grouping.least(chunk.entries.time[passages.entry[at]]).tolist()
+    rows = zip(topic, partition, journal, epoch, begin, end_offsets, time, strict=True)
     chunk.connection.executemany(_COUNTED, rows)
-    return list(zip(topic, partition, epoch, reached, strict=True))
+    return list(zip(topic, partition, epoch, end_offsets, strict=True))
 
 
 def _keep_begun(chunk: Chunk, at: Numbers, first: Numbers) -> list[tuple[int, int, int]]:
     """Keeps the beginnings of epochs, and returns topic, partition and epoch of each."""
     passages = chunk.passages
-    together = grouped(chunk.topic[at], passages.partition[at], passages.epoch[at])
-    topic, partition, epoch = (key.tolist() for key in together.keys)
-    begin = together.least(first).tolist()
-    time = together.least(chunk.entries.time[passages.entry[at]]).tolist()
+    grouping = grouped(chunk.topic[at], passages.partition[at], passages.epoch[at])
+    topic, partition, epoch = (key.tolist() for key in grouping.keys)
+    begin = grouping.least(first).tolist()
+    time = grouping.least(chunk.entries.time[passages.entry[at]]).tolist()
     rows = zip(topic, partition, epoch, begin, time, strict=True)
     chunk.connection.executemany(_BEGUN, rows)
-    _judge_again(chunk, together.keys[0], together.keys[1])
+    _judge_again(chunk, grouping.keys[0], grouping.keys[1])
     return list(zip(topic, partition, epoch, strict=True))
 
 
@@ -280,14 +287,14 @@ def doubtful_times(
 
 
 def cut(chunk: Chunk, topic: int, partition: int, truncation: Truncation) -> None:
-    """Keeps a cut, unless it is known."""
+    """Stores a cut, unless it is already stored."""
     connection = chunk.connection
-    rows_ = connection.execute(
+    known_cuts = connection.execute(
         "SELECT first, reason, time FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?"
         " AND next_offset = ?",
         (topic, partition, truncation.epoch, truncation.next_offset),
     ).fetchall()
-    for first, reason, time in rows_:
+    for first, reason, time in known_cuts:
         if (
             first <= truncation.first
             and truncation.reason in {"", reason}
@@ -314,22 +321,24 @@ def placed_in(
     """Splits offsets into parts by generation. Returns the row of each part, its generation's
     number, and its offsets, with their former keys."""
     rows = np.arange(len(topic))
-    cut_topics = [topic_ for topic_, generations_ in generations.items() if generations_]
+    cut_topics = [
+        topic_id for topic_id, topic_generations in generations.items() if topic_generations
+    ]
     if not cut_topics:
         return rows, partition, offsets
     is_cut = np.isin(topic, np.array(cut_topics, np.int64))
-    split = [
+    split_rows = [
         (row, *part)
         for row in np.flatnonzero(is_cut).tolist()
         for part in generations[int(topic[row])].parts(
             int(partition[row]), int(epoch[row]), int(offsets.first[row]), int(offsets.end[row])
         )
     ]
-    parts_ = np.array(split, np.int64).reshape(-1, 4)
-    row = np.concatenate((rows[~is_cut], parts_[:, 0]))
-    number = np.concatenate((partition[~is_cut], parts_[:, 1]))
-    first = np.concatenate((offsets.first[~is_cut], parts_[:, 2]))
-    end = np.concatenate((offsets.end[~is_cut], parts_[:, 3]))
+    part_columns = np.array(split_rows, np.int64).reshape(-1, 4)
+    row = np.concatenate((rows[~is_cut], part_columns[:, 0]))
+    number = np.concatenate((partition[~is_cut], part_columns[:, 1]))
+    first = np.concatenate((offsets.first[~is_cut], part_columns[:, 2]))
+    end = np.concatenate((offsets.end[~is_cut], part_columns[:, 3]))
     order = np.argsort(row, kind="stable")
     row = row[order]
     return row, number[order], Keyed(offsets.key[row], first[order], end[order])
@@ -348,11 +357,11 @@ def damage_of(
     connection: sqlite3.Connection, topic: int, generations: Generations
 ) -> list[AlteredBatch]:
     return [
-        AlteredBatch(partition, begin, end - begin, reason, time, time + 1)
-        for partition, first, after, reason, time, last in connection.execute(
+        AlteredBatch(partition, begin, end - begin, reason, time, time + 1, found=time)
+        for partition, first, end_offset, reason, time, last_time in connection.execute(
             _DAMAGED, (topic, _MOST)
         )
-        for begin, end in generations.still_there(partition, last, (first, after))
+        for begin, end in generations.still_there(partition, last_time, (first, end_offset))
     ]
 
 
@@ -378,17 +387,22 @@ def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generat
         (topic, TierKind.BROKER),
     ).fetchall()
     claims = in_generations(generations, rows)
-    same = claims.key[1:] == claims.key[:-1]
-    gaps = Keyed(claims.key[1:][same], claims.end[:-1][same], claims.first[1:][same])
+    is_same_key = claims.key[1:] == claims.key[:-1]
+    gaps = Keyed(
+        claims.key[1:][is_same_key], claims.end[:-1][is_same_key], claims.first[1:][is_same_key]
+    )
     if not generations:
         return gaps
-    taken = _taken(connection, topic, generations)
+    taken_offsets = _taken(connection, topic, generations)
     for number, cut in generations.cut_off():
         # What no later tier had read before it was lost is a gap, counted or not.
-        of_generation = claims.where((claims.key == number) & (number in taken))
-        first = int(of_generation.first.min(initial=cut.next_offset))
-        edges_ = [(cut.first, first), (int(of_generation.end.max(initial=first)), cut.next_offset)]
-        edges = np.array([(number, *edge) for edge in edges_], np.int64)
+        generation_claims = claims.where((claims.key == number) & (number in taken_offsets))
+        first = int(generation_claims.first.min(initial=cut.next_offset))
+        edge_pairs = [
+            (cut.first, first),
+            (int(generation_claims.end.max(initial=first)), cut.next_offset),
+        ]
+        edges = np.array([(number, *edge) for edge in edge_pairs], np.int64)
         gaps = gaps.and_(Keyed(edges[:, 0], edges[:, 1], edges[:, 2]))
     return gaps.united()
 

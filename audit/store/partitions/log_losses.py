@@ -1,4 +1,4 @@
-"""Keeps losses of logs that brokers report, and finds those that no tier had counted before.
+"""Stores losses of logs that brokers report, and finds those that no tier had counted before.
 
 Rule 1: Each report is a cut (generations.py): earlier claims of these offsets are about a log that
         is gone.
@@ -44,7 +44,7 @@ SELECT coalesce(max(CASE WHEN time <= ?5 THEN time END), min(hour), ?5) FROM pla
 
 
 def keep(chunk: Chunk) -> None:
-    """Keeps reported losses; to be called before offsets are kept."""
+    """Stores reported losses; to be called before offsets are stored."""
     for row, statement in statements_of(chunk, "withdrawn", "broker"):
         epoch, first = statement["leader_epoch"], statement["first"]
         if not (0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET):
@@ -75,35 +75,39 @@ def uncounted(
     losses = connection.execute(_LOSSES, (topic, _MOST_LOSSES)).fetchall()
     if not losses:
         return []
-    spoken = {partition.number: union(*partition.claimed.values()) for partition in partitions}
-    known_by_others = any(_is_of_others(partition) for partition in partitions)
-    losses_ = []
+    claimed_offsets = {
+        partition.number: union(*partition.claimed.values()) for partition in partitions
+    }
+    is_known_elsewhere = any(_is_of_others(partition) for partition in partitions)
+    uncounted_losses = []
     for partition, epoch, first, count, reason, time in losses:
         ((last_claim,),) = connection.execute(
             _SPOKEN, (topic, partition, epoch, first, time)
         ).fetchall()
         times = max(0, min(last_claim, time) - _UNCOUNTED), time + 1
         if count == _UNKNOWN:
-            if known_by_others:
-                losses_.append(UncountedLoss(partition, first, _UNKNOWN, reason, *times))
+            if is_known_elsewhere:
+                uncounted_losses.append(UncountedLoss(partition, first, _UNKNOWN, reason, *times))
             continue
         for part in generations.parts(partition, epoch - 1, first, first + count):
             if part.number >= STRIDE:
-                unclaimed = minus(((part.first, part.end),), spoken.get(part.number, ()))
-                losses_ += [
+                unclaimed_offsets = minus(
+                    ((part.first, part.end),), claimed_offsets.get(part.number, ())
+                )
+                uncounted_losses += [
                     UncountedLoss(partition, begin, end - begin, reason, *times)
-                    for begin, end in unclaimed
+                    for begin, end in unclaimed_offsets
                 ]
-    return sorted(losses_)
+    return sorted(uncounted_losses)
 
 
 def _is_of_others(partition: PartitionPicture) -> bool:
     """Whether other producers than agents have written to a partition."""
-    agents: Intervals = ()
-    counted: list[Intervals] = []
-    for tier, claimed in partition.claimed.items():
+    agent_offsets: Intervals = ()
+    counted_offsets: list[Intervals] = []
+    for tier, offsets in partition.claimed.items():
         if tier.kind is TierKind.AGENT:
-            agents = claimed
+            agent_offsets = offsets
         else:
-            counted.append(claimed)
-    return bool(minus(union(*counted), agents))
+            counted_offsets.append(offsets)
+    return bool(minus(union(*counted_offsets), agent_offsets))

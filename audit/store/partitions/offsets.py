@@ -1,4 +1,4 @@
-"""Keeps the offsets that each tier has claimed, and spans that one tier has claimed and the next
+"""Stores the offsets that each tier has claimed, and spans that one tier has claimed and the next
 has not yet.
 
 Rule 1: A broker's passage whose offsets are all claimed by brokers already repeats them, by another
@@ -72,7 +72,7 @@ UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topi
 
 
 class PassagePlaces(msgspec.Struct, frozen=True):
-    """Times and offsets of passages, by passage; `count` is 0 for one without offsets."""
+    """The times and offsets of passages, by passage; `count` is 0 for a passage without offsets."""
 
     from_time: Numbers
     to_time: Numbers
@@ -82,28 +82,33 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, chunk: Chunk) -> "PassagePlaces":
-        """The places of passages; those without windows get the window in which they were
+        """Returns the places of passages; those without windows get the window in which they were
         written."""
         passages, windows, offsets = chunk.passages, chunk.windows, chunk.offsets
-        written = chunk.entries.window()[passages.entry]
-        from_time, to_time = written.copy(), written + 1
+        written_window = chunk.entries.window()[passages.entry]
+        from_time, to_time = written_window.copy(), written_window + 1
         to_time += chunk.entries.window_millis[passages.entry] - 1
-        passage, begin, _ = groups(windows.passage)
-        if len(begin):
-            from_time[passage] = np.minimum.reduceat(windows.start, begin)
-            to_time[passage] = np.maximum.reduceat(windows.start + windows.length, begin)
+        passages_with_windows, first_rows, _ = groups(windows.passage)
+        if len(first_rows):
+            from_time[passages_with_windows] = np.minimum.reduceat(windows.start, first_rows)
+            to_time[passages_with_windows] = np.maximum.reduceat(
+                windows.start + windows.length, first_rows
+            )
         first, next_offset = np.zeros(len(passages), np.int64), np.zeros(len(passages), np.int64)
         count = np.zeros(len(passages), np.int64)
-        passage, begin, _ = groups(offsets.passage)
-        if len(begin):
-            first[passage] = np.minimum.reduceat(offsets.first, begin)
-            next_offset[passage] = np.maximum.reduceat(offsets.first + offsets.count, begin)
-            count[passage] = np.add.reduceat(offsets.count, begin)
+        passages_with_windows, first_rows, _ = groups(offsets.passage)
+        if len(first_rows):
+            first[passages_with_windows] = np.minimum.reduceat(offsets.first, first_rows)
+            next_offset[passages_with_windows] = np.maximum.reduceat(
+                offsets.first + offsets.count, first_rows
+            )
+            count[passages_with_windows] = np.add.reduceat(offsets.count, first_rows)
         return cls(from_time, to_time, first, next_offset, count)
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """By passage: whether its events count, and whether some of them were counted before."""
+    """The result of claiming, by passage: whether its events count, and whether some of them were
+    counted before."""
 
     counted: Mask
     partly: Mask
@@ -111,45 +116,53 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
-    """Keeps the chunk's claims."""
+    """Stores the chunk's claims."""
     passages, offsets = chunk.passages, chunk.offsets
     tier = chunk.tier[passages.entry]
-    rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
-    claiming = (tier > 0) & ~rebuilt[passages.entry]
-    at = np.flatnonzero(claiming[offsets.passage])
-    passage = offsets.passage[at]
+    is_rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
+    is_claiming = (tier > 0) & ~is_rebuilt[passages.entry]
+    rows = np.flatnonzero(is_claiming[offsets.passage])
+    passage = offsets.passage[rows]
     columns = (chunk.topic[passage], passages.partition[passage], tier[passage])
-    together = grouped(*columns, passages.epoch[passage])
-    claims = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
-    names = list(zip(*(column.tolist() for column in together.keys), strict=True))
-    spoken = len(names)
-    before = _before(chunk, names)
-    statements = _in_generations(chunk, names, before, claims, passage)
-    repeated = _again(chunk, places, statements)
-    counted = (tier > 0) & ~repeated
-    counters = counted & chunk.passages_of("broker", "mirror") & (places.count > 0)
-    partly = _partly(counters, statements)
-    if statements.several and repeated.any():
-        partly |= _under_others(repeated & chunk.passages_of("broker", "mirror"), statements)
-    _keep(chunk, names, before.where(before.key < spoken).and_(claims).united())
-    over = _over(chunk.passages_of("hdfs"), claims, passage, before)
-    return Claimed(counted & ~partly, partly, over)
+    grouping = grouped(*columns, passages.epoch[passage])
+    claims = Keyed(
+        grouping.numbered(), offsets.first[rows], offsets.first[rows] + offsets.count[rows]
+    )
+    claim_keys = list(zip(*(column.tolist() for column in grouping.keys), strict=True))
+    key_count = len(claim_keys)
+    earlier_claims = _before(chunk, claim_keys)
+    statements = _in_generations(chunk, claim_keys, earlier_claims, claims, passage)
+    is_repeated = _again(chunk, places, statements)
+    is_counted = (tier > 0) & ~is_repeated
+    is_counter = is_counted & chunk.passages_of("broker", "mirror") & (places.count > 0)
+    is_partly_counted = _partly(is_counter, statements)
+    if statements.several and is_repeated.any():
+        is_partly_counted |= _under_others(
+            is_repeated & chunk.passages_of("broker", "mirror"), statements
+        )
+    _keep(
+        chunk,
+        claim_keys,
+        earlier_claims.where(earlier_claims.key < key_count).and_(claims).united(),
+    )
+    is_over = _over(chunk.passages_of("hdfs"), claims, passage, earlier_claims)
+    return Claimed(is_counted & ~is_partly_counted, is_partly_counted, is_over)
 
 
 def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: int) -> None:
-    """Keeps spans of all tiers but loaders, and drops those that the next tier has claimed for some
-    time. If a log was truncated and its offsets were assigned again, the next tier's progress
+    """Stores spans of all tiers except loaders, and drops those that the next tier claimed some
+    time ago. If a log was truncated and its offsets were assigned again, the next tier's progress
     proves nothing, and spans are kept."""
-    connection, old = chunk.connection, newest - KEPT
+    connection, old_limit = chunk.connection, newest - KEPT
     is_whole = not any_cuts(connection)
     topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
     limits = limits_of(connection, topics)
     connection.executemany(
         _DROP if is_whole else _DROP + _NOT_CUT_OFF,
         (
-            (*way, partition, limit, old)
-            for way, upto in limits.items()
-            for partition, limit in upto.items()
+            (*way, partition, limit, old_limit)
+            for way, partition_limits in limits.items()
+            for partition, limit in partition_limits.items()
             if limit
         ),
     )
@@ -158,26 +171,28 @@ def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: in
         & (places.count > 0)
         & chunk.passages_of("agent", "broker", "mirror")
     )
-    at = np.flatnonzero(is_kept)
-    entry = chunk.passages.entry[at]
-    together = grouped(
-        chunk.topic[at],
+    rows = np.flatnonzero(is_kept)
+    entry = chunk.passages.entry[rows]
+    grouping = grouped(
+        chunk.topic[rows],
         chunk.tier[entry],
-        chunk.passages.partition[at],
-        places.from_time[at],
-        chunk.passages.epoch[at],
+        chunk.passages.partition[rows],
+        places.from_time[rows],
+        chunk.passages.epoch[rows],
     )
     columns = (
-        *together.keys,
-        together.most(places.to_time[at]),
-        together.least(places.first[at]),
-        together.most(places.next_offset[at]),
-        together.most(chunk.entries.time[entry]),
-        together.sums(places.count[at]),
+        *grouping.keys,
+        grouping.most(places.to_time[rows]),
+        grouping.least(places.first[rows]),
+        grouping.most(places.next_offset[rows]),
+        grouping.most(chunk.entries.time[entry]),
+        grouping.sums(places.count[rows]),
     )
     if is_whole:
-        *_, next_offset, reported, _ = columns
-        is_open = (reported >= old) | (next_offset > _limit_of(limits, *together.keys[:3]))
+        *_, next_offsets, reported_times, _ = columns
+        is_open = (reported_times >= old_limit) | (
+            next_offsets > _limit_of(limits, *grouping.keys[:3])
+        )
         columns = tuple(column[is_open] for column in columns)
     connection.executemany(_SPAN, zip(*(column.tolist() for column in columns), strict=True))
 
@@ -188,12 +203,12 @@ def _limit_of(
     tier: Numbers,
     partition: Numbers,
 ) -> Numbers:
-    together = grouped(topic, tier, partition)
-    limits_ = [
+    grouping = grouped(topic, tier, partition)
+    row_limits = [
         limits.get((topic_id, tier_id), _NOWHERE).get(number, 0)
-        for topic_id, tier_id, number in zip(*(key.tolist() for key in together.keys), strict=True)
+        for topic_id, tier_id, number in zip(*(key.tolist() for key in grouping.keys), strict=True)
     ]
-    return np.array(limits_, np.int64)[together.numbered()]
+    return np.array(row_limits, np.int64)[grouping.numbered()]
 
 
 def limits_of(
@@ -206,29 +221,29 @@ def limits_of(
         return {}
     copies = origins.copies_of(connection, topics) if origins.any_copies(connection) else {}
     ends = origins.ends(connection, [copy for ids in copies.values() for copy in ids])
-    uptos: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-    for topic, tier, partition, upto in connection.execute(
+    ends_by_topic_tier: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+    for topic, tier, partition, end_offset in connection.execute(
         "SELECT topic, tier, partition, upto FROM claimed"
         " WHERE topic IN (SELECT value FROM json_each(?))",
         (str(list(topics)),),
     ):
-        of_way = uptos[topic, tier]
-        of_way[partition] = max(upto, of_way.get(partition, 0))
+        partition_ends = ends_by_topic_tier[topic, tier]
+        partition_ends[partition] = max(end_offset, partition_ends.get(partition, 0))
     limits = {}
     for topic, tiers in tiers_of(connection, topics).items():
-        of_kind = defaultdict(list)
+        ends_by_kind = defaultdict(list)
         for tier, kind in tiers.items():
-            of_kind[kind].append(uptos[topic, tier])
-        loaders = of_kind[TierKind.HDFS] + [ends[copy] for copy in copies.get(topic, ())]
+            ends_by_kind[kind].append(ends_by_topic_tier[topic, tier])
+        loaders = ends_by_kind[TierKind.HDFS] + [ends[copy] for copy in copies.get(topic, ())]
         next_tiers = {
-            TierKind.AGENT: of_kind[TierKind.BROKER] or loaders,
+            TierKind.AGENT: ends_by_kind[TierKind.BROKER] or loaders,
             TierKind.BROKER: loaders,
         }
         for tier, kind in tiers.items():
-            if next_ := next_tiers.get(kind):
+            if next_ends := next_tiers.get(kind):
                 limits[topic, tier] = {
-                    partition: min([uptos_.get(partition, 0) for uptos_ in next_])
-                    for partition in uptos[topic, tier]
+                    partition: min([tier_ends.get(partition, 0) for tier_ends in next_ends])
+                    for partition in ends_by_topic_tier[topic, tier]
                 }
     return limits
 
@@ -236,9 +251,8 @@ def limits_of(
 def tiers_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[int, dict[int, TierKind]]:
-    """Returns, by topic, the tiers with claims; and brokers, if any broker of the cluster
-    counts."""
-    tiers_: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
+    """Returns, by topic, the tiers with claims, and brokers if any broker of the cluster counts."""
+    tiers_by_topic: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
     for topic, tier, kind in connection.execute(
         "SELECT topic, tier, kind FROM topic_tiers JOIN tiers ON tiers.id = tier"
         " WHERE topic IN (SELECT value FROM json_each(?1)) AND (topic, tier) NOT IN replaced"
@@ -248,31 +262,33 @@ def tiers_of(
         "   WHERE journals.cluster = topic_names.cluster AND tier = 'broker')",
         (str(list(topics)),),
     ):
-        tiers_[topic][tier] = TierKind(kind)
-    return tiers_
+        tiers_by_topic[topic][tier] = TierKind(kind)
+    return tiers_by_topic
 
 
-def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
+def counted_by(connection: sqlite3.Connection, topic: int, limit: int) -> int:
     """Returns the time (at most `most`) before which brokers that count this topic and its copies
     have claimed all that agents have."""
     copies = origins.copies_of(connection, [topic]) if origins.any_copies(connection) else {}
-    earlier = (TierKind.AGENT, TierKind.BROKER) if copies else (TierKind.AGENT, TierKind.AGENT)
-    for where in (topic, *copies.get(topic, ())):
-        ((first,),) = connection.execute(
+    earlier_kinds = (
+        (TierKind.AGENT, TierKind.BROKER) if copies else (TierKind.AGENT, TierKind.AGENT)
+    )
+    for topic_id in (topic, *copies.get(topic, ())):
+        ((first_time,),) = connection.execute(
             "SELECT min(from_time) FROM spans JOIN tiers ON tiers.id = spans.tier"
             " JOIN (SELECT partition, tier, max(upto) AS upto FROM claimed WHERE topic = ?1"
             "  GROUP BY partition, tier) AS claimed ON claimed.partition = spans.partition"
             " JOIN tiers AS counting ON counting.id = claimed.tier WHERE spans.topic = ?2"
             " AND tiers.kind IN (?3, ?4) AND counting.kind = ?5 AND next_offset > upto",
-            (where, topic, *earlier, TierKind.BROKER),
+            (topic_id, topic, *earlier_kinds, TierKind.BROKER),
         ).fetchall()
-        most = most if first is None else min(most, int(first))
-    return most
+        limit = limit if first_time is None else min(limit, int(first_time))
+    return limit
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    """The chunk's claims (`said`) and those before it, by generation and tier. `passage` belongs to
-    `said`. `there`: `before`, united. `several`: a key has several epochs."""
+    """The chunk's claims (`said`) and earlier ones (`before`), by generation and tier. `passage`
+    belongs to `said`. `there`: `before`, united. `several`: a key has several epochs."""
 
     said: Keyed
     passage: Numbers
@@ -286,9 +302,9 @@ class _Claims(msgspec.Struct, frozen=True):
 def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
     """Returns the earlier claims, united, of all epochs of these partitions and tiers. Those not in
     the chunk are appended to `names`."""
-    place = {name: at for at, name in enumerate(names)}
-    places = {name[:3] for name in names}
-    topics, tiers = (sorted({name[at] for name in names}) for at in (0, 2))
+    key_numbers = {name: number for number, name in enumerate(names)}
+    key_prefixes = {name[:3] for name in names}
+    topics, tiers = (sorted({name[position] for name in names}) for position in (0, 2))
     keys, packed = [], []
     for topic, partition, tier, epoch, intervals in chunk.connection.execute(
         "SELECT topic, partition, tier, epoch, intervals FROM claimed"
@@ -296,13 +312,13 @@ def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
         " AND tier IN (SELECT value FROM json_each(?))",
         (str(topics), str(tiers)),
     ):
-        if (topic, partition, tier) in places:
-            name = (topic, partition, tier, epoch)
-            at = place.get(name)
-            if at is None:
-                at = place[name] = len(place)
-                names.append(name)
-            keys.append(at)
+        if (topic, partition, tier) in key_prefixes:
+            claim_key = (topic, partition, tier, epoch)
+            number = key_numbers.get(claim_key)
+            if number is None:
+                number = key_numbers[claim_key] = len(key_numbers)
+                names.append(claim_key)
+            keys.append(number)
             packed.append(intervals)
     claims = Keyed.of_packed(np.array(keys, np.int64), packed)
     order = in_order(claims.key, claims.first)
@@ -312,7 +328,7 @@ def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
 def _in_generations(
     chunk: Chunk,
     names: list[tuple[int, int, int, int]],
-    before: Keyed,
+    earlier_claims: Keyed,
     claims: Keyed,
     passage: Numbers,
 ) -> _Claims:
@@ -320,77 +336,79 @@ def _in_generations(
     generations = all_generations(chunk.connection, sorted({name[0] for name in names}))
     if len({name[:3] for name in names}) == len(names) and not any(generations.values()):
         epoch = columns[:, 3]
-        epoch_now, epoch_before = epoch[claims.key], epoch[before.key]
-        return _Claims(claims, passage, epoch_now, before, epoch_before, before, several=False)
+        epoch_now, epoch_before = epoch[claims.key], epoch[earlier_claims.key]
+        return _Claims(
+            claims, passage, epoch_now, earlier_claims, epoch_before, earlier_claims, several=False
+        )
 
     def placed(offsets: Keyed) -> tuple[Numbers, Numbers, Keyed]:
         topic, partition, _, epoch = columns[offsets.key].T
         return placed_in(generations, topic, partition, epoch, offsets)
 
-    rows, numbers_, new = placed(claims)
-    _, old_numbers, old = placed(before)
-    key = np.concatenate((new.key, old.key))
-    together = grouped(columns[key, 0], columns[key, 2], np.concatenate((numbers_, old_numbers)))
-    number = together.numbered()
+    rows, new_numbers, new_claims = placed(claims)
+    _, old_numbers, old_claims = placed(earlier_claims)
+    key = np.concatenate((new_claims.key, old_claims.key))
+    grouping = grouped(columns[key, 0], columns[key, 2], np.concatenate((new_numbers, old_numbers)))
+    number = grouping.numbered()
     epoch = columns[key, 3]
-    several = bool((together.least(epoch) != together.most(epoch)).any())
-    size = len(new.key)
-    before = Keyed(number[size:], old.first, old.end)
+    has_several = bool((grouping.least(epoch) != grouping.most(epoch)).any())
+    size = len(new_claims.key)
+    earlier_claims = Keyed(number[size:], old_claims.first, old_claims.end)
     return _Claims(
-        Keyed(number[:size], new.first, new.end),
+        Keyed(number[:size], new_claims.first, new_claims.end),
         passage[rows],
         epoch[:size],
-        before,
+        earlier_claims,
         epoch[size:],
-        before.united(),
-        several=several,
+        earlier_claims.united(),
+        several=has_several,
     )
 
 
 def _again(chunk: Chunk, places: PassagePlaces, statements: _Claims) -> Mask:
     """Whether all offsets of brokers' passages were claimed before, or by another passage of the
     chunk."""
-    counters = chunk.passages_of("broker", "mirror") & (places.count > 0)
-    repeated = np.zeros(len(chunk.passages), np.bool_)
-    is_counted = counters[statements.passage]
+    is_counter = chunk.passages_of("broker", "mirror") & (places.count > 0)
+    is_repeated = np.zeros(len(chunk.passages), np.bool_)
+    is_counted = is_counter[statements.passage]
     if not is_counted.any():
-        return repeated
-    new = np.zeros(len(chunk.passages), np.bool_)
+        return is_repeated
+    is_new = np.zeros(len(chunk.passages), np.bool_)
     claims, passage = statements.said.where(is_counted), statements.passage[is_counted]
     claims, passage = (
         claims.where(~statements.there.cover(claims)),
         passage[~statements.there.cover(claims)],
     )
-    new[passage[~_inside_another(claims)]] = True
-    repeated |= counters & ~new
-    return repeated
+    is_new[passage[~_inside_another(claims)]] = True
+    is_repeated |= is_counter & ~is_new
+    return is_repeated
 
 
 def _inside_another(claims: Keyed) -> Mask:
     """Whether intervals lie within one that begins earlier or ends later; of equal ones, all but
     one do."""
-    inside = np.zeros(len(claims.key), np.bool_)
+    is_inside = np.zeros(len(claims.key), np.bool_)
     order = in_order(claims.key, claims.first, -claims.end)
     key, end = claims.key[order], claims.end[order]
-    same = key[1:] == key[:-1]
-    inside[order[1:]] = same & (end[1:] <= running_most(key, end)[:-1])
-    return inside
+    is_same_key = key[1:] == key[:-1]
+    is_inside[order[1:]] = is_same_key & (end[1:] <= running_most(key, end)[:-1])
+    return is_inside
 
 
 def _under_others(repeated: Mask, statements: _Claims) -> Mask:
     """Whether these were not claimed under the same epoch."""
-    under_others = np.zeros(len(repeated), np.bool_)
-    chosen = repeated[statements.passage]
+    is_under_others = np.zeros(len(repeated), np.bool_)
+    is_chosen = repeated[statements.passage]
     epochs = np.unique(np.concatenate((statements.said_epoch, statements.before_epoch)))
     for epoch in epochs.tolist():
-        reported = chosen & (statements.said_epoch == epoch)
-        same = statements.before.where(statements.before_epoch == epoch)
-        first = ~repeated[statements.passage] & (statements.said_epoch == epoch)
-        same = same.and_(statements.said.where(first)).united()
-        under_others[statements.passage[reported][~same.cover(statements.said.where(reported))]] = (
-            True
-        )
-    return under_others
+        is_reported = is_chosen & (statements.said_epoch == epoch)
+        same_epoch = statements.before.where(statements.before_epoch == epoch)
+        is_first = ~repeated[statements.passage] & (statements.said_epoch == epoch)
+        same_epoch = same_epoch.and_(statements.said.where(is_first)).united()
+        is_under_others[
+            statements.passage[is_reported][~same_epoch.cover(statements.said.where(is_reported))]
+        ] = True
+    return is_under_others
 
 
 def _partly(counters: Mask, statements: _Claims) -> Mask:
@@ -405,30 +423,32 @@ def _over(loaders: Mask, claims: Keyed, passage: Numbers, before: Keyed) -> Mask
 
 def _meeting(chosen: Mask, claims: Keyed, passage: Numbers, before: Keyed) -> Mask:
     """Whether the chosen passages overlap earlier claims, or each other."""
-    meeting = np.zeros(len(chosen), np.bool_)
-    chosen_ = chosen[passage]
-    claims, passage = claims.where(chosen_), passage[chosen_]
+    is_meeting = np.zeros(len(chosen), np.bool_)
+    is_chosen_claim = chosen[passage]
+    claims, passage = claims.where(is_chosen_claim), passage[is_chosen_claim]
     if not len(passage):
-        return meeting
-    meeting[passage[before.overlap(claims)]] = True
+        return is_meeting
+    is_meeting[passage[before.overlap(claims)]] = True
     order = in_order(claims.key, claims.first)
     key, first, end = claims.key[order], claims.first[order], claims.end[order]
-    overlapping = (key[1:] == key[:-1]) & (first[1:] < running_most(key, end)[:-1])
-    meeting[passage[order[1:][overlapping]]] = True
-    return meeting
+    is_overlapping = (key[1:] == key[:-1]) & (first[1:] < running_most(key, end)[:-1])
+    is_meeting[passage[order[1:][is_overlapping]]] = True
+    return is_meeting
 
 
 def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) -> None:
-    keys, packed = claimed.packed()
-    _, begins, ends = claimed.groups()
-    if (ends - begins).max(initial=0) > MOST_INTERVALS:
-        packed = list(map(_fewer, packed))
-    upto = claimed.end[ends - 1] if len(ends) else ends
+    keys, packed_sets = claimed.packed()
+    _, first_rows, ends = claimed.groups()
+    if (ends - first_rows).max(initial=0) > MOST_INTERVALS:
+        packed_sets = list(map(_fewer, packed_sets))
+    end_offsets = claimed.end[ends - 1] if len(ends) else ends
     chunk.connection.executemany(
         _CLAIM,
         (
-            (*names[key], most, intervals)
-            for key, most, intervals in zip(keys.tolist(), upto.tolist(), packed, strict=True)
+            (*names[key], end_offset, intervals)
+            for key, end_offset, intervals in zip(
+                keys.tolist(), end_offsets.tolist(), packed_sets, strict=True
+            )
         ),
     )
     if any_cuts(chunk.connection):
@@ -438,8 +458,8 @@ def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) 
 
 def _fewer(intervals: bytes) -> bytes:
     """Closes the oldest gaps."""
-    over = len(intervals) // PAIR - MOST_INTERVALS
-    if over <= 0:
+    surplus = len(intervals) // PAIR - MOST_INTERVALS
+    if surplus <= 0:
         return intervals
-    at = over * PAIR
-    return intervals[:8] + intervals[at + 8 :]
+    position = surplus * PAIR
+    return intervals[:8] + intervals[position + 8 :]

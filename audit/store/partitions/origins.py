@@ -1,5 +1,5 @@
-"""Records the origins of topics that are copies. What a mirror wrote to one cluster is judged
-together with the reports of agents and brokers of the other (topics/copies.py).
+"""Stores the origins of topics that are copies. What a mirror wrote to one cluster is judged
+together with the reports of agents and brokers of the other cluster (topics/copies.py).
 
 Reports about a copy name its origin beside the offsets: the same partition of a topic in another
 cluster, with the same offsets. It is kept once for each topic, by name, since the other ledger may
@@ -43,49 +43,49 @@ _COUNTING: Final = (TierKind.BROKER, TierKind.MIRROR, TierKind.HDFS)  # in order
 
 
 def keep(chunk: Chunk) -> None:
-    """Keeps the origins that the chunk names."""
-    origins_ = Origins.of(chunk.passages)
-    if len(origins_.passage):
-        _keep_origins(chunk, origins_)
+    """Stores the origins that the chunk names."""
+    named_origins = Origins.of(chunk.passages)
+    if len(named_origins.passage):
+        _keep_origins(chunk, named_origins)
 
 
 def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> None:
-    """Keeps the offsets that brokers counted with an origin, and the first offset without one.
+    """Stores the offsets that brokers counted with an origin, and the first offset without one.
     Arrays are by passage; `count` is 0 without offsets."""
     if not any_copies(chunk.connection):
         return
     is_marked = np.zeros(len(chunk.passages), np.bool_)
     is_marked[Origins.of(chunk.passages).passage] = True
-    counters = counted & chunk.passages_of("broker") & (count > 0)
-    _keep_marked(chunk, counters & is_marked)
-    _keep_opened(chunk, counters & ~is_marked, first)
+    is_counter = counted & chunk.passages_of("broker") & (count > 0)
+    _keep_marked(chunk, is_counter & is_marked)
+    _keep_opened(chunk, is_counter & ~is_marked, first)
 
 
 def _keep_origins(chunk: Chunk, origins_: Origins) -> None:
-    together = grouped(
+    grouping = grouped(
         chunk.topic[origins_.passage],
         origins_.cluster.codes,
         origins_.topic.codes,
         origins_.topic_id.codes,
     )
-    rows = together.order[together.begins]
-    times = together.most(chunk.entries.time[chunk.passages.entry[origins_.passage]])
-    names = zip(
-        together.keys[0].tolist(),
+    rows = grouping.order[grouping.begins]
+    times = grouping.most(chunk.entries.time[chunk.passages.entry[origins_.passage]])
+    origin_keys = zip(
+        grouping.keys[0].tolist(),
         origins_.cluster.take(rows),
         origins_.topic.take(rows),
         origins_.topic_id.take(rows),
         times.tolist(),
         strict=True,
     )
-    for copy, *origin, time in names:
-        known = chunk.connection.execute(
+    for copy, *origin, time in origin_keys:
+        is_known = chunk.connection.execute(
             "SELECT 1 FROM origins WHERE topic = ? AND cluster = ? AND origin_topic = ?"
             " AND origin_id = ?",
             (copy, *origin),
         ).fetchall()
         chunk.connection.execute(_KEEP, (copy, *origin, time))
-        if not known:
+        if not is_known:
             _look_again(chunk, copy)
 
 
@@ -97,49 +97,52 @@ def _look_again(chunk: Chunk, copy: int) -> None:
 
 def _keep_marked(chunk: Chunk, chosen: Mask) -> None:
     offsets = chunk.offsets
-    at = np.flatnonzero(chosen[offsets.passage])
-    if not len(at):
+    row_ids = np.flatnonzero(chosen[offsets.passage])
+    if not len(row_ids):
         return
-    passage = offsets.passage[at]
-    together = grouped(chunk.topic[passage], chunk.passages.partition[passage])
-    marked_ = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
-    names = list(zip(*(column.tolist() for column in together.keys), strict=True))
+    passage = offsets.passage[row_ids]
+    grouping = grouped(chunk.topic[passage], chunk.passages.partition[passage])
+    marked_offsets = Keyed(
+        grouping.numbered(), offsets.first[row_ids], offsets.first[row_ids] + offsets.count[row_ids]
+    )
+    partition_keys = list(zip(*(column.tolist() for column in grouping.keys), strict=True))
     query = "SELECT intervals FROM marked WHERE topic = ? AND partition = ?"
-    for number, name in enumerate(names):
+    for number, name in enumerate(partition_keys):
         for (packed,) in chunk.connection.execute(query, name).fetchall():
-            marked_ = marked_.and_(Keyed.of_packed(np.array([number]), [packed]))
-    marked_ = marked_.united()
-    keys, packed_ = marked_.packed()
-    _, _, ends_ = marked_.groups()
-    rows = zip(keys.tolist(), marked_.end[ends_ - 1].tolist(), packed_, strict=True)
+            marked_offsets = marked_offsets.and_(Keyed.of_packed(np.array([number]), [packed]))
+    marked_offsets = marked_offsets.united()
+    keys, packed_sets = marked_offsets.packed()
+    _, _, set_ends = marked_offsets.groups()
+    rows = zip(keys.tolist(), marked_offsets.end[set_ends - 1].tolist(), packed_sets, strict=True)
     chunk.connection.executemany(
-        _MARKED, ((*names[key], upto, _fewer(packed)) for key, upto, packed in rows)
+        _MARKED,
+        ((*partition_keys[key], end_offset, _fewer(packed)) for key, end_offset, packed in rows),
     )
 
 
 def _fewer(packed: bytes) -> bytes:
     """Closes the oldest gaps."""
-    over = len(packed) - _MOST_INTERVALS * PAIR
-    return packed if over <= 0 else packed[:8] + packed[over + 8 :]
+    surplus = len(packed) - _MOST_INTERVALS * PAIR
+    return packed if surplus <= 0 else packed[:8] + packed[surplus + 8 :]
 
 
 def _keep_opened(chunk: Chunk, chosen: Mask, first: Numbers) -> None:
     connection = chunk.connection
     copies = {topic for (topic,) in connection.execute("SELECT DISTINCT topic FROM origins")}
-    at = np.flatnonzero(chosen & np.isin(chunk.topic, np.array(sorted(copies), np.int64)))
-    if not len(at):
+    rows = np.flatnonzero(chosen & np.isin(chunk.topic, np.array(sorted(copies), np.int64)))
+    if not len(rows):
         return
-    together = grouped(chunk.topic[at], chunk.passages.partition[at])
+    grouping = grouped(chunk.topic[rows], chunk.passages.partition[rows])
     columns = (
-        *together.keys,
-        together.least(first[at]),
-        together.least(chunk.entries.time[chunk.passages.entry[at]]),
+        *grouping.keys,
+        grouping.least(first[rows]),
+        grouping.least(chunk.entries.time[chunk.passages.entry[rows]]),
     )
     connection.executemany(_OPENED, zip(*(column.tolist() for column in columns), strict=True))
 
 
 def touch_copies(chunk: Chunk) -> None:
-    """Touches the copies of touched origins; to be called last."""
+    """Marks the copies of changed origins for judgement; to be called last."""
     if not any_copies(chunk.connection):
         return
     copies = copies_of(chunk.connection, {topic for topic, _ in chunk.touched})
@@ -194,8 +197,8 @@ def marked(connection: sqlite3.Connection, topic: int) -> dict[int, bytes]:
 
 
 def opened_at(connection: sqlite3.Connection, topic: int) -> int:
-    """Returns when producers other than the mirror were first seen to write to this copy; -1 if
-    unknown. Only meaningful if they wrote last."""
+    """Returns when a producer other than the mirror was first seen writing to this copy; -1 if
+    unknown. Only meaningful if such a producer wrote last."""
     rows = connection.execute("SELECT min(time) FROM opened WHERE topic = ?", (topic,))
     ((time,),) = rows.fetchall()
     return -1 if time is None else int(time)
@@ -223,33 +226,33 @@ def _first_of(by_kind: Mapping[str, dict[int, _Claims]]) -> dict[int, _Claims]:
 
 
 def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dict[int, int]]:
-    """Returns the end of each copy's partitions, as far as known."""
+    """Returns the known end of each copy's partitions."""
     by_kind: dict[int, dict[str, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
-    for topic, kind, partition, upto in connection.execute(
+    for topic, kind, partition, end_offset in connection.execute(
         "SELECT topic, kind, partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic IN (SELECT value FROM json_each(?)) AND (topic, tier) NOT IN replaced"
         " GROUP BY topic, kind, partition",
         (_json(copies),),
     ):
-        by_kind[topic][kind][partition] = upto
+        by_kind[topic][kind][partition] = end_offset
     return {copy: _first_of(by_kind[copy]) for copy in copies}
 
 
 def gaps(connection: sqlite3.Connection, copies: Sequence[int]) -> Keyed:
     """Returns, by partition and united, the offsets that a copy lacks below its end."""
-    gaps_ = none()
+    copy_gaps = none()
     for copy, partitions in claims_of(connection, copies).items():
         rows = [
             (partition, epoch, intervals)
-            for partition, rows_ in partitions.items()
-            for epoch, intervals in rows_
+            for partition, epoch_rows in partitions.items()
+            for epoch, intervals in epoch_rows
         ]
         claims = in_generations(Generations.of(connection, copy), rows)
         claims = claims.where(claims.key < STRIDE)
-        begins = np.ones(len(claims.key), np.bool_)
-        begins[1:] = claims.key[1:] != claims.key[:-1]
+        is_first = np.ones(len(claims.key), np.bool_)
+        is_first[1:] = claims.key[1:] != claims.key[:-1]
         first = np.zeros(len(claims.key), np.int64)
         first[1:] = claims.end[:-1]
-        first[begins] = 0
-        gaps_ = gaps_.and_(Keyed(claims.key, first, claims.first))
-    return gaps_.united()
+        first[is_first] = 0
+        copy_gaps = copy_gaps.and_(Keyed(claims.key, first, claims.first))
+    return copy_gaps.united()

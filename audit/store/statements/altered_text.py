@@ -1,4 +1,4 @@
-"""Keeps agents' reports of text that was altered in transit, and of files that were not read.
+"""Stores agents' reports of text that was altered in transit, and of files that were not read.
 
 Counts add up by hour, host, input, file, kind and field; an unread file has one row, however often
 it is reported. The rows of a topic and hour are capped; the rest is added to one row of its kind,
@@ -50,10 +50,10 @@ def _keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
     connection = chunk.connection
     (name,) = chunk.topic_names([cut(statement["topic"])])
     (host,) = chunk.entries.host.take(np.array([row]))
-    written = int(chunk.entries.time[row])
-    last = max(0, min(statement["to_time"] or 0, written + _DAY))
-    first = max(0, last - 31 * _DAY, min(statement["from_time"] or 0, last))
-    hour = first - first % _HOUR
+    written_time = int(chunk.entries.time[row])
+    last_time = max(0, min(statement["to_time"] or 0, written_time + _DAY))
+    first_time = max(0, last_time - 31 * _DAY, min(statement["from_time"] or 0, last_time))
+    hour = first_time - first_time % _HOUR
     place = (host, cut(statement["input"]), cut(statement["path"]))
     kind, field = statement["kind"], statement["name"][:_LONGEST]
     if kind == _UNREAD and _is_there(connection, _UNREAD_BEFORE, (name, *place)):
@@ -62,7 +62,7 @@ def _keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
     if not _is_there(connection, _KNOWN, key) and _rows(connection, name, hour) >= MOST_ROWS:
         key = (name, hour, "", "", "", kind, "")
     counts = (max(0, min(statement[count_name], MOST)) for count_name in ("lines", "count"))
-    connection.execute(_ADD, (*key, *counts, first, last, statement["hint"][:_LONGEST]))
+    connection.execute(_ADD, (*key, *counts, first_time, last_time, statement["hint"][:_LONGEST]))
 
 
 def _is_there(connection: sqlite3.Connection, query: str, key: tuple[str | int, ...]) -> bool:
@@ -79,7 +79,7 @@ def _rows(connection: sqlite3.Connection, name: int, hour: int) -> int:
 def remarks(
     connection: sqlite3.Connection, topic: int, from_time: int, to_time: int
 ) -> tuple[list[AlteredTotal], list[Remark]]:
-    """Returns altered text between these times: totals by kind, and remarks by file, those with
+    """Returns the altered text of a period: totals by kind, and remarks by file, the files with the
     most lines first."""
     parameters = (topic, from_time, to_time)
     totals = connection.execute(
@@ -95,7 +95,7 @@ def remarks(
 
 
 def totals(connection: sqlite3.Connection, from_time: int) -> list[tuple[str, str, str, int, int]]:
-    """Returns cluster, topic, kind, lines and count since then."""
+    """Returns the cluster, topic, kind, lines and count of altered text since then."""
     return connection.execute(
         "SELECT cluster, topic, kind, sum(lines), sum(count) FROM altered"
         " JOIN topic_names ON topic_names.id = altered.name WHERE last >= ?"

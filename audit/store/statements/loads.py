@@ -1,4 +1,4 @@
-"""Keeps the results of loads, and lists loads, loaders' positions and failing tables.
+"""Stores the results of loads, and lists loads, loaders' positions and failing tables.
 
 The latest result of each topic and destination is kept, in whichever order they arrive. A success
 is kept only to supersede older failures. A run that was committed after a failure proves success as
@@ -122,26 +122,26 @@ def hours(
 
 
 def _hour(row: tuple[Any, ...]) -> HourRow:
-    hour, state, events, rows, checked, faults, waits = row
-    wrong = msgspec.json.decode(faults)
+    hour, state, events, rows, checked_time, faults, waits = row
+    wrong_files = msgspec.json.decode(faults)
     texts = [waits] if waits else []
-    if wrong:
-        files = "1 file is" if len(wrong) == 1 else f"{len(wrong):,} files are"
+    if wrong_files:
+        files = "1 file is" if len(wrong_files) == 1 else f"{len(wrong_files):,} files are"
         texts.append(f"{files} not as committed")
     return HourRow(
         hour=hour,
         state=State(state) if state else State.COMPLETE,  # if never judged
         events=events,
-        rows=max(0, rows + sum(map(_more_than_committed, wrong))),
-        checked=checked,
+        rows=max(0, rows + sum(map(_more_than_committed, wrong_files))),
+        checked=checked_time,
         words="; ".join(texts),
     )
 
 
 def _more_than_committed(fault: dict[str, Any]) -> int:
     """Returns how many more rows a file has than were committed; 0 if unknown."""
-    committed, rows = fault["committed_rows"], fault["found_rows"]
-    return rows - committed if min(committed, rows) >= 0 else 0
+    committed_rows, found_rows = fault["committed_rows"], fault["found_rows"]
+    return found_rows - committed_rows if min(committed_rows, found_rows) >= 0 else 0
 
 
 def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:
@@ -149,7 +149,7 @@ def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]
 
 
 def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
-    """Keeps the result of a load of one topic, from the entry in this row."""
+    """Stores the result of a load of one topic, from the entry in this row."""
     (name,) = chunk.topic_names([statement["topic"]])
     entries = chunk.entries
     (journal,) = entries.journal.take(np.array([row]))

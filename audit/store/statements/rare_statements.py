@@ -1,7 +1,6 @@
-"""Keeps rare statements, one by one: rebuilt hours, retired hosts, accepted faults, compared files,
-damaged batches, results of loads, and unwatched times. Losses of logs are in
-partitions/log_losses.py.
-"""
+"""Stores rare statements, one by one: rebuilt hours, retired hosts, accepted faults, compared
+files, damaged batches, results of loads, and unwatched times. Losses of logs are in
+partitions/log_losses.py."""
 
 import logging
 from collections import Counter
@@ -51,10 +50,10 @@ def keep(chunk: Chunk) -> None:
             (topic, topic),
         )
         chunk.touched.update(rows.fetchall())
-    in_entry: Counter[int] = Counter()
+    counts_by_entry: Counter[int] = Counter()
     for row, statement in statements_of(chunk, "unwatched", "agent"):
-        _keep_unwatched(chunk, row, in_entry[row], statement)
-        in_entry[row] += 1
+        _keep_unwatched(chunk, row, counts_by_entry[row], statement)
+        counts_by_entry[row] += 1
     for row, statement in statements_of(chunk, "rebuilt", "hdfs"):
         _keep_rebuilt(chunk, row, statement)
     for row, statement in statements_of(chunk, "retired", "operator"):
@@ -72,14 +71,14 @@ def keep(chunk: Chunk) -> None:
 
 
 def statements_of(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
-    lists = chunk.entries.body.field(name)
-    if not len(lists.flatten()):
+    list_column = chunk.entries.body.field(name)
+    if not len(list_column.flatten()):
         return
-    has_any = numbers(pc.list_value_length(lists)) > 0
+    has_any = numbers(pc.list_value_length(list_column)) > 0
     if tier:
         has_any &= chunk.entries.of_tier(tier)
     for row in np.flatnonzero(has_any).tolist():
-        for statement in lists[row].as_py():
+        for statement in list_column[row].as_py():
             yield row, _cut(statement)
 
 
@@ -88,9 +87,9 @@ def _cut(value: Any) -> Any:
     if isinstance(value, str):
         return cut(value)
     if isinstance(value, list):
-        return [_cut(part) for part in value]
+        return [_cut(element) for element in value]
     if isinstance(value, dict):
-        return {name: _cut(part) for name, part in value.items()}
+        return {name: _cut(element) for name, element in value.items()}
     return value
 
 
@@ -125,12 +124,12 @@ def _keep_retired(chunk: Chunk, row: int, statement: Json) -> None:
 def _keep_accepted(chunk: Chunk, row: int, number: int, statement: Json) -> None:
     (name,) = chunk.topic_names([statement["topic"]])
     entries = chunk.entries
-    at = np.array([row])
+    rows = np.array([row])
     cursor = chunk.connection.execute(
         "INSERT OR IGNORE INTO accepted VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             name,
-            *entries.journal.take(at),
+            *entries.journal.take(rows),
             int(entries.seq[row]),
             number,
             int(entries.time[row]),
@@ -146,11 +145,11 @@ def _keep_accepted(chunk: Chunk, row: int, number: int, statement: Json) -> None
 def _log_operator(chunk: Chunk, row: int, what: str, statement: Json) -> None:
     """Logs a change by an operator: who, when, from which machine, and its conditions. These are
     rare, and names in the ledger can be any text, so each is one short, escaped line."""
-    (machine,) = chunk.entries.host.take(np.array([row]))
+    (host,) = chunk.entries.host.take(np.array([row]))
     conditions = {name: value for name, value in statement.items() if value not in _NOT_GIVEN}
     log.info(
         "operator %s cluster=%s operator=%a from=%a time=%d given=%s",
-        *(what, chunk.cluster, statement["operator"], machine, int(chunk.entries.time[row])),
+        *(what, chunk.cluster, statement["operator"], host, int(chunk.entries.time[row])),
         ascii(conditions)[:_LONGEST_LINE],
     )
 
@@ -158,8 +157,8 @@ def _log_operator(chunk: Chunk, row: int, what: str, statement: Json) -> None:
 def _keep_checked(chunk: Chunk, row: int, statement: Json) -> None:
     (name,) = chunk.topic_names([statement["topic"]])
     from_time, to_time = _times(statement["from_time"], statement["to_time"])
-    first = from_time - from_time % HOUR
-    hours = range(first, min(to_time, first + _MOST_HOURS * HOUR), HOUR)
+    first_hour = from_time - from_time % HOUR
+    hours = range(first_hour, min(to_time, first_hour + _MOST_HOURS * HOUR), HOUR)
     by_hour: dict[int, list[Json]] = {hour: [] for hour in hours}
     for fault in statement["faults"]:
         hour = fault["hour"] - fault["hour"] % HOUR
@@ -168,16 +167,16 @@ def _keep_checked(chunk: Chunk, row: int, statement: Json) -> None:
     entries = chunk.entries
     (journal,) = entries.journal.take(np.array([row]))
     origin = int(entries.time[row]), int(entries.said[row]), journal, int(entries.seq[row])
-    size = statement["files"], statement["rows"]
+    sizes = statement["files"], statement["rows"]
     chunk.connection.executemany(
         _CHECKED,
         [
-            (name, int(chunk.tier[row]), hour, *origin, *size, msgspec.json.encode(faults))
+            (name, int(chunk.tier[row]), hour, *origin, *sizes, msgspec.json.encode(faults))
             for hour, faults in by_hour.items()
         ],
     )
     for (topic,) in _topics(chunk, name):
-        _touch(chunk, topic, from_time, min(to_time, first + _MOST_HOURS * HOUR))
+        _touch(chunk, topic, from_time, min(to_time, first_hour + _MOST_HOURS * HOUR))
 
 
 def _keep_damaged(chunk: Chunk, row: int, statement: Json) -> None:
@@ -212,8 +211,8 @@ def _keep_unwatched(chunk: Chunk, row: int, number: int, statement: Json) -> Non
         return
     (name,) = chunk.topic_names([statement["topic"]])
     entries = chunk.entries
-    at = np.array([row])
-    (journal,), (host,) = entries.journal.take(at), entries.host.take(at)
+    rows = np.array([row])
+    (journal,), (host,) = entries.journal.take(rows), entries.host.take(rows)
     values = (
         int(entries.time[row]),
         host,
@@ -234,10 +233,10 @@ def _keep_unwatched(chunk: Chunk, row: int, number: int, statement: Json) -> Non
     else:
         is_brief = statement["traces"] == "brief"
         traces, number = ("brief", 1) if is_brief else ("changed", 0)
-        values_ = (values[0], host, "several folders", "", -1, from_time, to_time, traces, "")
-        chunk.connection.execute(_MORE_UNWATCHED, (name, journal, -1, number, *values_))
-    first = from_time - from_time % HOUR
-    hours = range(first, min(to_time, first + _MOST_HOURS * HOUR), HOUR)
+        brief_values = (values[0], host, "several folders", "", -1, from_time, to_time, traces, "")
+        chunk.connection.execute(_MORE_UNWATCHED, (name, journal, -1, number, *brief_values))
+    first_hour = from_time - from_time % HOUR
+    hours = range(first_hour, min(to_time, first_hour + _MOST_HOURS * HOUR), HOUR)
     for (topic,) in _topics(chunk, name):
         chunk.touched.update((topic, hour) for hour in hours)
 

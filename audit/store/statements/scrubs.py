@@ -1,4 +1,4 @@
-"""Keeps when brokers last scrubbed their logs: the latest times of each partition."""
+"""Stores when brokers last scrubbed their logs: the latest times of each partition."""
 
 import sqlite3
 from typing import Any, Final
@@ -25,7 +25,7 @@ ORDER BY 2, 3, partition
 
 
 def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
-    """Keeps a broker's report about one log. Times are limited to that of the entry."""
+    """Stores a broker's report about one log. Times are limited to the time of the entry."""
     if not 0 <= statement["partition"] < MOST_PARTITION:
         return
     (name,) = chunk.topic_names([statement["topic"]])
@@ -37,7 +37,7 @@ def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
 
 
 def checks(connection: sqlite3.Connection, topic: int) -> LogChecks:
-    """Returns the times of all partitions that brokers have claimed offsets of."""
+    """Returns the times of all partitions in which brokers have claimed offsets."""
     logs = [
         CheckedLog(partition, *(time or -1 for time in times))
         for partition, *times in connection.execute(_LOGS, (topic,))

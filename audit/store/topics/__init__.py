@@ -1,1 +1,1 @@
-"""Topics: sums of their windows, and pictures of them for the judge."""
+"""Tables about topics: sums of their windows, and pictures of them for the judge."""

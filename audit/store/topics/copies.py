@@ -1,5 +1,5 @@
 """Joins the picture of a copy: the reports of agents and brokers on its origin, in another cluster,
-and those of its own mirror, brokers and loaders. Pure.
+with those of its own mirror, brokers and loaders. Pure.
 
 A copy has the partitions and offsets of its origin, so an offset is the same event in both.
 
@@ -53,22 +53,23 @@ OF_ORIGIN: Final = frozenset({TierKind.AGENT.value, TierKind.ORIGIN.value})
 
 
 def own_offsets(copy: Iterable[PartitionPicture], marked: Own) -> dict[int, Intervals]:
-    """Returns, by partition, the copy's own offsets: brokers counted them, but not as a copy's. All
-    that follows the last of these is its own, too, until a copied offset follows."""
+    """Returns, by partition, the copy's own offsets: those that brokers counted, but not as a
+    copy's. Offsets after the last of these are also the copy's own, until a copied offset
+    follows."""
     own_by_partition: dict[int, Intervals] = {}
     for partition in copy:
-        copied = marked.get(partition.number, ())
-        own = minus(partition.claimed.get(_BROKER, ()), copied)
-        if partition.is_cut_off or not own:
+        copied_offsets = marked.get(partition.number, ())
+        own_claims = minus(partition.claimed.get(_BROKER, ()), copied_offsets)
+        if partition.is_cut_off or not own_claims:
             continue
-        ends = [first for first, _ in copied[1:]] + [_FOR_EVER]
-        spaces = zip([end for _, end in copied] or [0], ends, strict=True)
-        filled = [(0, copied[0][0])] if copied else []
-        filled += spaces if copied else [(0, _FOR_EVER)]
+        ends = [first for first, _ in copied_offsets[1:]] + [_FOR_EVER]
+        spaces = zip([end for _, end in copied_offsets] or [0], ends, strict=True)
+        filled_ranges = [(0, copied_offsets[0][0])] if copied_offsets else []
+        filled_ranges += spaces if copied_offsets else [(0, _FOR_EVER)]
         own_by_partition[partition.number] = merged(
-            (inside[0][0], last if last == _FOR_EVER else upto(inside))
-            for first, last in filled
-            if (inside := intersection(own, ((first, last),)))
+            (offsets_inside[0][0], end if end == _FOR_EVER else upto(offsets_inside))
+            for first, end in filled_ranges
+            if (offsets_inside := intersection(own_claims, ((first, end),)))
         )
     return own_by_partition
 
@@ -76,28 +77,28 @@ def own_offsets(copy: Iterable[PartitionPicture], marked: Own) -> dict[int, Inte
 def joined(
     origin: TopicPicture, copy: TopicPicture, own: Own = _NONE, opened_at: int = -1
 ) -> TopicPicture:
-    """Joins two pictures of the same time. The sources are the origin's, with what landed from the
-    copy; if some offsets are the copy's `own`, also those of its own agents."""
+    """Joins two pictures of the same period. The sources are the origin's, with the rows landed
+    from the copy; if some offsets are the copy's `own`, also the sources of its own agents."""
     log = Tier(TierKind.ORIGIN, origin.key.cluster)
     names = {_AGENT: _AGENT, _BROKER: log}
     own_tiers = {tier for tier in copy.tiers if own or tier.kind is not TierKind.AGENT}
     tiers = {*(names[tier] for tier in origin.tiers if tier in names), *own_tiers}
-    cut_off = {
+    cut_off_numbers = {
         partition.number: partition.partition
         for partition in copy.partitions
         if partition.is_cut_off
     }
-    inexact = [
+    inexact_spans = [
         span._replace(tier=names[span.tier]) for span in origin.inexact if span.tier in names
     ]
     if any(partition.is_cut_off for partition in origin.partitions):
-        inexact.append(Inexact(log, copy.from_time, copy.to_time))
+        inexact_spans.append(Inexact(log, copy.from_time, copy.to_time))
     return replace(
         copy,
         from_time=max(origin.from_time, copy.from_time),
         now=min(origin.now, copy.now),
         tiers=tuple(sorted(tiers, key=lambda tier: (_ORDER.index(tier.kind), tier.destination))),
-        windows=_windows(origin, copy, names, cut_off, is_opened=bool(own)),
+        windows=_windows(origin, copy, names, cut_off_numbers, is_opened=bool(own)),
         partitions=joined_partitions(origin.partitions, copy.partitions, origin.key.cluster, own),
         open=sorted(
             [
@@ -107,7 +108,7 @@ def joined(
                     if span.tier in names
                     for part in _outside(span, own)
                 ),
-                *(span for span in copy.open if span.partition not in cut_off),
+                *(span for span in copy.open if span.partition not in cut_off_numbers),
             ]
         ),
         sources=[*_sources(origin, own), *(copy.sources if own else ())],
@@ -116,12 +117,12 @@ def joined(
         disputed=[*_disputed(origin), *copy.disputed],
         damaged=[
             *(replace(batch, at=TierKind.ORIGIN) for batch in origin.damaged),
-            *(batch for batch in copy.damaged if batch.partition not in cut_off),
+            *(batch for batch in copy.damaged if batch.partition not in cut_off_numbers),
         ],
         withdrawn=[*origin.withdrawn, *_shipped_here(copy)],
         unwatched=[*origin.unwatched, *(copy.unwatched if own else ())],
-        inexact=[*inexact, *copy.inexact],
-        placed=sorted([*origin.placed, *_placed(copy, cut_off)]),
+        inexact=[*inexact_spans, *copy.inexact],
+        placed=sorted([*origin.placed, *_placed(copy, cut_off_numbers)]),
         accepted=[
             *(acceptance._replace(kinds=OF_ORIGIN) for acceptance in origin.accepted),
             *copy.accepted,
@@ -138,46 +139,46 @@ def joined_partitions(
     cluster: str,
     own: Own = _NONE,
 ) -> list[PartitionPicture]:
-    """Joins partitions by offset. Truncated offsets of the origin's log stay unchanged."""
+    """Joins partitions by offset. Truncated offsets of the origin's log remain unchanged."""
     log = Tier(TierKind.ORIGIN, cluster)
     names = {_AGENT: _AGENT, _BROKER: log}
     partitions: dict[int, PartitionPicture] = {}
     for partition in origin:
-        own_here = own.get(partition.number, ())
-        claimed = {
-            names[tier]: minus(intervals, own_here)
+        own_intervals = own.get(partition.number, ())
+        claimed_offsets = {
+            names[tier]: minus(intervals, own_intervals)
             for tier, intervals in partition.claimed.items()
             if tier in names
         }
-        partitions[partition.number] = replace(partition, claimed=claimed)
-    copied: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
+        partitions[partition.number] = replace(partition, claimed=claimed_offsets)
+    copied_claims: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
     for partition in copy:
-        claims = copied[partition.partition if partition.is_cut_off else partition.number]
-        own_here = own.get(partition.number, ())
+        claims = copied_claims[partition.partition if partition.is_cut_off else partition.number]
+        own_intervals = own.get(partition.number, ())
         for tier, offsets in partition.claimed.items():
             if partition.is_cut_off and tier in names:
                 continue
-            if tier in names and own_here:
-                claims[names[tier]] = intersection(offsets, own_here)
+            if tier in names and own_intervals:
+                claims[names[tier]] = intersection(offsets, own_intervals)
             if tier != _AGENT:
                 claims[tier] = union(claims.get(tier, ()), offsets)
-    for number, claimed in copied.items():
+    for number, claimed_offsets in copied_claims.items():
         origin_partition = partitions.get(number, PartitionPicture(number, {}))
-        both = {
-            tier: union(origin_partition.claimed.get(tier, ()), claimed.get(tier, ()))
-            for tier in (*origin_partition.claimed, *claimed)
+        joined_claims = {
+            tier: union(origin_partition.claimed.get(tier, ()), claimed_offsets.get(tier, ()))
+            for tier in (*origin_partition.claimed, *claimed_offsets)
         }
-        partitions[number] = replace(origin_partition, claimed=both)
+        partitions[number] = replace(origin_partition, claimed=joined_claims)
     return [partitions[number] for number in sorted(partitions)]
 
 
 def _outside(span: OffsetSpan, own: Own) -> list[OffsetSpan]:
     """Returns the parts of a span that the copy must have."""
-    own_here = own.get(span.partition, ())
-    if not own_here:
+    own_intervals = own.get(span.partition, ())
+    if not own_intervals:
         return [span]
-    others = minus(((span.first, span.next_offset),), own_here)
-    return [span._replace(first=first, next_offset=end) for first, end in others]
+    other_intervals = minus(((span.first, span.next_offset),), own_intervals)
+    return [span._replace(first=first, next_offset=end) for first, end in other_intervals]
 
 
 def _sources(origin: TopicPicture, own: Own) -> Sequence[Source]:
@@ -217,28 +218,32 @@ def _windows(
     *,
     is_opened: bool,
 ) -> list[Window]:
-    untold = frozenset(names.values()) if is_opened else frozenset[Tier]()
-    recounted = [place for place in copy.placed if place.partition in cut_off]
+    untold_tiers = frozenset(names.values()) if is_opened else frozenset[Tier]()
+    recounted_places = [place for place in copy.placed if place.partition in cut_off]
     windows: dict[tuple[int, int], Window] = {}
     for window in origin.windows:
         windows[window.start, window.length] = structs.replace(
             window,
             sums=_named(window.sums, names),
-            uncounted=untold | {names[tier] for tier in window.uncounted if tier in names},
+            uncounted=untold_tiers | {names[tier] for tier in window.uncounted if tier in names},
         )
     for window in copy.windows:
-        at = window.start, window.length
-        joined_ = windows.get(at)
-        sums_ = {t: sums for t, sums in window.sums.items() if t.kind is not TierKind.AGENT}
+        identity = window.start, window.length
+        joined_window = windows.get(identity)
+        window_sums = {
+            tier: sums for tier, sums in window.sums.items() if tier.kind is not TierKind.AGENT
+        }
         if is_opened:
-            sums_ |= _own_sums(window, joined_, names)
-        joined_ = joined_ or Window(*at, {}, uncounted=untold)
-        windows[at] = structs.replace(
-            joined_,
-            sums={**joined_.sums, **sums_},
-            uncounted=joined_.uncounted | window.uncounted | _counted_again(window, recounted),
+            window_sums |= _own_sums(window, joined_window, names)
+        joined_window = joined_window or Window(*identity, {}, uncounted=untold_tiers)
+        windows[identity] = structs.replace(
+            joined_window,
+            sums={**joined_window.sums, **window_sums},
+            uncounted=joined_window.uncounted
+            | window.uncounted
+            | _counted_again(window, recounted_places),
         )
-    return [windows[at] for at in sorted(windows)]
+    return [windows[identity] for identity in sorted(windows)]
 
 
 def _own_sums(
@@ -246,11 +251,13 @@ def _own_sums(
 ) -> dict[Tier, WindowSums]:
     """Returns the copy's own sums of a window; if the origin has events in it, too, only the
     agents' sums, added to the origin's."""
-    own = {names[tier]: sums for tier, sums in window.sums.items() if tier in names}
+    own_sums = {names[tier]: sums for tier, sums in window.sums.items() if tier in names}
     if origins is None:
-        return own
-    both = [part.sums[_AGENT] for part in (origins, window) if _AGENT in part.sums]
-    return {_AGENT: WindowSums(*map(sum, zip(*both, strict=True)))} if both else {}
+        return own_sums
+    agent_sums = [
+        window_part.sums[_AGENT] for window_part in (origins, window) if _AGENT in window_part.sums
+    ]
+    return {_AGENT: WindowSums(*map(sum, zip(*agent_sums, strict=True)))} if agent_sums else {}
 
 
 def _named(sums: Mapping[Tier, WindowSums], names: Mapping[Tier, Tier]) -> dict[Tier, WindowSums]:
@@ -259,8 +266,8 @@ def _named(sums: Mapping[Tier, WindowSums], names: Mapping[Tier, Tier]) -> dict[
 
 def _counted_again(window: Window, recounted: Sequence[Placed]) -> frozenset[Tier]:
     end = window.start + window.length
-    touched = any(place.from_time < end and window.start < place.to_time for place in recounted)
-    return frozenset({_BROKER} if touched else ())
+    is_touched = any(place.from_time < end and window.start < place.to_time for place in recounted)
+    return frozenset({_BROKER} if is_touched else ())
 
 
 def _shipped_here(copy: TopicPicture) -> list[UncountedLoss]:
@@ -269,14 +276,14 @@ def _shipped_here(copy: TopicPicture) -> list[UncountedLoss]:
     for partition in copy.partitions:
         for first, end in partition.claimed.get(_AGENT, ()) if partition.is_cut_off else ():
             places = [
-                placed
-                for placed in copy.placed
-                if placed.partition == partition.number
-                and placed.first < end
-                and first < placed.next_offset
+                place
+                for place in copy.placed
+                if place.partition == partition.number
+                and place.first < end
+                and first < place.next_offset
             ]
-            from_time = min((placed.from_time for placed in places), default=copy.from_time)
-            to_time = max((placed.to_time for placed in places), default=partition.cut_time + 1)
+            from_time = min((place.from_time for place in places), default=copy.from_time)
+            to_time = max((place.to_time for place in places), default=partition.cut_time + 1)
             loss = UncountedLoss(
                 partition.partition, first, end - first, partition.reason, from_time, to_time
             )

@@ -98,32 +98,32 @@ class Topic:
         self.tiers = tier_names(connection)
 
     def expected(self, heard_since: int, *, is_deleted: bool = False) -> tuple[Tier, ...]:
-        """Returns the tiers that its events should pass. A topic that was never loaded is expected
-        where loaders heard since then say that they load it; if it was deleted, where former topics
-        of its name were loaded."""
-        spoken = {
+        """Returns the tiers that the topic's events should pass. A topic that was never loaded is
+        expected at the destinations of loaders that were heard since then and report that they load
+        it; a deleted topic, where former topics of its name were loaded."""
+        claimed_tiers = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
                 "SELECT tier FROM topic_tiers WHERE topic = ?", (self.id,)
             )
         }
         if self._has_agents():
-            spoken.add(Tier(TierKind.AGENT))
+            claimed_tiers.add(Tier(TierKind.AGENT))
         if self.connection.execute(
             "SELECT 1 FROM journals WHERE cluster = ? AND tier = 'broker' LIMIT 1",
             (self.key.cluster,),
         ).fetchall():
-            spoken.add(Tier(TierKind.BROKER))
-        is_loaded = any(tier.kind is TierKind.HDFS for tier in spoken)
+            claimed_tiers.add(Tier(TierKind.BROKER))
+        is_loaded = any(tier.kind is TierKind.HDFS for tier in claimed_tiers)
         if is_deleted and not is_loaded:
-            spoken.update(
+            claimed_tiers.update(
                 self.tiers[tier] for (tier,) in self.connection.execute(_LOADED_BEFORE, (self.id,))
             )
         elif not is_loaded:
             cluster, topic, _ = self.key
             roots = roots_of(self.connection, cluster, topic, heard_since)
-            spoken.update(Tier(TierKind.HDFS, root) for root in roots)
-        return tuple(sorted(spoken, key=_place))
+            claimed_tiers.update(Tier(TierKind.HDFS, root) for root in roots)
+        return tuple(sorted(claimed_tiers, key=_place))
 
     def _has_agents(self) -> bool:
         return bool(
@@ -145,7 +145,7 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
 
 
 class PictureQuery(msgspec.Struct, frozen=True):
-    """The parameters of a picture."""
+    """A query for a picture."""
 
     from_time: int
     to_time: int
@@ -157,13 +157,13 @@ class PictureQuery(msgspec.Struct, frozen=True):
 
     @property
     def heard_since(self) -> int:
-        """Programs that were not heard since then are not waited for."""
+        """The time since which a program must have been heard to be waited for."""
         return self.now - self.expected_millis
 
 
 def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) -> TopicPicture:
-    """Reads the picture of a topic; of a copy, joined with its origin's. A copy that was deleted is
-    not cut off, as the mirror copies the same events again."""
+    """Reads the picture of a topic; that of a copy is joined with its origin's. A deleted copy is
+    not cut off, because the mirror copies the same events again."""
     topic = Topic(connection, key)
     origin_keys = origins.origins(connection, topic.id)
     if not origin_keys:
@@ -174,38 +174,43 @@ def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) 
         return _picture(topic, query, partitions, event_hours.lacking(partitions))
     origin = Topic(connection, origin_keys[0])
     origin_partitions = _partitions(origin, Generations.of(connection, origin.id))
-    partitions_ = _partitions(topic, Generations.of(connection, topic.id))
-    own = own_offsets(partitions_, _marked(topic))
-    places_of = event_hours.lacking(
-        joined_partitions(origin_partitions, partitions_, origin.key.cluster, own)
+    copy_partitions = _partitions(topic, Generations.of(connection, topic.id))
+    own_ranges = own_offsets(copy_partitions, _marked(topic))
+    placed_partitions = event_hours.lacking(
+        joined_partitions(origin_partitions, copy_partitions, origin.key.cluster, own_ranges)
     )
-    places_of |= {partition.number for partition in partitions_ if partition.is_cut_off}
-    whole = joined(
-        _picture(origin, query, origin_partitions, places_of, copy=topic.id),
-        _picture(topic, query, partitions_, places_of),
-        own,
+    placed_partitions |= {partition.number for partition in copy_partitions if partition.is_cut_off}
+    joined_picture = joined(
+        _picture(origin, query, origin_partitions, placed_partitions, copy=topic.id),
+        _picture(topic, query, copy_partitions, placed_partitions),
+        own_ranges,
         origins.opened_at(connection, topic.id),
     )
-    return replace(whole, unjoined=_why_not_joined(topic, origin_keys))
+    return replace(joined_picture, unjoined=_why_not_joined(topic, origin_keys))
 
 
 def _why_not_joined(topic: Topic, origin_keys: Sequence[TopicKey]) -> str:
-    connection, (origin, *others) = topic.connection, origin_keys
-    place = f"{origin.cluster}/{origin.topic}"
-    if others:
-        more = f"{others[0].cluster}/{others[0].topic}/{others[0].topic_id}"
+    connection, (origin, *other_origins) = topic.connection, origin_keys
+    origin_name = f"{origin.cluster}/{origin.topic}"
+    if other_origins:
+        other_name = (
+            f"{other_origins[0].cluster}/{other_origins[0].topic}/{other_origins[0].topic_id}"
+        )
         return (
-            f"it is a copy of {place}/{origin.topic_id}, and was one of {more}: which offsets"
-            " belong to which is unknown. Delete the copy, and let the mirror create it again"
+            f"it is a copy of {origin_name}/{origin.topic_id}, and was one of {other_name}: which"
+            " offsets belong to which is unknown. Delete the copy, and let the mirror create it"
+            " again"
         )
     if {*origins.origins(connection, Topic(connection, origin).id)} - {topic.key}:
-        return f"it is a copy of {place}, which is a copy itself: name the first origin's mirror"
+        return (
+            f"it is a copy of {origin_name}, which is a copy itself: name the first origin's mirror"
+        )
     return ""
 
 
 def _marked(topic: Topic) -> dict[int, Intervals]:
-    marks = origins.marked(topic.connection, topic.id)
-    return {partition: pairs_of(packed) for partition, packed in marks.items()}
+    marked_offsets = origins.marked(topic.connection, topic.id)
+    return {partition: pairs_of(packed) for partition, packed in marked_offsets.items()}
 
 
 def _picture(
@@ -219,24 +224,26 @@ def _picture(
     connection, key = topic.connection, topic.key
     from_time, to_time = query.from_time, query.to_time
     begin = ledger_begin(connection, key.cluster)
-    first = max(from_time, begin)
+    start_time = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
     damage = damage_of(connection, topic.id, generations)
     acceptances = accepted(connection, topic.name, topic.key.topic_id)
-    places_of = lacking | {batch.partition for batch in damage}
-    places_of |= {
+    placed_partitions = lacking | {batch.partition for batch in damage}
+    placed_partitions |= {
         partition.number for partition in partitions if _is_accepted(partition, acceptances)
     }
-    doubtful = exactness.partitions(connection, topic.id)
-    hours = event_hours.of(connection, topic.id, places_of | doubtful, generations)
+    inexact_partitions = exactness.partitions(connection, topic.id)
+    hours = event_hours.of(
+        connection, topic.id, placed_partitions | inexact_partitions, generations
+    )
     tiers = topic.expected(query.heard_since, is_deleted=query.is_deleted)
     return TopicPicture(
         key=key,
-        from_time=first,
+        from_time=start_time,
         to_time=to_time,
         now=query.now,
         tiers=tiers,
-        windows=_windows(topic, first, to_time),
+        windows=_windows(topic, start_time, to_time),
         partitions=partitions,
         open=_open(topic, generations, tiers),
         sources=suspects(
@@ -257,18 +264,18 @@ def _picture(
         damaged=event_hours.dated(damage, hours),
         withdrawn=log_losses.uncounted(connection, topic.id, partitions, generations),
         collided=collisions.of(
-            connection, topic.id, topic.tiers, generations, between=(first, to_time)
+            connection, topic.id, topic.tiers, generations, between=(start_time, to_time)
         ),
-        unwatched=_unwatched(topic, first, to_time),
+        unwatched=_unwatched(topic, start_time, to_time),
         inexact=[
             *exactness.of(connection, topic.id, topic.tiers, hours),
-            *exactness.rebuilt(connection, topic.id, topic.tiers, first, to_time),
+            *exactness.rebuilt(connection, topic.id, topic.tiers, start_time, to_time),
             *(
                 Inexact(_AGENTS, *times)
-                for times in doubtful_times(connection, topic.id, first, to_time)
+                for times in doubtful_times(connection, topic.id, start_time, to_time)
             ),
         ],
-        placed=[hour for hour in hours if hour.partition in places_of],
+        placed=[hour for hour in hours if hour.partition in placed_partitions],
         accepted=acceptances,
         grace_millis=query.grace_millis,
         renewed=renewed_hosts(connection, topic.name),
@@ -276,14 +283,14 @@ def _picture(
 
 
 def ledger_begin(connection: sqlite3.Connection, cluster: str) -> int:
-    """Returns the time from which on all entries are known; 0 if all are."""
+    """Returns the time from which on all entries are known; 0 if all entries are known."""
     rows = connection.execute(_BEGIN, (cluster, _TOGETHER)).fetchall()
-    ((first, journals, begun, agents, agents_begun),) = rows
-    if agents:
-        journals, begun = agents, agents_begun
-    if first is None or 2 * begun <= journals:
+    ((first_time, journal_count, begun_journals, agent_count, begun_agents),) = rows
+    if agent_count:
+        journal_count, begun_journals = agent_count, begun_agents
+    if first_time is None or 2 * begun_journals <= journal_count:
         return 0
-    return int(first) + HOUR - int(first) % HOUR
+    return int(first_time) + HOUR - int(first_time) % HOUR
 
 
 def _place(tier: Tier) -> tuple[int, str]:
@@ -291,67 +298,71 @@ def _place(tier: Tier) -> tuple[int, str]:
 
 
 def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
-    between = (topic.id, from_time, to_time)
-    voids = topic.connection.execute(
+    parameters = (topic.id, from_time, to_time)
+    void_rows = topic.connection.execute(
         "SELECT 1 FROM voided WHERE topic = ? LIMIT 1", (topic.id,)
     ).fetchall()
-    sums: dict[tuple[int, int], dict[Tier, WindowSums]] = defaultdict(dict)
-    for start, length, tier, *sums_ in topic.connection.execute(
-        _SUMS.format(_NOT_VOID if voids else ""), between
+    sums_by_window: dict[tuple[int, int], dict[Tier, WindowSums]] = defaultdict(dict)
+    for start, length, tier, *sum_values in topic.connection.execute(
+        _SUMS.format(_NOT_VOID if void_rows else ""), parameters
     ):
-        sums[start, length][topic.tiers[tier]] = WindowSums(*sums_)
+        sums_by_window[start, length][topic.tiers[tier]] = WindowSums(*sum_values)
     flows: dict[tuple[int, int], tuple[int, int, int, int]] = {
         (start, length): (filtered, dead, lost, lost_bytes)
         for start, length, filtered, dead, lost, lost_bytes in topic.connection.execute(
             "SELECT start, length, filtered, dead, CASE WHEN lost_unknown THEN -1 ELSE lost END,"
             " lost_bytes FROM flows WHERE topic = ? AND start >= ? AND start < ?"
             " AND (filtered OR dead OR lost OR lost_unknown OR lost_bytes)",
-            between,
+            parameters,
         )
     }
     for key in flows:
-        sums[key]
-    uncounted: dict[tuple[int, int], set[Tier]] = defaultdict(set)
+        sums_by_window[key]
+    uncounted_tiers: dict[tuple[int, int], set[Tier]] = defaultdict(set)
     for start, length, tier in topic.connection.execute(
         "SELECT start, length, tier FROM uncounted WHERE topic = ? AND start >= ? AND start < ?",
-        between,
+        parameters,
     ):
-        uncounted[start, length].add(topic.tiers[tier])
-        sums[start, length]
-    nothing = (0, 0, 0, 0)
+        uncounted_tiers[start, length].add(topic.tiers[tier])
+        sums_by_window[start, length]
+    no_lines = (0, 0, 0, 0)
     return [
         Window(
             start,
             length,
             by_tier,
-            *flows.get((start, length), nothing),
-            frozenset(uncounted.get((start, length), ())),
+            *flows.get((start, length), no_lines),
+            frozenset(uncounted_tiers.get((start, length), ())),
         )
-        for (start, length), by_tier in sorted(sums.items(), key=lambda window_: window_[0])
+        for (start, length), by_tier in sorted(
+            sums_by_window.items(), key=lambda window_: window_[0]
+        )
     ]
 
 
 def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture]:
     """Returns the claims in the log, and those of ends that were cut off."""
-    claimed: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
-    several: dict[tuple[int, Tier], list[Interval]] = {}
+    claims_by_number: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
+    intervals_by_tier: dict[tuple[int, Tier], list[Interval]] = {}
     for partition, tier, epoch, intervals in topic.connection.execute(
         "SELECT partition, tier, epoch, intervals FROM claimed WHERE topic = ?"
         " AND (topic, tier) NOT IN replaced ORDER BY partition",
         (topic.id,),
     ):
         name, pairs = topic.tiers[tier], pairs_of(intervals)
-        if partition not in generations.partitions and name not in claimed[partition]:
-            claimed[partition][name] = pairs
+        if partition not in generations.partitions and name not in claims_by_number[partition]:
+            claims_by_number[partition][name] = pairs
             continue
         for first, end in pairs:
             for part in generations.parts(partition, epoch, first, end):
-                intervals_ = claimed[part.number].setdefault(name, ())
-                several.setdefault((part.number, name), list(intervals_)).append(part[1:])
-    for (number, name), pairs_ in several.items():
-        claimed[number][name] = merged(pairs_)
+                earlier_intervals = claims_by_number[part.number].setdefault(name, ())
+                intervals_by_tier.setdefault((part.number, name), list(earlier_intervals)).append(
+                    part[1:]
+                )
+    for (number, name), interval_list in intervals_by_tier.items():
+        claims_by_number[number][name] = merged(interval_list)
     pictures = []
-    for number, by_tier in claimed.items():
+    for number, by_tier in claims_by_number.items():
         cut = generations.cut_of(number)
         reason = cut.reason or "it continued at an earlier offset" if cut else ""
         time = cut.time if cut else -1
@@ -390,15 +401,15 @@ def _open(topic: Topic, generations: Generations, expected: Collection[Tier]) ->
             (topic.id, tier),
         )
         name = topic.tiers[tier]
-        for partition, epoch, first, after, *times_ in rows:
+        for partition, epoch, first, end, *span_times in rows:
             limit = limits.get(partition, 0)
             if not generations:
-                if after > limit:
-                    spans.append(OffsetSpan(name, partition, first, after, *times_))
+                if end > limit:
+                    spans.append(OffsetSpan(name, partition, first, end, *span_times))
                 continue
             spans += [
-                OffsetSpan(name, *part, *times_)
-                for part in generations.parts(partition, epoch, first, after)
+                OffsetSpan(name, *part, *span_times)
+                for part in generations.parts(partition, epoch, first, end)
                 if part.number >= STRIDE or part.end > limit
             ]
     return sorted(spans)
@@ -418,19 +429,19 @@ def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime
         (topic.id, topic.name, to_time, from_time),
     )
     gaps = []
-    for *columns, size, reached in rows:
+    for *columns, size, known_position in rows:
         gap = UnwatchedTime(*columns)
         if gap.source and gap.traces == "vanished":
             if size is not None and size > gap.position:
                 continue
-            gap = gap._replace(position=max(gap.position, reached or 0))
+            gap = gap._replace(position=max(gap.position, known_position or 0))
         gaps.append(gap)
     return gaps
 
 
 def hole_hours(topic: Topic) -> set[int]:
-    """Returns the hours that missing entries and unwatched times may affect; of a very long hole,
-    those at its beginning."""
+    """Returns the hours that missing entries and unwatched times may affect; for a very long hole,
+    the hours at its beginning."""
     hours: set[int] = set()
     for origin in origins.origins(topic.connection, topic.id)[:1]:
         if origin != topic.key:
@@ -442,12 +453,12 @@ def _hole_hours(topic: Topic) -> set[int]:
     begin = ledger_begin(topic.connection, topic.key.cluster)
     times = [(hole.from_time, hole.to_time + 1) for hole in _holes(topic, begin)]
     times += [(gap.from_time, gap.to_time) for gap in _unwatched(topic, begin, _MOST_SEQ)]
-    disputes_ = disputes.of(topic.connection, topic.key.cluster, topic.name)
-    times += [(gap.since, gap.since + 1) for gap in disputes_]
+    topic_disputes = disputes.of(topic.connection, topic.key.cluster, topic.name)
+    times += [(gap.since, gap.since + 1) for gap in topic_disputes]
     hours: set[int] = set()
     for from_time, to_time in times:
-        first = from_time - from_time % HOUR
-        hours.update(range(first, min(to_time, first + _MOST_HOLE_HOURS * HOUR), HOUR))
+        first_hour = from_time - from_time % HOUR
+        hours.update(range(first_hour, min(to_time, first_hour + _MOST_HOLE_HOURS * HOUR), HOUR))
     return hours
 
 
@@ -460,18 +471,22 @@ def _holes(topic: Topic, begin: int) -> list[Hole]:
         (topic.key.cluster, _MOST_SEQ if begin else 0, topic.name),
     ).fetchall()
     holes = []
-    for number, journal, tier, host, seen in rows:
+    for number, journal, tier, host, packed_entries in rows:
         if tier not in set(TierKind):
             continue
-        seen_, times = unpacked(np.array([number]), [seen])
-        first, time = int(seen_.first[0]), int(times[0, 0])
+        entries, times = unpacked(np.array([number]), [packed_entries])
+        first, first_time = int(entries.first[0]), int(times[0, 0])
         if first > 0 and not begin:
-            holes.append(Hole(journal, TierKind(tier), host or "", 0, first, time - _BEFORE, time))
+            holes.append(
+                Hole(
+                    journal, TierKind(tier), host or "", 0, first, first_time - _BEFORE, first_time
+                )
+            )
         holes += [
-            Hole(journal, TierKind(tier), host or "", seq, after - seq, from_time, to_time)
-            for seq, after, from_time, to_time in zip(
-                seen_.end[:-1].tolist(),
-                seen_.first[1:].tolist(),
+            Hole(journal, TierKind(tier), host or "", seq, end - seq, from_time, to_time)
+            for seq, end, from_time, to_time in zip(
+                entries.end[:-1].tolist(),
+                entries.first[1:].tolist(),
                 times[:-1, 1].tolist(),
                 times[1:, 0].tolist(),
                 strict=True,
@@ -527,18 +542,18 @@ def accepted(connection: sqlite3.Connection, name: int, topic_id: str) -> list[A
 
 def _acceptance(statement: dict[str, Any], time: int) -> Acceptance:
     seqs: dict[str, list[Interval]] = defaultdict(list)
-    sizes: dict[str, list[Interval]] = defaultdict(list)
+    lengths: dict[str, list[Interval]] = defaultdict(list)
     for run in statement["runs"]:
         if run["events"] > 0:
             seqs[run["source"]].append((run["seq"], run["seq"] + run["events"]))
         else:
-            sizes[run["source"]].append((run["position"], run["end_position"]))
+            lengths[run["source"]].append((run["position"], run["end_position"]))
     offsets = [(part["first"], part["first"] + part["count"]) for part in statement["offsets"]]
     return Acceptance(
         statement["partition"],
         _united(offsets) or (_NONE if offsets else ()),
         {source: _united(pairs) for source, pairs in seqs.items()},
-        {source: _united(pairs) for source, pairs in sizes.items()},
+        {source: _united(pairs) for source, pairs in lengths.items()},
         statement["host"],
         statement["from_time"],
         statement["to_time"],
@@ -551,7 +566,7 @@ def _acceptance(statement: dict[str, Any], time: int) -> Acceptance:
 
 def _united(intervals: Sequence[Interval]) -> Intervals:
     """Unites intervals, limited to possible numbers: an operator may have written "to the end"."""
-    within = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
-    columns = np.array([pair for pair in within if pair[0] < pair[1]], np.int64).reshape(-1, 2)
-    united = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
-    return tuple(zip(united.first.tolist(), united.end.tolist(), strict=True))
+    pairs = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
+    columns = np.array([pair for pair in pairs if pair[0] < pair[1]], np.int64).reshape(-1, 2)
+    result = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
+    return tuple(zip(result.first.tolist(), result.end.tolist(), strict=True))

@@ -53,18 +53,18 @@ def add(chunk: Chunk, counted: Mask) -> None:
 
 
 def keep_uncounted(chunk: Chunk, partly: Mask) -> None:
-    """Keeps the windows of passages whose events were counted in part."""
+    """Stores the windows of passages whose events were counted in part."""
     windows = chunk.windows
-    at = np.flatnonzero(partly[windows.passage])
-    if not len(at):
+    rows = np.flatnonzero(partly[windows.passage])
+    if not len(rows):
         return
-    passage = windows.passage[at]
+    passage = windows.passage[rows]
     tier = chunk.tier[chunk.passages.entry[passage]]
-    together = grouped(chunk.topic[passage], windows.start[at], windows.length[at], tier)
+    grouping = grouped(chunk.topic[passage], windows.start[rows], windows.length[rows], tier)
     chunk.connection.executemany(
-        "INSERT OR IGNORE INTO uncounted VALUES (?, ?, ?, ?)", rows_of(together)
+        "INSERT OR IGNORE INTO uncounted VALUES (?, ?, ?, ?)", rows_of(grouping)
     )
-    chunk.touch(together.keys[0], hours_of(together.keys[1]))
+    chunk.touch(grouping.keys[0], hours_of(grouping.keys[1]))
 
 
 def rows_of(together: Grouped, *columns: Numbers) -> "zip[tuple[int, ...]]":
@@ -78,13 +78,13 @@ def rows_of(together: Grouped, *columns: Numbers) -> "zip[tuple[int, ...]]":
 
 def _add_windows(chunk: Chunk, counted: Mask) -> None:
     windows, passages = chunk.windows, chunk.passages
-    at = np.flatnonzero(counted[windows.passage])
-    passage = windows.passage[at]
+    rows = np.flatnonzero(counted[windows.passage])
+    passage = windows.passage[rows]
     entry = passages.entry[passage]
     topic, tier = chunk.topic[passage], chunk.tier[entry]
     run = np.where(chunk.entries.of_tier("hdfs"), chunk.entries.run, -1)[entry]
     sums = [
-        column[at]
+        column[rows]
         for column in (
             windows.events,
             windows.bytes,
@@ -94,59 +94,63 @@ def _add_windows(chunk: Chunk, counted: Mask) -> None:
             windows.dead,
         )
     ]
-    together = grouped(topic, windows.start[at], windows.length[at], tier, run)
-    chunk.connection.executemany(_SUMS, rows_of(together, *sums))
-    topic, start, _, tier, _ = together.keys
-    by_hour = grouped(topic, hours_of(start), tier)
-    chunk.connection.executemany(_HOURS, rows_of(by_hour, together.sums(sums[0])))
-    chunk.touch(*by_hour.keys[:2])
-    together = grouped(chunk.topic, chunk.tier[passages.entry])
+    grouping = grouped(topic, windows.start[rows], windows.length[rows], tier, run)
+    chunk.connection.executemany(_SUMS, rows_of(grouping, *sums))
+    topic, start, _, tier, _ = grouping.keys
+    hour_grouping = grouped(topic, hours_of(start), tier)
+    chunk.connection.executemany(_HOURS, rows_of(hour_grouping, grouping.sums(sums[0])))
+    chunk.touch(*hour_grouping.keys[:2])
+    grouping = grouped(chunk.topic, chunk.tier[passages.entry])
     chunk.connection.executemany(
-        "INSERT OR IGNORE INTO topic_tiers VALUES (?, ?)", rows_of(together)
+        "INSERT OR IGNORE INTO topic_tiers VALUES (?, ?)", rows_of(grouping)
     )
-    _add_hdfs_delays(chunk, at)
+    _add_hdfs_delays(chunk, rows)
 
 
 def _add_delays(chunk: Chunk, counted: Mask) -> None:
-    lists = chunk.passages.struct.field("delays")
-    if not pc.sum(pc.list_value_length(lists)).as_py():
+    list_column = chunk.passages.struct.field("delays")
+    if not pc.sum(pc.list_value_length(list_column)).as_py():
         return
-    lengths = numbers(pc.list_value_length(lists))
+    lengths = numbers(pc.list_value_length(list_column))
     begin = np.cumsum(lengths) - lengths
-    flat = lists.flatten()
-    counted_delays = np.flatnonzero(numbers(flat))
-    events = np.clip(numbers(flat)[counted_delays], 0, MOST)
-    passage = np.repeat(np.arange(len(lengths)), lengths)[counted_delays]
+    elements = list_column.flatten()
+    delay_rows = np.flatnonzero(numbers(elements))
+    events = np.clip(numbers(elements)[delay_rows], 0, MOST)
+    passage = np.repeat(np.arange(len(lengths)), lengths)[delay_rows]
     is_counted = counted[passage]
-    counted_delays, passage, events = (
-        counted_delays[is_counted],
+    delay_rows, passage, events = (
+        delay_rows[is_counted],
         passage[is_counted],
         events[is_counted],
     )
-    doubling = np.minimum(counted_delays - begin[passage], _DOUBLINGS - 1)
+    doubling = np.minimum(delay_rows - begin[passage], _DOUBLINGS - 1)
     tier = chunk.tier[chunk.passages.entry]
-    together = grouped(chunk.topic, hours_of(_first_window(chunk)), tier)
-    table = np.zeros(len(together) * _DOUBLINGS, np.int64)
-    np.add.at(table, together.numbered()[passage] * _DOUBLINGS + doubling, events)
-    at = np.flatnonzero(table)
-    rows = (*(key[at // _DOUBLINGS] for key in together.keys), at % _DOUBLINGS, table[at])
+    grouping = grouped(chunk.topic, hours_of(_first_window(chunk)), tier)
+    table = np.zeros(len(grouping) * _DOUBLINGS, np.int64)
+    np.add.at(table, grouping.numbered()[passage] * _DOUBLINGS + doubling, events)
+    row_ids = np.flatnonzero(table)
+    rows = (
+        *(key[row_ids // _DOUBLINGS] for key in grouping.keys),
+        row_ids % _DOUBLINGS,
+        table[row_ids],
+    )
     chunk.connection.executemany(_DELAYS, zip(*(row.tolist() for row in rows), strict=True))
 
 
-def _add_hdfs_delays(chunk: Chunk, at: Numbers) -> None:
+def _add_hdfs_delays(chunk: Chunk, rows: Numbers) -> None:
     """Adds loaders' delays, which are not measured: events land when their run is committed."""
     windows = chunk.windows
-    entry = chunk.passages.entry[windows.passage[at]]
-    is_landed = chunk.entries.of_tier("hdfs")[entry] & (windows.events[at] > 0)
+    entry = chunk.passages.entry[windows.passage[rows]]
+    is_landed = chunk.entries.of_tier("hdfs")[entry] & (windows.events[rows] > 0)
     if not is_landed.any():
         return
-    at, entry = at[is_landed], entry[is_landed]
-    late = np.maximum(chunk.entries.time[entry] - windows.start[at], 0)
-    doubling = np.where(late > 0, np.frexp(late.astype(np.float64))[1], 0).astype(np.int64)
-    together = grouped(
-        chunk.topic[windows.passage[at]], windows.hour()[at], chunk.tier[entry], doubling
+    rows, entry = rows[is_landed], entry[is_landed]
+    lateness = np.maximum(chunk.entries.time[entry] - windows.start[rows], 0)
+    doubling = np.where(lateness > 0, np.frexp(lateness.astype(np.float64))[1], 0).astype(np.int64)
+    grouping = grouped(
+        chunk.topic[windows.passage[rows]], windows.hour()[rows], chunk.tier[entry], doubling
     )
-    chunk.connection.executemany(_DELAYS, rows_of(together, windows.events[at]))
+    chunk.connection.executemany(_DELAYS, rows_of(grouping, windows.events[rows]))
 
 
 def _first_window(chunk: Chunk) -> Numbers:
@@ -163,34 +167,34 @@ def _main_window(chunk: Chunk) -> Numbers:
     which its entry was written."""
     windows = chunk.windows
     starts = chunk.entries.window()[chunk.passages.entry].copy()
-    together = grouped(windows.passage, then=(windows.events, windows.start))
-    if len(together):
-        starts[together.keys[0]] = windows.start[together.last()]
+    grouping = grouped(windows.passage, then=(windows.events, windows.start))
+    if len(grouping):
+        starts[grouping.keys[0]] = windows.start[grouping.last()]
     return starts
 
 
 def _add_loads(chunk: Chunk) -> None:
     passages, entries = chunk.passages, chunk.entries
-    at = np.flatnonzero(chunk.passages_of("hdfs"))
-    if not len(at):
+    rows = np.flatnonzero(chunk.passages_of("hdfs"))
+    if not len(rows):
         return
     windows = chunk.windows
     columns = []
     for column in (windows.events, windows.bytes, windows.late, windows.duplicates, windows.dead):
         sums = np.zeros(len(passages), np.int64)
         np.add.at(sums, windows.passage, column)
-        columns.append(sums[at])
-    entry = passages.entry[at]
-    rebuilt = numbers(pc.list_value_length(entries.body.field("rebuilt")))[entry] > 0
-    placed = (passages.partition[at] >= 0).astype(np.int64)
-    together = grouped(chunk.topic[at], chunk.tier[entry], entries.run[entry])
+        columns.append(sums[rows])
+    entry = passages.entry[rows]
+    is_rebuilt = numbers(pc.list_value_length(entries.body.field("rebuilt")))[entry] > 0
+    is_placed = (passages.partition[rows] >= 0).astype(np.int64)
+    grouping = grouped(chunk.topic[rows], chunk.tier[entry], entries.run[entry])
     chunk.connection.executemany(
         _LOADS,
         zip(
-            *(key.tolist() for key in together.keys),
-            together.most(entries.time[entry]).tolist(),
-            *(together.sums(column).tolist() for column in (*columns, placed)),
-            together.most(rebuilt.astype(np.int64)).tolist(),
+            *(key.tolist() for key in grouping.keys),
+            grouping.most(entries.time[entry]).tolist(),
+            *(grouping.sums(column).tolist() for column in (*columns, is_placed)),
+            grouping.most(is_rebuilt.astype(np.int64)).tolist(),
             strict=True,
         ),
     )
@@ -201,21 +205,31 @@ def _add_lines(chunk: Chunk) -> None:
     single event of another year does not attract all lines."""
     runs, entries = chunk.runs, chunk.entries
     entry = chunk.passages.entry[runs.passage]
-    at = np.flatnonzero(entries.of_tier("agent")[entry])
-    if not len(at):
+    rows = np.flatnonzero(entries.of_tier("agent")[entry])
+    if not len(rows):
         return
-    excepted, count = runs.excepted, len(runs)
-    filtered = excepted.sum_of("filtered", count)[at]
-    dead = excepted.sum_of("dead_lettered", count)[at]
-    lost = excepted.sum_of("lost", count)[at]
-    unknown = excepted.unknown("lost", count)[at]
-    lost_bytes = excepted.sum_of("lost", count, of_bytes=True)[at]
-    start = _main_window(chunk)[runs.passage[at]]
-    length = entries.window_millis[entry[at]]
-    topic = chunk.topic[runs.passage[at]]
-    together = grouped(topic, start, length)
-    lines, events = runs.lines[at], runs.events[at]
+    excepted_columns, count = runs.excepted, len(runs)
+    filtered_lines = excepted_columns.sum_of("filtered", count)[rows]
+    dead_lines = excepted_columns.sum_of("dead_lettered", count)[rows]
+    lost_lines = excepted_columns.sum_of("lost", count)[rows]
+    unknown_lines = excepted_columns.unknown("lost", count)[rows]
+    lost_bytes = excepted_columns.sum_of("lost", count, of_bytes=True)[rows]
+    start = _main_window(chunk)[runs.passage[rows]]
+    length = entries.window_millis[entry[rows]]
+    topic = chunk.topic[runs.passage[rows]]
+    grouping = grouped(topic, start, length)
+    lines, events = runs.lines[rows], runs.events[rows]
     chunk.connection.executemany(
-        _FLOWS, rows_of(together, lines, events, filtered, dead, lost, unknown, lost_bytes)
+        _FLOWS,
+        rows_of(
+            grouping,
+            lines,
+            events,
+            filtered_lines,
+            dead_lines,
+            lost_lines,
+            unknown_lines,
+            lost_bytes,
+        ),
     )
-    chunk.touch(together.keys[0], hours_of(together.keys[1]))
+    chunk.touch(grouping.keys[0], hours_of(grouping.keys[1]))

@@ -1,5 +1,5 @@
 """Reads the list of topics: verdicts about their hours, delays of their events, and the outcome of
-their lines. Within one read transaction."""
+their lines. Runs in one read transaction."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -35,7 +35,7 @@ Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
 class FaultyTopic(NamedTuple):
-    """A topic with faults: their kinds, and the first and last hour."""
+    """A topic with faults: the kinds of the faults, and the first and last hour."""
 
     key: TopicKey
     kinds: Kinds
@@ -44,9 +44,9 @@ class FaultyTopic(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """A page of topics. The counts are independent of the search: topics of the cluster by state,
-    topics having any hour of a state, and all that persons accepted; but `matching` counts the
-    topics having a state among those that match the search."""
+    """A page of topics. The counts do not depend on the search: topics of the cluster by state,
+    topics that have any hour of a state, and all faults that operators accepted. Only `matching`
+    counts the topics of a state that match the search."""
 
     by_state: Counter[State]
     having: Counter[State]
@@ -62,7 +62,8 @@ def topics(connection: sqlite3.Connection) -> list[TopicKey]:
 
 
 def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
-    """Returns topics that operators accepted as a whole and no agent has shipped to since."""
+    """Returns the topics that operators accepted as a whole and to which no agent has shipped
+    since."""
     rows = connection.execute(
         "SELECT cluster, topic, topics.topic_id, statement FROM accepted"
         " JOIN topics ON topics.name = accepted.name"
@@ -87,6 +88,7 @@ def _is_whole(statement: Mapping[str, Any]) -> bool:
         statement["offsets"],
         statement["runs"],
         statement["host"],
+        statement["file"],
         statement["to_time"] is not None,
     )
     return statement["partition"] < 0 and statement["from_time"] == 0 and not any(limits)
@@ -118,46 +120,46 @@ def faulty_topics(
     connection: sqlite3.Connection, cluster: str, from_hour: int, to_hour: int
 ) -> list[FaultyTopic]:
     """Returns topics with open faults in these hours."""
-    by_topic: dict[int, list[tuple[int, Kinds]]] = defaultdict(list)
+    kinds_by_topic: dict[int, list[tuple[int, Kinds]]] = defaultdict(list)
     for topic, hour, kinds in connection.execute(
         "SELECT topic, hour, kinds FROM judged WHERE hour >= ? AND hour < ? AND kinds <> '[]'"
         " ORDER BY hour",
         (from_hour, to_hour),
     ):
-        by_topic[topic].append((hour, _kinds(kinds)))
+        kinds_by_topic[topic].append((hour, _kinds(kinds)))
     return [
         FaultyTopic(
             TopicKey(*key),
-            summed(count for _, kinds in by_topic[number] for count in kinds),
-            by_topic[number][0][0],
-            by_topic[number][-1][0],
+            summed(count for _, kinds in kinds_by_topic[number] for count in kinds),
+            kinds_by_topic[number][0][0],
+            kinds_by_topic[number][-1][0],
         )
         for number, *key, _ in connection.execute(KEYS)
-        if number in by_topic and cluster in {"", key[0]}
+        if number in kinds_by_topic and cluster in {"", key[0]}
     ]
 
 
 def hour_counts(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, dict[int, int]]:
     keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}
-    by_key: dict[TopicKey, dict[int, int]] = defaultdict(dict)
+    counts_by_topic: dict[TopicKey, dict[int, int]] = defaultdict(dict)
     for number, by_hour in _counts(connection, from_hour).items():
         if number in keys:
-            by_key[keys[number]] = by_hour
-    return dict(by_key)
+            counts_by_topic[keys[number]] = by_hour
+    return dict(counts_by_topic)
 
 
 def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[int, int]]:
     """Returns events by topic and hour: as counted by agents, or by brokers if these have more; by
     loaders only if no other tier counts."""
-    by_topic: dict[int, dict[int, int]] = defaultdict(dict)
-    for topic, hour, shipped, landed in connection.execute(
+    counts_by_topic: dict[int, dict[int, int]] = defaultdict(dict)
+    for topic, hour, shipped_events, landed_events in connection.execute(
         "SELECT topic, hour, max(CASE WHEN kind <> 'hdfs' THEN events END), max(events)"
         " FROM hours JOIN tiers ON tiers.id = tier WHERE hour >= ?"
         " AND (topic, tier) NOT IN replaced GROUP BY topic, hour",
         (from_hour,),
     ):
-        by_topic[topic][hour] = landed if shipped is None else shipped
-    return by_topic
+        counts_by_topic[topic][hour] = landed_events if shipped_events is None else shipped_events
+    return counts_by_topic
 
 
 _STATES: Final = {state.value: state for state in State}  # looked up, as there are thousands
@@ -177,22 +179,23 @@ def overview(
     to_hour: int,
     is_deleted: Callable[[TopicKey], bool],
 ) -> Overview:
-    """Returns a page of topics. All topics fit into memory, as there are some hundreds."""
+    """Returns a page of topics. All topics fit into memory, because there are only some
+    hundreds."""
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
-    unloaded = loads.unloaded(connection)
+    unloaded_topics = loads.unloaded(connection)
     counts = _counts(connection, hours.start)
-    rows = _rows(connection, query, hours, counts, unloaded=unloaded, is_deleted=is_deleted)
-    matching = Counter(state for row in rows for state in row.having)
+    rows = _rows(connection, query, hours, counts, unloaded=unloaded_topics, is_deleted=is_deleted)
+    matching_counts = Counter(state for row in rows for state in row.having)
     if query.state:
         rows = [row for row in rows if query.state in row.having]
-    name, down = order(query.sort, _SORTS)
+    name, is_descending = order(query.sort, _SORTS)
     rows.sort(key=_SORTS["topic"])
-    rows.sort(key=_SORTS[name], reverse=down)
-    states = _states(connection, hours, counts, unloaded, is_deleted, cluster=query.cluster)
+    rows.sort(key=_SORTS[name], reverse=is_descending)
+    states = _states(connection, hours, counts, unloaded_topics, is_deleted, cluster=query.cluster)
     return Overview(
         Counter(state[0] for state in states),
-        Counter(state for having in states for state in having),
-        matching,
+        Counter(state for states_of_topic in states for state in states_of_topic),
+        matching_counts,
         _accepted(connection, hours, query.cluster),
         query.of(len(rows)),
         query.cut(rows),
@@ -209,23 +212,23 @@ def _states(
     cluster: str,
 ) -> list[list[State]]:
     """Returns the states of each topic, the worst first."""
-    by_topic: dict[int, set[State]] = defaultdict(set)
+    states_by_topic: dict[int, set[State]] = defaultdict(set)
     for topic, state, waits, kinds in connection.execute(
         "SELECT DISTINCT topic, state, pending_windows > 0, kinds FROM judged"
         " WHERE hour >= ? AND hour < ?",
         (hours.start, hours.stop),
     ):
-        by_topic[topic] |= _hour_states(state, waits, _kinds(kinds))
-    having = []
+        states_by_topic[topic] |= _hour_states(state, waits, _kinds(kinds))
+    topic_states = []
     for number, *key, _ in connection.execute(KEYS):
-        key_ = TopicKey(*key)
-        if cluster not in {"", key_.cluster}:
+        topic_key = TopicKey(*key)
+        if cluster not in {"", topic_key.cluster}:
             continue
-        fails = key_[:2] in unloaded
+        load_fails = topic_key[:2] in unloaded
         events = _events_in(hours, counts.get(number, {}))
-        states, deleted = by_topic[number], is_deleted(key_)
-        having.append(_having(states, events, deleted=deleted, load_fails=fails))
-    return having
+        states, is_gone = states_by_topic[number], is_deleted(topic_key)
+        topic_states.append(_having(states, events, deleted=is_gone, load_fails=load_fails))
+    return topic_states
 
 
 def _kinds(packed: str) -> Kinds:
@@ -261,11 +264,14 @@ def _accepted(connection: sqlite3.Connection, hours: range, cluster: str) -> Kin
         " WHERE accepted <> '[]' AND hour >= ? AND hour < ?",
         (hours.start, hours.stop),
     )
-    return summed(count for packed, own in rows if cluster in {"", own} for count in _kinds(packed))
+    return summed(
+        count for packed, name in rows if cluster in {"", name} for count in _kinds(packed)
+    )
 
 
 def accepted_in(connection: sqlite3.Connection, cluster: str, topic: str, hour: int) -> Kinds:
-    """Returns what persons accepted of an hour of a topic, and of deleted topics of that name."""
+    """Returns the faults that operators accepted in an hour of a topic, including deleted topics of
+    that name."""
     rows = connection.execute(
         "SELECT accepted FROM judged JOIN topics ON topics.id = judged.topic"
         " JOIN topic_names ON topic_names.id = name"
@@ -284,31 +290,31 @@ def _rows(
     unloaded: set[tuple[str, str]],
     is_deleted: Callable[[TopicKey], bool],
 ) -> list[TopicRow]:
-    where, values = "", []
+    condition, values = "", []
     if query.cluster:
-        where, values = " AND cluster = ?", [query.cluster]
+        condition, values = " AND cluster = ?", [query.cluster]
     if query.search:
-        where += " AND topic LIKE ? ESCAPE '\\'"
+        condition += " AND topic LIKE ? ESCAPE '\\'"
         values.append(pattern(query.search))
-    rows = connection.execute(KEYS + where, values).fetchall()
+    rows = connection.execute(KEYS + condition, values).fetchall()
     ids = str([row[0] for row in rows])
-    judged = _judged(connection, ids, hours)
+    judged_by_topic = _judged(connection, ids, hours)
     agents = _agents(connection, hours.stop - HOUR)
-    last = _last(connection, ids)
+    last_by_topic = _last(connection, ids)
     topic_rows = []
     for number, *names, name in rows:
         key = TopicKey(*names)
-        deleted = is_deleted(key)
+        is_gone = is_deleted(key)
         topic_rows.append(
             _row(
                 key,
-                judged[number],
+                judged_by_topic[number],
                 counts.get(number, {}),
                 hours,
                 agents=agents.get(name, (0, 0)),
-                last=last.get(number, -1),
-                deleted=deleted,
-                load_fails=key[:2] in unloaded and not deleted,
+                last=last_by_topic.get(number, -1),
+                deleted=is_gone,
+                load_fails=key[:2] in unloaded and not is_gone,
             )
         )
     return topic_rows
@@ -317,7 +323,7 @@ def _rows(
 def _judged(
     connection: sqlite3.Connection, ids: str, hours: range
 ) -> dict[int, list[tuple[Any, ...]]]:
-    judged: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    judged_by_topic: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for topic, *columns in connection.execute(
         "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits,"
         " accepted, kinds"
@@ -325,8 +331,8 @@ def _judged(
         " ORDER BY topic, hour",
         (ids, hours.start, hours.stop),
     ):
-        judged[topic].append(tuple(columns))
-    return judged
+        judged_by_topic[topic].append(tuple(columns))
+    return judged_by_topic
 
 
 def _row(
@@ -346,22 +352,24 @@ def _row(
     if deleted:
         states = {hour: settled_state(state) for hour, state in states.items()}
     waits = [row[7] for row in judged if row[7] and not deleted]
-    missing, excess, pending, findings = (sum(row[at] for row in judged) for at in (3, 4, 5, 6))
+    missing_events, excess_events, pending_events, findings = (
+        sum(row[column] for row in judged) for column in (3, 4, 5, 6)
+    )
     kinds = [_kinds(row[9]) for row in judged]
     all_states = set[State]()
     for row, hour_kinds in zip(judged, kinds, strict=True):
         all_states |= _hour_states(row[1], row[5], hour_kinds)
     events = _events_in(hours, counts)
-    having = _having(all_states, events, deleted=deleted, load_fails=load_fails)
+    row_states = _having(all_states, events, deleted=deleted, load_fails=load_fails)
     return TopicRow(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
-        state=having[0],
+        state=row_states[0],
         events=events,
-        missing=missing,
-        excess=excess,
-        pending_windows=0 if deleted else pending,
+        missing=missing_events,
+        excess=excess_events,
+        pending_windows=0 if deleted else pending_events,
         findings=findings,
         agents=agents[0],
         agents_behind=agents[1],
@@ -373,7 +381,7 @@ def _row(
         deleted=deleted,
         load_fails=load_fails,
         accepted=summed(count for row in judged for count in _kinds(row[8])),
-        having=having,
+        having=row_states,
         kinds=summed(count for kind in kinds for count in kind),
     )
 
@@ -385,7 +393,7 @@ def _agents(connection: sqlite3.Connection, before: int) -> dict[int, tuple[int,
         " WHERE last_named >= named_seq GROUP BY name",
         (before,),
     )
-    return {name: (count, behind) for name, count, behind in rows}
+    return {name: (count, delay) for name, count, delay in rows}
 
 
 def _last(connection: sqlite3.Connection, ids: str) -> dict[int, int]:
@@ -394,7 +402,7 @@ def _last(connection: sqlite3.Connection, ids: str) -> dict[int, int]:
         "SELECT value, (SELECT max(start) FROM sums WHERE topic = value) FROM json_each(?)",
         (ids,),
     )
-    return {topic: last for topic, last in rows if last is not None}
+    return {topic: last_time for topic, last_time in rows if last_time is not None}
 
 
 def delays(
@@ -432,27 +440,33 @@ def delays_by_hour(
         by_doubling[doubling] = by_doubling.get(doubling, 0) + events
     return {
         hour: {
-            tier: tuple(by_doubling_.get(number, 0) for number in range(max(by_doubling_) + 1))
-            for tier, by_doubling_ in tiers_counts.items()
+            tier: tuple(
+                doubling_counts.get(number, 0) for number in range(max(doubling_counts) + 1)
+            )
+            for tier, doubling_counts in tiers_counts.items()
         }
         for hour, tiers_counts in counts.items()
     }
 
 
 def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: int) -> Flow:
-    """Returns the outcome of lines; `read` is the sum. -1 in `lost` and `read` if unknown."""
+    """Returns the outcome of lines. `read` is the sum; `lost` and `read` are -1 if unknown."""
     (row,) = connection.execute(
         "SELECT sum(shipped), sum(filtered), sum(dead), sum(lost), sum(lost_unknown),"
         " sum(lost_bytes), sum(events) FROM flows WHERE topic = ? AND start >= ? AND start < ?",
         (topic, from_time, to_time),
     ).fetchall()
-    shipped, filtered, dead, lost, unknown, lost_bytes, events = (value or 0 for value in row)
+    shipped_lines, filtered_lines, dead_lines, lost_lines, unknown_losses, lost_bytes, events = (
+        value or 0 for value in row
+    )
     return Flow(
-        read=UNKNOWN if unknown else shipped + filtered + dead + lost,
-        shipped=shipped,
-        filtered=filtered,
-        dead=dead,
-        lost=UNKNOWN if unknown else lost,
+        read=UNKNOWN
+        if unknown_losses
+        else shipped_lines + filtered_lines + dead_lines + lost_lines,
+        shipped=shipped_lines,
+        filtered=filtered_lines,
+        dead=dead_lines,
+        lost=UNKNOWN if unknown_losses else lost_lines,
         lost_bytes=lost_bytes,
         events=events,
     )

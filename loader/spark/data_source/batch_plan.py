@@ -28,38 +28,43 @@ Task = tuple[Slice, ...]  # read one after the other
 
 
 def batch_tasks(options: SourceOptions, conditions: Sequence[Condition] = ()) -> list[Task]:
-    """Queries the cluster. Raises GapError, OptionRefused or ClientError."""
+    """Plans the tasks of a query by the state of the cluster. Raises GapError, OptionRefused or
+    ClientError."""
     with Brokers(options.bootstrap, client_id=CLIENT_ID) as brokers:
-        ranges_ = _narrowed(brokers, _ranges(brokers, options), conditions)
-        return tasks_of(brokers, ranges_, options)
+        narrowed_ranges = _narrowed(brokers, _ranges(brokers, options), conditions)
+        return tasks_of(brokers, narrowed_ranges, options)
 
 
 def tasks_of(brokers: Brokers, ranges_: Sequence[Range], options: SourceOptions) -> list[Task]:
-    """Queries the size of batches if tasks are limited in bytes."""
+    """Plans tasks. Queries the size of batches if tasks are limited in bytes."""
     if options.bytes_per_task is None:
         return tasks(ranges_, options)
     return tasks(ranges_, options, bytes_per_offset(brokers, ranges_))
 
 
 def _ranges(brokers: Brokers, options: SourceOptions) -> list[Range]:
-    facts = facts_of(brokers, topics_of(brokers, options))
+    topic_facts = facts_of(brokers, topics_of(brokers, options))
 
     def at(where: Position, bound: Bound) -> dict[TopicPartition, int]:
-        times = times_of(brokers, facts, where)
-        return places(facts, where, times, bound=bound, fail_on_data_loss=options.fail_on_data_loss)
+        times = times_of(brokers, topic_facts, where)
+        return places(
+            topic_facts, where, times, bound=bound, fail_on_data_loss=options.fail_on_data_loss
+        )
 
-    first = at(options.starting or Earliest(), Bound.STARTING)
+    first_offsets = at(options.starting or Earliest(), Bound.STARTING)
     end = at(options.ending or Latest(), Bound.ENDING)
-    return ranges(facts, first, end)
+    return ranges(topic_facts, first_offsets, end)
 
 
 def _narrowed(brokers: Brokers, whole: list[Range], conditions: Sequence[Condition]) -> list[Range]:
     time = earliest_time(conditions)
-    rest = narrowed(whole, conditions)
-    if time is None or not rest:
-        return rest
-    targets = [TopicPartition(range_.topic, range_.partition) for range_ in rest]
-    return narrowed(rest, (), offsets_of(brokers, dict.fromkeys(targets, time), committed=True))
+    narrowed_ranges = narrowed(whole, conditions)
+    if time is None or not narrowed_ranges:
+        return narrowed_ranges
+    targets = [TopicPartition(range_.topic, range_.partition) for range_ in narrowed_ranges]
+    return narrowed(
+        narrowed_ranges, (), offsets_of(brokers, dict.fromkeys(targets, time), committed=True)
+    )
 
 
 def tasks(
@@ -69,29 +74,29 @@ def tasks(
     each range."""
     sizes = bytes_per_offset or [0.0] * len(ranges)
     counts = [_count(range_, options, size) for range_, size in zip(ranges, sizes, strict=True)]
-    divided = slices(ranges, counts, from_within=True)
+    divided_slices = slices(ranges, counts, from_within=True)
     if options.tasks_per_partition > 1 or options.bytes_per_task is not None:
-        return [(piece,) for piece in divided]
-    return list(_combined(divided, min(SMALL, options.records_per_task)))
+        return [(piece,) for piece in divided_slices]
+    return list(_combined(divided_slices, min(SMALL, options.records_per_task)))
 
 
 def _combined(divided: Iterable[Slice], most: int) -> Iterator[Task]:
     """Combines neighbours with together at most this many offsets."""
-    waiting: list[Slice] = []
+    waiting_slices: list[Slice] = []
     offsets = 0
     for piece in divided:
-        if waiting and offsets + piece.end - piece.first > most:
-            yield tuple(waiting)
-            waiting, offsets = [], 0
-        waiting.append(piece)
+        if waiting_slices and offsets + piece.end - piece.first > most:
+            yield tuple(waiting_slices)
+            waiting_slices, offsets = [], 0
+        waiting_slices.append(piece)
         offsets += piece.end - piece.first
-    if waiting:
-        yield tuple(waiting)
+    if waiting_slices:
+        yield tuple(waiting_slices)
 
 
 def _count(range_: Range, options: SourceOptions, bytes_per_offset: float) -> int:
     """The number of tasks: each has an offset, and none more than allowed."""
-    most = options.records_per_task
+    most_records = options.records_per_task
     if options.bytes_per_task is not None and bytes_per_offset > 0:
-        most = min(most, max(1, int(options.bytes_per_task / bytes_per_offset)))
-    return min(range_.offsets, max(options.tasks_per_partition, -(-range_.offsets // most)))
+        most_records = min(most_records, max(1, int(options.bytes_per_task / bytes_per_offset)))
+    return min(range_.offsets, max(options.tasks_per_partition, -(-range_.offsets // most_records)))

@@ -1,5 +1,5 @@
-"""The description of rows, and what tasks need to read them. It is determined once, when the query
-is planned, and travels with every task as text.
+"""The description of rows, and everything that tasks need to read them. It is determined once, when
+the query is planned, and sent with every task as text.
 """
 
 from typing import Final
@@ -73,7 +73,8 @@ def row_schema_for_spark(description: Description) -> str:
 
 
 def describe(options: SourceOptions) -> Description:
-    """Queries the registry, and the cluster if topics are given by a pattern.
+    """Describes the rows, after querying the registry, and the cluster if topics are given by a
+    pattern.
 
     Rows have the latest schema of the first topic, which must be able to read those of the others.
     Raises NoSchema, ClientError, or RegistryError.
@@ -83,9 +84,9 @@ def describe(options: SourceOptions) -> Description:
             return _description(options, _latest(registry, options.subject, options))
         topics = _topics(options)
         schemas = [_latest(registry, f"{topic}-value", options) for topic in topics]
-    (_, first), *others = schemas
-    for topic, (_, schema) in zip(topics[1:], others, strict=True):
-        if differences := incompatibilities(first.type, schema.type):
+    (_, first_schema), *other_schemas = schemas
+    for topic, (_, schema) in zip(topics[1:], other_schemas, strict=True):
+        if differences := incompatibilities(first_schema.type, schema.type):
             raise NoSchema(
                 f"topic {topic} cannot be read with the schema of topic {topics[0]}: "
                 f"{differences[0].path}: {differences[0].detail}. "
@@ -119,13 +120,13 @@ def _description(options: SourceOptions, *schemas: tuple[int, AvroSchema]) -> De
 def _latest(
     registry: RegistryClient, subject: str, options: SourceOptions
 ) -> tuple[int, AvroSchema]:
-    latest = registry.latest(subject)
-    if latest is None:
+    latest_schema = registry.latest(subject)
+    if latest_schema is None:
         raise NoSchema(
             f"the registry at {options.registry} has no subject {subject}: "
             "register a schema, or name another subject with option schemaSubject"
         )
     try:
-        return latest.id, registry.resolved(latest)
+        return latest_schema.id, registry.resolved(latest_schema)
     except InvalidSchema as error:
-        raise NoSchema(f"{subject}, version {latest.version}: {error}") from None
+        raise NoSchema(f"{subject}, version {latest_schema.version}: {error}") from None

@@ -62,13 +62,14 @@ class Latest(msgspec.Struct, frozen=True):
 
 
 class AtOffsets(msgspec.Struct, frozen=True):
-    """By topic and partition; an offset may be EARLIEST or LATEST."""
+    """A position given by offsets, by topic and partition; an offset may be EARLIEST or LATEST."""
 
     offsets: Mapping[str, Mapping[int, int]]
 
 
 class AtTime(msgspec.Struct, frozen=True):
-    """The first record at this time or later, in milliseconds; the end if there is none."""
+    """A position given by time: the first record at this time (in milliseconds) or later; the end
+    if there is none."""
 
     millis: int
 
@@ -102,14 +103,14 @@ def millis(text: str) -> int:
     if text.removeprefix("-").isdigit():
         return int(text)
     try:
-        moment = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
             "must be milliseconds since 1970, or a time such as 2026-11-20T07:00:00Z"
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return round(time.timestamp() * 1000)
 
 
 class DeadRecords(StrEnum):
@@ -121,7 +122,7 @@ class DeadRecords(StrEnum):
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`starting` and `ending` are None if not given."""
+    """The checked options. `starting` and `ending` are None if not given."""
 
     brokers: str
     registry: RegistryAddress
@@ -159,28 +160,28 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
     for key in given:
         if key.lower() not in names:
             raise OptionRefused(f"unknown option {key!r}{_nearest(key)}")
-    options_given = _Given({names[key.lower()]: text for key, text in given.items()})
-    topics = options_given.read("topic", _topics, ())
-    pattern = options_given.read("topicPattern", _text, None)
+    given_options = _Given({names[key.lower()]: text for key, text in given.items()})
+    topics = given_options.read("topic", _topics, ())
+    pattern = given_options.read("topicPattern", _text, None)
     if bool(topics) == bool(pattern):
         raise OptionRefused("pass either option `topic` or option `topicPattern`")
     options = SourceOptions(
-        brokers=options_given.read("brokers", _brokers, "127.0.0.1:9092"),
-        registry=_registry_address(options_given),
+        brokers=given_options.read("brokers", _brokers, "127.0.0.1:9092"),
+        registry=_registry_address(given_options),
         topics=topics,
         pattern=pattern,
-        subject=options_given.read("schemaSubject", _text, None),
-        starting=options_given.place("starting"),
-        ending=options_given.place("ending"),
-        header=options_given.read("header", _one_of(HeaderColumns), HeaderColumns.FLAT),
-        dead=options_given.read("dead", _one_of(DeadRecords), DeadRecords.FAIL),
-        fail_on_data_loss=options_given.read("failOnDataLoss", _yes_or_no, True),
-        records_per_task=options_given.read("maxRecordsPerTask", _count, RECORDS_PER_TASK),
-        bytes_per_task=options_given.read("maxBytesPerTask", _count, None),
-        tasks_per_partition=options_given.read("tasksPerPartition", _count, 1),
-        records_per_trigger=options_given.read("maxRecordsPerTrigger", _count, None),
-        filter_pushdown=options_given.read("filterPushdown", _yes_or_no, False),
-        given=frozenset(options_given),
+        subject=given_options.read("schemaSubject", _text, None),
+        starting=given_options.place("starting"),
+        ending=given_options.place("ending"),
+        header=given_options.read("header", _one_of(HeaderColumns), HeaderColumns.FLAT),
+        dead=given_options.read("dead", _one_of(DeadRecords), DeadRecords.FAIL),
+        fail_on_data_loss=given_options.read("failOnDataLoss", _yes_or_no, True),
+        records_per_task=given_options.read("maxRecordsPerTask", _count, RECORDS_PER_TASK),
+        bytes_per_task=given_options.read("maxBytesPerTask", _count, None),
+        tasks_per_partition=given_options.read("tasksPerPartition", _count, 1),
+        records_per_trigger=given_options.read("maxRecordsPerTrigger", _count, None),
+        filter_pushdown=given_options.read("filterPushdown", _yes_or_no, False),
+        given=frozenset(given_options),
     )
     _check_order(options.starting, options.ending)
     return options
@@ -225,9 +226,13 @@ def _check_order(starting: Position | None, ending: Position | None) -> None:
 
 
 def _nearest(name: str) -> str:
-    lower = {option.lower(): option for option in OPTIONS}
-    near = difflib.get_close_matches(name.lower()[:100], lower, n=1, cutoff=0.5)
-    return f" (did you mean `{lower[near[0]]}`?)" if near else f": options are {', '.join(OPTIONS)}"
+    names_by_lower = {option.lower(): option for option in OPTIONS}
+    near_names = difflib.get_close_matches(name.lower()[:100], names_by_lower, n=1, cutoff=0.5)
+    return (
+        f" (did you mean `{names_by_lower[near_names[0]]}`?)"
+        if near_names
+        else f": options are {', '.join(OPTIONS)}"
+    )
 
 
 def _refuse(names: frozenset[str], others: tuple[str, ...], where: str) -> None:

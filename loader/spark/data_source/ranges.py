@@ -76,27 +76,31 @@ def places(
     bound: Bound,
     fail_on_data_loss: bool,
 ) -> dict[TopicPartition, int]:
-    """The offset in each partition. Raises GapError if the log should have an offset that it does
-    not."""
+    """The offset in each partition. Raises GapError if the log does not have an offset that it
+    should have."""
     if isinstance(where, AtOffsets):
         _check_names(facts, where, bound)
-    result = {}
+    offsets_by_partition = {}
     for topic, topic_facts in facts.items():
         for partition, log in topic_facts.partitions.items():
             target = TopicPartition(topic, partition)
             match where:
                 case Earliest():
-                    result[target] = log.earliest
+                    offsets_by_partition[target] = log.earliest
                 case Latest():
-                    result[target] = log.end
+                    offsets_by_partition[target] = log.end
                 case AtTime():
                     # Records that came after the end was queried are not read.
                     time = times[target]
-                    result[target] = log.end if time < 0 else max(log.earliest, min(time, log.end))
+                    offsets_by_partition[target] = (
+                        log.end if time < 0 else max(log.earliest, min(time, log.end))
+                    )
                 case AtOffsets(offsets):
-                    requested = offsets[topic][partition]
-                    result[target] = _place(target, requested, log, fail_on_data_loss)
-    return result
+                    requested_offset = offsets[topic][partition]
+                    offsets_by_partition[target] = _place(
+                        target, requested_offset, log, fail_on_data_loss
+                    )
+    return offsets_by_partition
 
 
 def _place(target: TopicPartition, requested: int, log: PartitionFacts, fail: bool) -> int:
@@ -116,20 +120,23 @@ def _place(target: TopicPartition, requested: int, log: PartitionFacts, fail: bo
 
 
 def _check_names(facts: Mapping[str, TopicFacts], where: AtOffsets, bound: Bound) -> None:
-    given = {
+    given_partitions = {
         TopicPartition(topic, partition)
         for topic, partitions in where.offsets.items()
         for partition in partitions
     }
-    existing = {
+    existing_partitions = {
         TopicPartition(topic, index) for topic in facts for index in facts[topic].partitions
     }
-    for why, targets in (("is not read", given - existing), ("is missing", existing - given)):
+    for problem, targets in (
+        ("is not read", given_partitions - existing_partitions),
+        ("is missing", existing_partitions - given_partitions),
+    ):
         if targets:
-            more = f" (and {len(targets) - 1} more)" if len(targets) > 1 else ""
+            more_partitions = f" (and {len(targets) - 1} more)" if len(targets) > 1 else ""
             raise OptionRefused(
                 f"option `{bound}` must name exactly the partitions that are read: "
-                f"{min(targets)} {why}{more}. -2 is the earliest, -1 the latest"
+                f"{min(targets)} {problem}{more_partitions}. -2 is the earliest, -1 the latest"
             )
 
 
@@ -153,7 +160,7 @@ _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """A condition on a column, not within a struct."""
+    """A condition on a column that is not within a struct."""
 
     column: str
     operator: Operator
@@ -162,7 +169,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 def earliest_time(conditions: Iterable[Condition]) -> int | None:
     """The earliest requested time in milliseconds; None if no condition limits it."""
-    lowest = [
+    lowest_times = [
         min(map(_millis, condition.values))
         for condition in conditions
         if condition.column == TIME
@@ -170,7 +177,7 @@ def earliest_time(conditions: Iterable[Condition]) -> int | None:
         and condition.values
         and all(isinstance(value, datetime) and value.tzinfo for value in condition.values)
     ]
-    return max(lowest, default=None)
+    return max(lowest_times, default=None)
 
 
 def narrowed(
@@ -178,31 +185,36 @@ def narrowed(
     conditions: Sequence[Condition],
     from_time: Mapping[TopicPartition, int] | None = None,
 ) -> list[Range]:
-    """The narrowed ranges. `from_time` has the offset of the earliest time in each partition, -1 if
-    no record is as late; it was queried after the ranges' ends."""
-    remaining = list(ranges)
+    """The ranges, narrowed by time. `from_time` has the offset of the earliest time in each
+    partition, -1 if no record is that late; it was queried after the ranges' ends."""
+    remaining_ranges = list(ranges)
     if from_time is not None:
-        remaining = [
-            _from(part, from_time[TopicPartition(part.topic, part.partition)]) for part in remaining
+        remaining_ranges = [
+            _from(part, from_time[TopicPartition(part.topic, part.partition)])
+            for part in remaining_ranges
         ]
     for condition in conditions:
         match condition.column:
             case "_topic":
-                remaining = [range_ for range_ in remaining if _holds(condition, range_.topic)]
+                remaining_ranges = [
+                    range_ for range_ in remaining_ranges if _holds(condition, range_.topic)
+                ]
             case "_partition":
-                remaining = [range_ for range_ in remaining if _holds(condition, range_.partition)]
+                remaining_ranges = [
+                    range_ for range_ in remaining_ranges if _holds(condition, range_.partition)
+                ]
             case "_offset":
-                remaining = [_of_offsets(range_, condition) for range_ in remaining]
-    return [range_ for range_ in remaining if range_.first < range_.end]
+                remaining_ranges = [_of_offsets(range_, condition) for range_ in remaining_ranges]
+    return [range_ for range_ in remaining_ranges if range_.first < range_.end]
 
 
 def _holds(condition: Condition, value: str | int) -> bool:
     if not all(type(operand) is type(value) for operand in condition.values):
         return True  # how Spark compares these is unknown
-    compare = _COMPARE.get(condition.operator)
-    if compare is None:
+    comparison = _COMPARE.get(condition.operator)
+    if comparison is None:
         return value in condition.values
-    return all(compare(value, operand) for operand in condition.values)
+    return all(comparison(value, operand) for operand in condition.values)
 
 
 def _of_offsets(range_: Range, condition: Condition) -> Range:

@@ -39,7 +39,7 @@ BYTES: Final = 4 * 1024 * 1024
 
 
 def read(task: Task, description: Description) -> Iterator[pa.RecordBatch]:
-    """The slices' rows, in record batches of a useful size."""
+    """The slices' rows, in record batches of a suitable size."""
     columns = description.columns
     schema = row_schema(description, columns)
     joining = Joining()
@@ -72,19 +72,21 @@ class _Rows:
         self._skipped: Counter[str] = Counter()
 
     def of(self, batch: FetchedBatch, decoded: Decoded) -> Iterator[pa.RecordBatch]:
-        rows, dead = decoded.rows, decoded.dead
+        rows, dead_records = decoded.rows, decoded.dead
         if (
             batch.header.base_offset < self._piece.first
             or batch.header.next_offset > self._piece.end
         ):
             rows = None if rows is None else self._within(rows)
-            dead = tuple(
-                letter for letter in dead if self._piece.first <= letter.offset < self._piece.end
+            dead_records = tuple(
+                letter
+                for letter in dead_records
+                if self._piece.first <= letter.offset < self._piece.end
             )
         if rows is not None and rows.num_rows:
             yield self._selected(self._with_dead(rows))
-        if dead:
-            yield from self._dead_rows(dead)
+        if dead_records:
+            yield from self._dead_rows(dead_records)
 
     def log_skipped(self) -> None:
         for reason, count in self._skipped.items():
@@ -100,9 +102,9 @@ class _Rows:
 
     def _within(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         offsets = rows.column(_OFFSET)
-        first = pa.scalar(self._piece.first, pa.int64())
+        first_offset = pa.scalar(self._piece.first, pa.int64())
         end = pa.scalar(self._piece.end, pa.int64())
-        mask = pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, end))
+        mask = pc.and_(pc.greater_equal(offsets, first_offset), pc.less(offsets, end))
         return rows.filter(mask)
 
     def _with_dead(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -114,11 +116,11 @@ class _Rows:
     def _dead_rows(self, dead: tuple[Dead, ...]) -> Iterator[pa.RecordBatch]:
         match self._dead:
             case DeadRecords.FAIL:
-                first = dead[0]
+                first_dead = dead[0]
                 raise DeadRecord(
-                    f"{self._piece.topic}-{self._piece.partition}, offset {first.offset}: "
-                    f"{first.reason}: {first.detail}. To skip such records: option dead=skip; to "
-                    "get them in a separate column: dead=keep"
+                    f"{self._piece.topic}-{self._piece.partition}, offset {first_dead.offset}: "
+                    f"{first_dead.reason}: {first_dead.detail}. To skip such records: option "
+                    "dead=skip; to get them in a separate column: dead=keep"
                 )
             case DeadRecords.SKIP:
                 self._skipped.update(letter.reason for letter in dead)
@@ -156,13 +158,13 @@ def _as_row(dead: Dead) -> dict[str, object]:
 
 def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iterator[FetchedBatch]:
     """The batches of the slice; without `fail_on_data_loss`, those that still exist."""
-    first = piece.first
-    while first < piece.end:
+    first_offset = piece.first
+    while first_offset < piece.end:
         reader = PartitionReader(
             brokers,
             piece.topic,
             piece.partition,
-            first,
+            first_offset,
             piece.end,
             topic_id=piece.topic_id,
             from_within=piece.from_within,
@@ -179,19 +181,19 @@ def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iter
             if fail_on_data_loss:
                 raise
             _log.warning("%s", missing)
-            reached = max(first, reader.next_offset)
-            first = _earliest(brokers, piece)
-            if first <= reached:
+            next_offset = max(first_offset, reader.next_offset)
+            first_offset = _earliest(brokers, piece)
+            if first_offset <= next_offset:
                 return  # the log does not start later: nothing remains to be read
 
 
 def _report_missing(piece: Slice, hole: PassedOver, *, fail_on_data_loss: bool) -> None:
     """Reports missing offsets, which only the log of a compacted topic may have."""
-    why = "the log has no records there, and the topic is not compacted"
-    missing = OffsetsMissing(piece.log, hole.first, hole.end, why)
+    reason = "the log has no records there, and the topic is not compacted"
+    error = OffsetsMissing(piece.log, hole.first, hole.end, reason)
     if fail_on_data_loss:
-        raise missing
-    _log.warning("%s", missing)
+        raise error
+    _log.warning("%s", error)
 
 
 def _earliest(brokers: Brokers, piece: Slice) -> int:

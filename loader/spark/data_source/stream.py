@@ -33,7 +33,7 @@ VERSION: Final = 1
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
-    """The batch's range in one partition: offsets from `first` on, below `next`."""
+    """The range of a batch in one partition: offsets from `first` on, below `next`."""
 
     first: int
     next: int
@@ -52,7 +52,7 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
 
     def as_json(self) -> dict[str, Any]:
-        """Equal offsets have equal text: Spark compares texts."""
+        """The offset as JSON. Equal offsets have equal text, because Spark compares texts."""
         content: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
         return content
 
@@ -65,9 +65,11 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
                 topic_id=topic_reached.id,
                 partitions=tuple(
                     PartitionState(
-                        partition=index, next_offset=reached.next, leader_epoch=reached.epoch
+                        partition=index,
+                        next_offset=partition_reached.next,
+                        leader_epoch=partition_reached.epoch,
                     )
-                    for index, reached in topic_reached.partitions.items()
+                    for index, partition_reached in topic_reached.partitions.items()
                 ),
             )
             for topic, topic_reached in self.topics.items()
@@ -98,19 +100,19 @@ def ranges_of(start: StreamOffset, end: StreamOffset) -> list[Range]:
             topic_id=topic_reached.id,
             cluster="",
             partition=index,
-            first=reached.first,
-            end=reached.next,
+            first=partition_reached.first,
+            end=partition_reached.next,
         )
         for topic, topic_reached in end.topics.items()
-        for index, reached in topic_reached.partitions.items()
-        if reached.first < reached.next
+        for index, partition_reached in topic_reached.partitions.items()
+        if partition_reached.first < partition_reached.next
     ]
 
 
 def beginning(
     facts: Mapping[str, TopicFacts], offsets: Mapping[TopicPartition, int]
 ) -> StreamOffset:
-    """The offset of a stream that starts here."""
+    """The offset of a stream that starts at these positions."""
     return _offset(
         facts,
         {
@@ -125,7 +127,7 @@ def beginning(
 
 
 def whole(facts: Mapping[str, TopicFacts]) -> StreamOffset:
-    """The offset at the topics' current ends."""
+    """The offset at the current ends of the topics."""
     return beginning(
         facts,
         {
@@ -144,7 +146,7 @@ def advanced(
     target: StreamOffset | None = None,
     fail_on_data_loss: bool = True,
 ) -> StreamOffset:
-    """The end of the next batch, or `start` itself without new records.
+    """The end of the next batch, or `start` itself if there are no new records.
 
     The batch has at most `most` offsets, distributed fairly, and none beyond the target. Raises
     GapError if events are gone that should be read next, unless `fail_on_data_loss` is off.
@@ -152,30 +154,30 @@ def advanced(
     facts = facts if target is None else _of_target(facts, target)
     states = start.states
     starts = {
-        TopicPartition(topic, index): start_
+        TopicPartition(topic, index): partition_start
         for topic, topic_facts in facts.items()
-        for index, start_ in starts_of(topic_facts, states.get(topic)).items()
+        for index, partition_start in starts_of(topic_facts, states.get(topic)).items()
     }
     gaps = [
-        *(start_.gap for start_ in starts.values() if start_.gap),
+        *(partition_start.gap for partition_start in starts.values() if partition_start.gap),
         *(gap for state in states.values() for gap in vanished(facts, state)),
     ]
     if gaps and fail_on_data_loss:
         raise refusal(gaps, REMEDY)
-    amounts = [
-        max(0, facts[position.topic].partitions[position.partition].end - start_.offset)
-        for position, start_ in starts.items()
+    offset_counts = [
+        max(0, facts[position.topic].partitions[position.partition].end - partition_start.offset)
+        for position, partition_start in starts.items()
     ]
-    shares = amounts if most is None else share(amounts, most)
+    shares = offset_counts if most is None else share(offset_counts, most)
     end = _offset(
         facts,
         {
             position: Reached(
-                first=start_.offset,
-                next=start_.offset + count,
+                first=partition_start.offset,
+                next=partition_start.offset + count,
                 epoch=facts[position.topic].partitions[position.partition].leader_epoch,
             )
-            for (position, start_), count in zip(starts.items(), shares, strict=True)
+            for (position, partition_start), count in zip(starts.items(), shares, strict=True)
         },
     )
     end = _with_absent(end, start)
@@ -185,15 +187,17 @@ def advanced(
 def _with_absent(end: StreamOffset, start: StreamOffset) -> StreamOffset:
     """Keeps partitions that brokers do not show, which are continued if they come back."""
     topics = dict(end.topics)
-    for name, previous in start.topics.items():
-        current = topics.get(name, TopicReached(id=previous.id, partitions={}))
-        if current.id != previous.id:
+    for name, previous_topic in start.topics.items():
+        current_topic = topics.get(name, TopicReached(id=previous_topic.id, partitions={}))
+        if current_topic.id != previous_topic.id:
             continue
-        kept = {
+        kept_partitions = {
             index: Reached(first=state.next, next=state.next, epoch=state.epoch)
-            for index, state in previous.partitions.items()
+            for index, state in previous_topic.partitions.items()
         }
-        topics[name] = TopicReached(id=current.id, partitions={**kept, **current.partitions})
+        topics[name] = TopicReached(
+            id=current_topic.id, partitions={**kept_partitions, **current_topic.partitions}
+        )
     return StreamOffset(topics=topics)
 
 
@@ -203,9 +207,9 @@ def _of_target(facts: Mapping[str, TopicFacts], target: StreamOffset) -> dict[st
         topic: replace(
             topic_facts,
             partitions={
-                index: replace(log, end=min(log.end, reached.next))
+                index: replace(log, end=min(log.end, partition_reached.next))
                 for index, log in topic_facts.partitions.items()
-                if (reached := target.topics[topic].partitions.get(index))
+                if (partition_reached := target.topics[topic].partitions.get(index))
             },
         )
         for topic, topic_facts in facts.items()
@@ -218,20 +222,24 @@ def _offset(
 ) -> StreamOffset:
     topics: dict[str, TopicReached] = {}
     for (topic, index), partition_reached in sorted(reached.items()):
-        of_topic = topics.setdefault(topic, TopicReached(id=facts[topic].topic_id, partitions={}))
-        of_topic.partitions[index] = partition_reached
+        topic_reached = topics.setdefault(
+            topic, TopicReached(id=facts[topic].topic_id, partitions={})
+        )
+        topic_reached.partitions[index] = partition_reached
     return StreamOffset(topics=topics)
 
 
 def _is_no_further(start: StreamOffset, end: StreamOffset) -> bool:
     return {
-        (topic, topic_reached.id, index): reached.next
+        (topic, topic_reached.id, index): partition_reached.next
         for topic, topic_reached in start.topics.items()
-        for index, reached in topic_reached.partitions.items()
+        for index, partition_reached in topic_reached.partitions.items()
     } == {
-        (topic, topic_reached.id, index): reached.next if reached.next == reached.first else -1
+        (topic, topic_reached.id, index): partition_reached.next
+        if partition_reached.next == partition_reached.first
+        else -1
         for topic, topic_reached in end.topics.items()
-        for index, reached in topic_reached.partitions.items()
+        for index, partition_reached in topic_reached.partitions.items()
     }
 
 
@@ -252,15 +260,15 @@ class TopicStream:
     def initial(self) -> StreamOffset:
         brokers = self._connected()
         facts = facts_of(brokers, topics_of(brokers, self.options))
-        where = self.options.starting or Latest()
-        first = places(
+        starting_position = self.options.starting or Latest()
+        first_offsets = places(
             facts,
-            where,
-            times_of(brokers, facts, where),
+            starting_position,
+            times_of(brokers, facts, starting_position),
             bound=Bound.STARTING,
             fail_on_data_loss=self.options.fail_on_data_loss,
         )
-        return beginning(facts, first)
+        return beginning(facts, first_offsets)
 
     def end_here(self) -> None:
         """Limits the run to records that exist now."""
@@ -287,9 +295,11 @@ class TopicStream:
 
     def _facts(self, start: StreamOffset) -> dict[str, TopicFacts]:
         brokers = self._connected()
-        known = {topic: state.partitions for topic, state in start.states.items()}
+        known_partitions = {topic: state.partitions for topic, state in start.states.items()}
         topics = topics_of(brokers, self.options)
-        return facts_and_epochs(brokers, {topic: known.get(topic, ()) for topic in topics})
+        return facts_and_epochs(
+            brokers, {topic: known_partitions.get(topic, ()) for topic in topics}
+        )
 
     def _check_topics(self, known: Collection[str]) -> None:
         if self.options.pattern is not None or not self.options.fail_on_data_loss:

@@ -1,5 +1,5 @@
 """Queries the cluster for the source: topics, their beginnings and ends, and the offsets of times.
-Needs few requests, however many partitions there are.
+Needs few requests, whatever the number of partitions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _SAMPLE_BYTES = 64 * 1024
 
 
 def topics_of(brokers: Brokers, options: SourceOptions) -> tuple[str, ...]:
-    """The named topics, or those that the pattern matches now."""
+    """The topics with these names, or those that the pattern matches now."""
     if options.pattern is None:
         return options.topics
     return tuple(matching(all_topics(brokers).topics, [options.pattern], ()))
@@ -63,7 +63,7 @@ def facts_and_epochs(
 def times_of(
     brokers: Brokers, facts: Mapping[str, TopicFacts], where: Position | None
 ) -> dict[TopicPartition, int]:
-    """The offset of a time in each partition, -1 if no record is as late."""
+    """The offset of a time in each partition, -1 if no record is that late."""
     if not isinstance(where, AtTime):
         return {}
     targets = [TopicPartition(topic, index) for topic in facts for index in facts[topic].partitions]
@@ -71,18 +71,19 @@ def times_of(
 
 
 def bytes_per_offset(brokers: Brokers, ranges: Sequence[Range]) -> list[float]:
-    """Estimated from the stored batch in the middle of each range; 0 if there is none."""
+    """Estimates the bytes per offset from the stored batch in the middle of each range; 0 if there
+    is none."""
     return [_sampled(brokers, range_) for range_ in ranges]
 
 
 def _sampled(brokers: Brokers, range_: Range) -> float:
-    middle = (range_.first + range_.end) // 2
+    middle_offset = (range_.first + range_.end) // 2
     reader = PartitionReader(
         brokers,
         range_.topic,
         range_.partition,
-        middle,
-        middle + 1,
+        middle_offset,
+        middle_offset + 1,
         topic_id=range_.topic_id,
         fetch_bytes=_SAMPLE_BYTES,
         from_within=True,

@@ -60,7 +60,7 @@ class Rotation(Protocol):
         """The file's name while it is written to."""
 
     def give_way(self, directory: Path, number: int) -> None:
-        """Make room for the next file; this one is closed."""
+        """Makes room for the next file, after the current one was closed."""
 
 
 class Shifted(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class NewNames(msgspec.Struct, frozen=True):
         return f"{self.stem}-{number}.log"
 
     def give_way(self, directory: Path, number: int) -> None:
-        """Nothing to do, as the next file has another name."""
+        """Does nothing, as the next file has another name."""
 
 
 class RotatedLog:
@@ -109,7 +109,7 @@ class RotatedLog:
         self._file = self._begun()
 
     def write(self, text: str) -> None:
-        """Write and flush the text, into one file."""
+        """Writes and flushes the text, into one file."""
         if self._file.tell() >= self._most_bytes:
             self._file.close()
             self._rotation.give_way(self._directory, self.files)
@@ -137,23 +137,23 @@ class Application(NamedTuple):
 
 
 def write(application: Application, directory: Path, stop: Event) -> WrittenTally:
-    """Write into the directory until `stop` is set. Returns the tally."""
-    chance = random.Random(application.name)  # noqa: S311  # the same in each demonstration
+    """Writes into the directory until `stop` is set; returns the tally."""
+    rng = random.Random(application.name)  # noqa: S311  # the same in each demonstration
     log = RotatedLog(directory, application.rotation, application.most_bytes)
-    began = now = time.monotonic()
+    start = now = time.monotonic()
     events = lines = 0
-    owed = 1.0
+    due_events = 1.0
     while not stop.is_set():
-        at = datetime.now(UTC)
-        numbers = range(events, events + int(owed))
-        text = "".join(application.event(number, at, chance) for number in numbers)
+        time_now = datetime.now(UTC)
+        numbers = range(events, events + int(due_events))
+        text = "".join(application.event(number, time_now, rng) for number in numbers)
         log.write(text)
         events += len(numbers)
         lines += text.count("\n")
         stop.wait(_TURN_SECONDS)
-        before, now = now, time.monotonic()
-        took = min(now - before, _LONGEST_TURN)
-        owed += application.pace(now - began) * took - len(numbers)
+        previous, now = now, time.monotonic()
+        elapsed = min(now - previous, _LONGEST_TURN)
+        due_events += application.pace(now - start) * elapsed - len(numbers)
     log.close()
     return WrittenTally(application=application.name, lines=lines, events=events, files=log.files)
 

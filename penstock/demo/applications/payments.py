@@ -1,4 +1,4 @@
-"""A service for payments, with a log as Java's programs write it: some errors have a stack trace.
+"""A payment service, with a log like a Java program's: some errors have a stack trace.
 
 2026-11-20 07:12:00,123 INFO  [worker-3] shop.payments.Ledger - #17 booked 12.50 EUR of order 4
 2026-11-20 07:12:00,125 ERROR [worker-1] shop.payments.Gateway - #18 order 5 was not booked
@@ -28,27 +28,27 @@ def event(number: int, at: datetime, chance: Random) -> str:
     worker = f"worker-{chance.randrange(1, 9)}"
     order = chance.randrange(10_000, 99_999)
     if chance.random() < 0.03:
-        head = f"{time} ERROR [{worker}] shop.payments.Gateway - #{number} order {order} not booked"
-        return "\n".join([head, *_stack_trace(chance)]) + "\n"
-    euros = f"{chance.randrange(1, 500)}.{chance.randrange(100):02} EUR"
+        line = f"{time} ERROR [{worker}] shop.payments.Gateway - #{number} order {order} not booked"
+        return "\n".join([line, *_stack_trace(chance)]) + "\n"
+    amount = f"{chance.randrange(1, 500)}.{chance.randrange(100):02} EUR"
     level = "WARN " if chance.random() < 0.05 else "INFO "
-    what = "booked late" if level == "WARN " else "booked"
-    return f"{time} {level} [{worker}] shop.payments.Ledger - #{number} {what}: {euros}, {order}\n"
+    verb = "booked late" if level == "WARN " else "booked"
+    return f"{time} {level} [{worker}] shop.payments.Ledger - #{number} {verb}: {amount}, {order}\n"
 
 
 def _stack_trace(chance: Random) -> list[str]:
-    deep = chance.randrange(3, len(_FRAMES) + 1)
+    depth = chance.randrange(3, len(_FRAMES) + 1)
     return [
         "shop.payments.BookingFailed: the bank does not answer",
-        *(f"\tat {frame}" for frame in _FRAMES[-deep:]),
+        *(f"\tat {frame}" for frame in _FRAMES[-depth:]),
         "Caused by: java.net.SocketTimeoutException: Read timed out",
-        *(f"\tat {frame}" for frame in _FRAMES[:deep]),
-        f"\t... {deep} more",
+        *(f"\tat {frame}" for frame in _FRAMES[:depth]),
+        f"\t... {depth} more",
     ]
 
 
 def pace(seconds: float) -> float:
-    """Orders are booked in batches: busy for three seconds of twelve."""
+    """The rate of bookings, which come in batches: busy for three seconds of twelve."""
     return 900 if seconds % 12 < 3 else 150
 
 

@@ -22,14 +22,14 @@ _STATUSES: Final = (200,) * 90 + (304,) * 5 + (404,) * 4 + (500,)
 
 def event(number: int, at: datetime, chance: Random) -> str:
     product = chance.choice(_PRODUCTS)
-    buys = chance.random() < 0.08
+    is_order = chance.random() < 0.08
     entry = {
         "time": f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z",
         "number": number,
         "client": f"203.0.113.{chance.randrange(1, 255)}",
-        "method": "POST" if buys else "GET",
-        "path": "/cart" if buys else f"/products/{product}",
-        "query": None if buys else f"page={chance.randrange(1, 9)}",
+        "method": "POST" if is_order else "GET",
+        "path": "/cart" if is_order else f"/products/{product}",
+        "query": None if is_order else f"page={chance.randrange(1, 9)}",
         "status": chance.choice(_STATUSES),
         "bytes": chance.randrange(200, 90_000),
         "duration_ms": round(chance.expovariate(1 / 20), 3),
@@ -42,7 +42,7 @@ def event(number: int, at: datetime, chance: Random) -> str:
 
 
 def pace(seconds: float) -> float:
-    """The rate rises and falls like a tide."""
+    """The rate of requests, which rises and falls like a tide."""
     return 1_000 + 700 * math.sin(seconds * math.tau / 20)
 
 

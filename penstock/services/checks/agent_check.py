@@ -51,17 +51,17 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     def all_problems(self) -> list[str]:
         inputs = [
-            f"input {checked.name}: {why}" for checked in self.inputs for why in checked.problems
+            f"input {check.name}: {problem}" for check in self.inputs for problem in check.problems
         ]
-        topics = [f"topic {topic.name}: {why}" for topic in self.topics for why in topic.problems]
+        topics = [
+            f"topic {topic.name}: {problem}" for topic in self.topics for problem in topic.problems
+        ]
         files = [f"{refusal.path}: {refusal.why}" for refusal in self.refusals]
         return [*files, *inputs, *topics, *self.problems, *self.unanswered]
 
     def all_remarks(self) -> list[str]:
         inputs = [
-            f"input {checked.name}: {remark}"
-            for checked in self.inputs
-            for remark in checked.remarks
+            f"input {check.name}: {remark}" for check in self.inputs for remark in check.remarks
         ]
         topics = [
             f"topic {topic.name}: {remark}" for topic in self.topics for remark in topic.remarks
@@ -70,54 +70,54 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
-    """Check the disk and, unless `offline`, the registry and brokers. Schemas that the agent would
-    register are registered."""
+    """Checks the disk and, unless `offline`, the registry and brokers. Registers the schemas that
+    the agent would register."""
     path = Path(config.inputs_dir) if config.inputs_dir else None
     directory = InputsDirectory(path, config.inputs, _read_file)
     directory.look()
     problems = [*broken_locks(config)]
-    unanswered: list[str] = []
+    silent_servers: list[str] = []
     inputs = check_inputs(config, directory.inputs, None)
     topics: list[TopicCheck] = []
     if not offline:
         try:
             inputs = _ask_registry(config, directory.inputs, problems)
         except RegistryError as error:
-            why = registry_failure(error, config.registry_address.urls)
-            unanswered.append(f"schemas were not checked: {why}")
+            reason = registry_failure(error, config.registry_address.urls)
+            silent_servers.append(f"schemas were not checked: {reason}")
         try:
             with Brokers(answering_broker(config.bootstrap), patience_seconds=SECONDS) as brokers:
-                wanted = topics_of(directory.inputs, ledger=config.ledger)
-                topics = check_topics(brokers, config, wanted)
+                topic_names = topics_of(directory.inputs, ledger=config.ledger)
+                topics = check_topics(brokers, config, topic_names)
         except ClientError as error:
-            unanswered.append(f"topics were not checked: {error}")
+            silent_servers.append(f"topics were not checked: {error}")
     return AgentCheck(
         inputs=tuple(inputs),
         topics=tuple(topics),
         refusals=directory.refusals,
         problems=tuple(problems),
-        unanswered=tuple(unanswered),
+        unanswered=tuple(silent_servers),
     )
 
 
 def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> AgentCheck:
-    """Check one file of `inputs_dir` with all others of the agent whose configuration is `beside`.
-    It replaces a file of the same name. Raises ConfigurationError."""
+    """Checks one file of `inputs_dir` together with the other files of the agent whose
+    configuration is `beside`. It replaces a file of the same name. Raises ConfigurationError."""
     inputs = load_inputs(file)
     if beside is None:
         return check_agent(AgentConfig(inputs=inputs), offline=True)
     config = load_agent(beside, ())
     path = Path(config.inputs_dir) if config.inputs_dir else None
-    others = InputsDirectory(
+    other_inputs = InputsDirectory(
         path, config.inputs, lambda path: () if path.name == file.name else _read_file(path)
     )
-    others.look()
+    other_inputs.look()
     try:
-        check_distinct(inputs, {other.label for other in others.inputs})
+        check_distinct(inputs, {entry.label for entry in other_inputs.inputs})
     except ValueError as error:
         raise ConfigurationError(str(file), "inputs", str(error)) from None
-    alone = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")
-    report = check_agent(alone, offline=offline)
+    merged_config = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")
+    report = check_agent(merged_config, offline=offline)
     return msgspec.structs.replace(report, remarks=report.problems, problems=())
 
 
@@ -130,15 +130,15 @@ def _ask_registry(
 ) -> list[InputCheck]:
     with registry_within(config.registry_address) as registry:
         checks = check_inputs(config, inputs, registry)
-        if config.ledger and (wrong := check_ledger(registry)):
-            problems.append(f"{LEDGER_TOPIC}: {wrong}")
+        if config.ledger and (problem := check_ledger(registry)):
+            problems.append(f"{LEDGER_TOPIC}: {problem}")
     return checks
 
 
 def show_report(report: AgentCheck) -> None:
-    """Print the inputs and topics."""
+    """Prints the inputs and topics."""
     columns = ("input", "topic", "format", "files", "bytes", "schema")
-    print_section(columns, [_input(checked) for checked in report.inputs])
+    print_section(columns, [_input(input_check) for input_check in report.inputs])
     print_section(("topic", "partitions"), [_topic(topic) for topic in report.topics])
 
 

@@ -48,9 +48,9 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     def all_problems(self) -> list[str]:
         clusters = [
-            f"cluster {cluster.name}: {why}"
+            f"cluster {cluster.name}: {problem}"
             for cluster in self.clusters
-            for why in cluster.problems
+            for problem in cluster.problems
         ]
         return [*self.problems, *clusters]
 
@@ -64,15 +64,15 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_audit(config: AuditConfig, *, offline: bool) -> AuditCheck:
-    """Check the configuration and, unless `offline`, the brokers and registries."""
+    """Checks the configuration and, unless `offline`, the brokers and registries."""
     hosts = -1
     problems = []
     if config.inventory:
         try:
             hosts = len(read(Path(config.inventory)))
         except (OSError, BadInventory) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            problems.append(f"`inventory: {config.inventory}`: {why}")
+            reason = error.strerror if isinstance(error, OSError) else error
+            problems.append(f"`inventory: {config.inventory}`: {reason}")
     problems += broken_locks(config)
     clusters = tuple(
         _cluster(name, settings, config.retention, offline=offline)
@@ -115,12 +115,12 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
         problems.append(f"the ledger was not checked: {error}")
     try:
         with registry_within(cluster.registry_address) as registry:
-            latest = registry.latest(SUBJECT)
+            latest_schema = registry.latest(SUBJECT)
     except RegistryError as error:
-        why = registry_failure(error, cluster.registry_address.urls)
-        problems.append(f"the ledger's schema was not checked: {why}")
+        reason = registry_failure(error, cluster.registry_address.urls)
+        problems.append(f"the ledger's schema was not checked: {reason}")
     else:
-        version = -1 if latest is None else latest.version
+        version = -1 if latest_schema is None else latest_schema.version
     if metadata is None:
         check = ClusterCheck(name=name)
     else:
@@ -158,7 +158,7 @@ def problems_of_ledger(configs: Mapping[str, str | None], retention: float) -> I
 
 
 def show_report(report: AuditCheck) -> None:
-    """Print the clusters and the size of the inventory."""
+    """Prints the clusters and the size of the inventory."""
     rows = [
         {
             "cluster": cluster.name,

@@ -6,7 +6,7 @@ from penstock.cli.output import Row, print_table
 
 
 def print_section(columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Print a table after a blank line, if it has rows."""
+    """Prints a table after a blank line, if it has rows."""
     if rows:
         print()
         print_table(columns, rows)

@@ -44,19 +44,19 @@ def broken_locks(configuration: object, key: str = "") -> Iterator[str]:
             for name in configuration.__struct_fields__:
                 yield from _of(getattr(configuration, name), name, f"{key}.{name}".lstrip("."))
         case list() | tuple():
-            for number, item in enumerate(configuration):
-                yield from broken_locks(item, f"{key}[{number}]")
+            for index, item in enumerate(configuration):
+                yield from broken_locks(item, f"{key}[{index}]")
         case dict():
             for name, item in configuration.items():
                 yield from broken_locks(item, f"{key}.{name}")
 
 
 def _of(value: Any, name: str, key: str) -> Iterator[str]:
-    read = _READ.get(name)
-    if read is None:
+    reader = _READ.get(name)
+    if reader is None:
         yield from broken_locks(value, key)
     elif value:
-        yield from _tried(key, lambda: read(value))
+        yield from _tried(key, lambda: reader(value))
 
 
 def _tried(key: str, read: Callable[[], object]) -> Iterator[str]:

@@ -50,13 +50,13 @@ class MirrorCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
-    """Check the configuration and, unless `offline`, both clusters and the target's registry."""
+    """Checks the configuration and, unless `offline`, both clusters and the target's registry."""
     problems = [*broken_locks(config)]
     remarks = [*_remarks(config)]
     topics: tuple[TopicCheck, ...] = ()
-    unanswered = [] if offline else [*_unanswered(config)]
-    problems += unanswered
-    if not (offline or unanswered):
+    silent_servers = [] if offline else [*_unanswered(config)]
+    problems += silent_servers
+    if not (offline or silent_servers):
         scanner = ClusterScanner(config, SECONDS)
         try:
             scan = scanner.planned()
@@ -73,9 +73,9 @@ def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
 
 
 def _unanswered(config: MirrorConfig) -> Iterator[str]:
-    for side in (config.source, config.target):
-        if problem := broker_problem(side.bootstrap):
-            yield f"topics of {side.cluster} were not checked: {problem}"
+    for cluster in (config.source, config.target):
+        if problem := broker_problem(cluster.bootstrap):
+            yield f"topics of {cluster.cluster} were not checked: {problem}"
     if config.target.registry and (problem := registry_problem(config.target.registry_address)):
         yield problem
     if config.target.zookeeper and (problem := zookeeper_problem(config.target.zookeeper)):
@@ -93,14 +93,14 @@ def _problems(scan: Scan) -> Iterator[str]:
     for copy in scan.copies.values():
         if copy.standing in {Standing.FOREIGN, Standing.ANEW}:
             yield f"{copy.here} would not be copied: {copy.reason}"
-    for name, trouble in scan.troubles.items():
-        yield f"{name}: {trouble}"
+    for name, problem in scan.troubles.items():
+        yield f"{name}: {problem}"
 
 
 def _topic(copy: TopicCopy) -> TopicCheck:
-    would_be = tuple(map(_change_words, copy.changes))
+    change_words = tuple(map(_change_words, copy.changes))
     return TopicCheck(
-        topic=copy.there, copy=copy.here, standing=copy.standing.value, would_be=would_be
+        topic=copy.there, copy=copy.here, standing=copy.standing.value, would_be=change_words
     )
 
 
@@ -115,7 +115,7 @@ def _change_words(change: Change) -> str:
 
 
 def show_report(report: MirrorCheck) -> None:
-    """Print the topics."""
+    """Prints the topics."""
     rows = [
         {
             "topic": topic.topic,

@@ -54,7 +54,7 @@ class LoadBars:
         self.preparing(step)
 
     def turn(self) -> None:
-        """Nothing to do: rich redraws the bars."""
+        """Does nothing: rich redraws the bars."""
 
     def planned(self, table: str, tasks: int, records: int) -> None:
         step = "reading" if records else "nothing to read"
@@ -64,7 +64,7 @@ class LoadBars:
         self._change(table, completed=records, tasks=tasks)
 
     def doing(self, table: str, step: str) -> None:
-        """A step after reading, so the bar is full even if not all progress was reported."""
+        """Shows a step after reading, with a full bar even if not all progress was reported."""
         bar = next((task for task in self.progress.tasks if task.description == table), None)
         if bar is not None and bar.total:
             self._change(table, completed=bar.total, tasks=bar.fields["all_tasks"])
@@ -102,7 +102,5 @@ class _Done(ProgressColumn):
     def render(self, task: Task) -> Text:
         if not task.total:
             return Text("")
-        tasks, all_tasks = task.fields["tasks"], task.fields["all_tasks"]
-        return Text(
-            f"{task.completed:,.0f} of {task.total:,.0f} records, {tasks} of {all_tasks} tasks"
-        )
+        tasks, total = task.fields["tasks"], task.fields["all_tasks"]
+        return Text(f"{task.completed:,.0f} of {task.total:,.0f} records, {tasks} of {total} tasks")

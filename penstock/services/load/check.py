@@ -1,12 +1,13 @@
 """`penstock check-config loader`: reports the tables that a loader would load, and problems.
 
 With `--spark`, Spark is started and creates files below the root, as in a load. Without it, only a
-root on this machine is checked.
+root on this machine is checked. In a root that is checked, so are the columns of existing tables.
 """
 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,15 +19,18 @@ from client.connection.metadata import ClusterMetadata
 from client.errors import ClientError
 from ground.logins.kerberos import why_unreadable
 from ledger.names import LEDGER_TOPIC
+from loader.commit.commit_log import CommitLog
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.hours.audit import Audit
 from loader.planning.table_selection import tables_of
 from loader.rewriting.row_format import check_format, codec
-from loader.run.table_form import table_columns
+from loader.run.table_form import form_of, next_form, table_columns
 from loader.spark.java_classes import JavaClasses, classes_directory
 from loader.store.filesystems import check_scheme
+from loader.store.local import LocalStore
 from loader.store.opening import open_store
+from loader.store.store import Store
 from loader.values.tables import Hour, SourceTopic, TableSource
 from penstock.connections.reachability import (
     SECONDS,
@@ -49,7 +53,7 @@ class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A table's topic. `partitions` is 0 if it does not exist, or offline."""
+    """A topic of a table. `partitions` is 0 if the topic does not exist, or was not looked up."""
 
     name: str
     cluster: str
@@ -105,19 +109,23 @@ def check_loader(config: LoaderConfig, *, offline: bool, with_spark: bool) -> Lo
         if metadata is not None and not tables:
             problems.append("no topic matches `topics`")
     checks = [_without_schema(table, metadata) for table in tables]
-    if not offline:
+    with ExitStack() as stack:
+        store: Store | None = None
         try:
-            checks = _with_columns(config, tables, checks)
-        except RegistryError as error:
-            reason = registry_failure(error, config.registry_address.urls)
-            problems.append(f"schemas are not checked: {reason}")
+            store = _opened_with_spark(config, stack) if with_spark else _local_store(config)
+        except LoaderError as error:
+            problems.append(str(error))
+        if not offline:
+            try:
+                checks = _with_columns(config, tables, checks, store)
+            except RegistryError as error:
+                reason = registry_failure(error, config.registry_address.urls)
+                problems.append(f"schemas are not checked: {reason}")
     if config.audit and not offline:
         problems += _audit(config)
     elif metadata is not None and config.ledger and not metadata.has(LEDGER_TOPIC):
         remarks.append(_without_ledger(config.completeness.settle))
-    if with_spark:
-        problems += _with_spark(config)
-    elif urlsplit(config.root).scheme != "file":
+    if not with_spark and urlsplit(config.root).scheme != "file":
         remarks.append("the root is not checked: --spark starts Spark and creates files there")
     return LoaderCheck(tables=tuple(checks), problems=tuple(problems), remarks=tuple(remarks))
 
@@ -129,8 +137,8 @@ def _here(config: LoaderConfig) -> Iterator[str]:
         codec(config.format, config.compression)
     except LoaderError as error:
         yield str(error)
-    if config.kerberos is not None and (why := why_unreadable(config.kerberos.keytab)):
-        yield why
+    if config.kerberos is not None and (reason := why_unreadable(config.kerberos.keytab)):
+        yield reason
     root = urlsplit(config.root)
     try:
         if root.scheme != "file":
@@ -153,10 +161,10 @@ def _audit(config: LoaderConfig) -> Iterator[str]:
 
 
 def _without_ledger(settle: float | None) -> str:
-    so = f"there is no topic {LEDGER_TOPIC}, so"
+    cause = f"there is no topic {LEDGER_TOPIC}, so"
     if settle is None:
-        return f"{so} no hour of events becomes complete unless `completeness.settle` is set"
-    return f"{so} an hour is complete {settle:g} s after its end"
+        return f"{cause} no hour of events becomes complete unless `completeness.settle` is set"
+    return f"{cause} an hour is complete {settle:g} s after its end"
 
 
 def _names(metadata: ClusterMetadata | None) -> list[str]:
@@ -165,7 +173,7 @@ def _names(metadata: ClusterMetadata | None) -> list[str]:
 
 def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> TableConfigCheck:
     """The report on a table without its schema."""
-    missing = [
+    missing_topics = [
         f"topic {source.topic} does not exist yet"
         for source in table.topics
         if metadata is not None and not metadata.has(source.topic)
@@ -177,46 +185,57 @@ def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> Tab
         return FeedingTopicCheck(name=source.topic, cluster=source.cluster, partitions=partitions)
 
     topics = tuple(map(topic, table.topics))
-    return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing))
+    return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing_topics))
 
 
 def _with_columns(
-    config: LoaderConfig, tables: tuple[TableSource, ...], checks: list[TableConfigCheck]
+    config: LoaderConfig,
+    tables: tuple[TableSource, ...],
+    checks: list[TableConfigCheck],
+    store: Store | None,
 ) -> list[TableConfigCheck]:
     """Adds schemas and columns. Raises RegistryError if the registry does not answer."""
     with registry_within(config.registry_address) as registry:
         return [
-            _resolved(config, registry, table, check)
+            _resolved(config, registry, table, check, store)
             for table, check in zip(tables, checks, strict=True)
         ]
 
 
 def _resolved(
-    config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableConfigCheck
+    config: LoaderConfig,
+    registry: RegistryClient,
+    table: TableSource,
+    check: TableConfigCheck,
+    store: Store | None,
 ) -> TableConfigCheck:
     try:
-        resolved = table_columns(registry, table, config.header)
+        table_schema = table_columns(registry, table, config.header)
+        if store is not None:
+            former = form_of(CommitLog(store, table.name).latest())
+            next_form(table.name, former, table_schema.columns, config.format, table_schema.latest)
     except LoaderError as error:
-        return msgspec.structs.replace(check, problems=(str(error),))
-    fields = json.loads(resolved.columns.spark_json)["fields"]
+        problem = str(error).removeprefix(f"table {table.name}: ")
+        return msgspec.structs.replace(check, problems=(problem,))
+    fields = json.loads(table_schema.columns.spark_json)["fields"]
     columns = [ColumnCheck(name=field["name"], type=type_text(field["type"])) for field in fields]
-    remarks = [*check.remarks, *resolved.warnings]
-    if not resolved.columns.has_header:
+    remarks = [*check.remarks, *table_schema.warnings]
+    if not table_schema.columns.has_header:
         remarks.append("its events have no header, so duplicates cannot be recognized")
     return msgspec.structs.replace(
         check,
         topics=tuple(_latest(registry, topic) for topic in check.topics),
-        schema=resolved.schema.full_name or "",
+        schema=table_schema.schema.full_name or "",
         columns=tuple(columns),
         remarks=tuple(remarks),
     )
 
 
 def _latest(registry: RegistryClient, topic: FeedingTopicCheck) -> FeedingTopicCheck:
-    latest = registry.latest(f"{topic.name}-value")
-    if latest is None:
+    latest_schema = registry.latest(f"{topic.name}-value")
+    if latest_schema is None:
         return topic
-    return msgspec.structs.replace(topic, version=latest.version, id=latest.id)
+    return msgspec.structs.replace(topic, version=latest_schema.version, id=latest_schema.id)
 
 
 def type_text(type_: Any) -> str:
@@ -232,19 +251,23 @@ def type_text(type_: Any) -> str:
     return f"struct<{','.join(fields)}>"
 
 
-def _with_spark(config: LoaderConfig) -> Iterator[str]:
-    """Yields problems that Spark has with the root or the format."""
-    classes = JavaClasses(classes_directory(os.environ), makes=False)
-    with SparkJvm(config, classes) as jvm:
-        try:
-            spark = jvm.start(None)
-            try:
-                check_format(config.format, config.compression, spark.check_avro)
-                open_store(config.root, spark.store).prove()
-            finally:
-                spark.end()
-        except LoaderError as error:
-            yield str(error)
+def _local_store(config: LoaderConfig) -> Store | None:
+    """The store of a root on this machine."""
+    return LocalStore(config.root) if urlsplit(config.root).scheme == "file" else None
+
+
+def _opened_with_spark(config: LoaderConfig, stack: ExitStack) -> Store:
+    """The store, open as long as the stack. Raises LoaderError if Spark has a problem with the root
+    or the format."""
+    jvm = stack.enter_context(
+        SparkJvm(config, JavaClasses(classes_directory(os.environ), makes=False))
+    )
+    spark = jvm.start(None)
+    stack.callback(spark.end)
+    check_format(config.format, config.compression, spark.check_avro)
+    store = open_store(config.root, spark.store)
+    store.prove()
+    return store
 
 
 def show_report(report: LoaderCheck) -> None:

@@ -68,15 +68,15 @@ class NamesType(click.ParamType[tuple[str, ...]]):
 
 def _hours(folder: str) -> tuple[Hour, ...]:
     """The hours of a folder; none if it is not named exactly like the loader's folders."""
-    first = folder if "/" in folder else f"{folder}/hour=00"
+    first_hour = folder if "/" in folder else f"{folder}/hour=00"
     try:
-        begins = hour_in_folder(first)
+        start = hour_in_folder(first_hour)
     except ValueError:
         return ()
-    if hour_folder(begins) != first:
+    if hour_folder(start) != first_hour:
         return ()
-    count = 1 if first is folder else _HOURS_OF_A_DAY
-    return tuple(Hour(begins + number * HOUR_MILLIS) for number in range(count))
+    count = 1 if first_hour is folder else _HOURS_OF_A_DAY
+    return tuple(Hour(start + index * HOUR_MILLIS) for index in range(count))
 
 
 def sorted_once(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
@@ -172,7 +172,7 @@ def command(
         raise click.UsageError(
             "--every excludes --accept-gap, which would also accept all future losses"
         )
-    loaded = configured(LoaderConfig, config, overrides)
+    configuration = configured(LoaderConfig, config, overrides)
     request = LoadRequest(
         tables=tuple(chain.from_iterable(topics)),
         accept_gap=accept_gap,
@@ -186,7 +186,7 @@ def command(
     tell = partial(_tell, as_json=as_json, dry_run=dry_run)
     try:
         with LoadProgram(
-            loaded,
+            configuration,
             request,
             watching(log_format),
             pack=pack_env,
@@ -194,13 +194,13 @@ def command(
         ) as program:
             if every:
                 return program.repeatedly(every, tell)
-            ended = program.once()
-        tell(ended)
+            ended_load = program.once()
+        tell(ended_load)
     except LoaderError as error:
         return _failed(error, error.exit_code)
-    if ended.error is not None:
-        return _failed(ended.error, ended.exit_code)
-    return ended.exit_code
+    if ended_load.error is not None:
+        return _failed(ended_load.error, ended_load.exit_code)
+    return ended_load.exit_code
 
 
 def _hours_to_check(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | None:

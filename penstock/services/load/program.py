@@ -54,12 +54,12 @@ log = logging.getLogger("penstock.load")
 
 
 def next_run(now: float, every: int) -> int:
-    """The first time of a load after `now`."""
+    """The time of the first load after `now`."""
     return (int(now // every) + 1) * every
 
 
 def missed(began: float, ended: float, every: int) -> int:
-    """The number of times that passed during a run."""
+    """The number of loads that were due during a run."""
     return int(ended // every) - int(began // every)
 
 
@@ -113,17 +113,17 @@ class LoadProgram:
         return self._run(self._load_and_end)
 
     def _run(self, load_tables: Callable[[], list[TableOutcome]]) -> EndedLoad:
-        began = time.monotonic()
+        start = time.monotonic()
         with self._watcher.at_work():
-            running = self._thread.submit(load_tables)
-            running.add_done_callback(self._events.put)
-            over = False
-            while not over:
-                over = self._is_over(running)
+            load = self._thread.submit(load_tables)
+            load.add_done_callback(self._events.put)
+            is_over = False
+            while not is_over:
+                is_over = self._is_over(load)
             self._watcher.preparing("")
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         try:
-            outcomes = tuple(running.result())
+            outcomes = tuple(load.result())
         except (LoaderError, ClientError, SchemaError) as error:
             return EndedLoad((), seconds, self._was_stopped, error)
         except Exception as bug:
@@ -135,20 +135,20 @@ class LoadProgram:
     def repeatedly(self, every: int, tell: Callable[[EndedLoad], None]) -> int:
         """Runs loads until a signal. Returns the exit code."""
         while True:
-            began = time.time()
-            ended = self._run(self._load)
-            tell(ended)
-            if ended.error is not None:
-                log.error("load failed reason=%s", ended.error)
-            if ended.interrupted:
+            start = time.time()
+            ended_load = self._run(self._load)
+            tell(ended_load)
+            if ended_load.error is not None:
+                log.error("load failed reason=%s", ended_load.error)
+            if ended_load.interrupted:
                 return INTERRUPTED
             now = time.time()
-            if skipped := missed(began, now, every):
-                log.warning("load took longer than the interval skipped=%d", skipped)
-            at = next_run(now, every)
-            log.info("waiting until=%s", datetime.fromtimestamp(at, UTC).isoformat())
-            if self._is_stopped_before(at):
-                return 0 if ended.exit_code == NOTHING_TO_DO else ended.exit_code
+            if skipped_count := missed(start, now, every):
+                log.warning("load took longer than the interval skipped=%d", skipped_count)
+            next_time = next_run(now, every)
+            log.info("waiting until=%s", datetime.fromtimestamp(next_time, UTC).isoformat())
+            if self._is_stopped_before(next_time):
+                return 0 if ended_load.exit_code == NOTHING_TO_DO else ended_load.exit_code
 
     def _pack(self) -> PackedEnvironment | None:
         if runs_here(self._config.spark.master):
@@ -156,10 +156,10 @@ class LoadProgram:
             return None
         with self._watcher.at_work():
             self._watcher.preparing("packing the environment")
-            packed = pack_environment(cache_directory(os.environ))
+            archive = pack_environment(cache_directory(os.environ))
             self._watcher.preparing("")
-        log.info("environment packed path=%s bytes=%d", packed.path, packed.bytes)
-        return packed
+        log.info("environment packed path=%s bytes=%d", archive.path, archive.bytes)
+        return archive
 
     def _load(self) -> list[TableOutcome]:
         with SparkWhenNeeded(self._start_spark) as spark:
@@ -217,12 +217,12 @@ class LoadProgram:
 
 
 def listen_for_signals(events: SimpleQueue[Any]) -> None:
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    signal_numbers = (signal.SIGTERM, signal.SIGINT)
 
     def take(number: int, _: FrameType | None) -> None:
         events.put(number)
-        for handled in numbers:
-            signal.signal(handled, signal.SIG_DFL)  # the next one ends the process
+        for signal_number in signal_numbers:
+            signal.signal(signal_number, signal.SIG_DFL)  # the next one ends the process
 
-    for number in numbers:
-        signal.signal(number, take)
+    for signal_number in signal_numbers:
+        signal.signal(signal_number, take)

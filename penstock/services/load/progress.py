@@ -45,13 +45,13 @@ class LoadWatcher(TableWatcher, Protocol):
     """A watcher that also gets the steps before tables and between loads."""
 
     def preparing(self, step: str) -> None:
-        """A step for all tables; empty when it is done."""
+        """Shows a step for all tables; an empty text ends it."""
 
     def at_work(self) -> AbstractContextManager[object]:
         """A context that is open while a load runs."""
 
     def turn(self) -> None:
-        """Called several times a second while a load runs."""
+        """Updates what is shown; called several times a second while a load runs."""
 
 
 class LoadLog:
@@ -74,7 +74,7 @@ class LoadLog:
             log.info("%s", step)
 
     def finishing(self, step: str) -> None:
-        """A final step, which is logged only if it takes long."""
+        """Notes a final step, which is logged only if it takes long."""
         self._note_step("", step)
 
     def turn(self) -> None:
@@ -108,14 +108,14 @@ class LoadLog:
     def advanced(self, table: str, tasks: int, records: int) -> None:
         with self._lock:
             self._steps.pop(table, None)  # the lines below report it
-            all_tasks, all_records = self._planned.get(table, (tasks, records))
+            planned_tasks, planned_records = self._planned.get(table, (tasks, records))
             now = self._clock()
             if now - self._logged_at.get(table, 0.0) < EVERY_SECONDS:
                 return
             self._logged_at[table] = now
         log.info(
             "reading table=%s records=%d of=%d tasks=%d of_tasks=%d",
-            *(table, records, all_records, tasks, all_tasks),
+            *(table, records, planned_records, tasks, planned_tasks),
         )
 
     def doing(self, table: str, step: str) -> None:

@@ -70,7 +70,7 @@ def quiet_java_options(options: str, environ: Mapping[str, str]) -> str:
 
 
 class SparkOutput:
-    """The JVM's output, which it writes to `descriptor`, and a thread logs."""
+    """The JVM's output: a thread logs what the JVM writes to `descriptor`."""
 
     def __init__(self) -> None:
         self._log = logging.getLogger(LOGGER)
@@ -98,19 +98,19 @@ class SparkOutput:
         os.write(self.descriptor, b"\n" + _MARK + b"\n")
         self._is_read.wait(_PATIENCE_SECONDS)
         lines = list(self._last)
-        blamed = [line for line in lines if _BLAME.search(line)]
-        return next(iter([*blamed, *lines[-1:]]), "")
+        error_lines = [line for line in lines if _BLAME.search(line)]
+        return next(iter([*error_lines, *lines[-1:]]), "")
 
     def _read(self) -> None:
         # Not through a file object: a thread that waits in one blocks the exit of the process.
         line = b""
-        while piece := os.read(self._reading, _AT_ONCE):
-            *whole_lines, line = (line + piece).split(b"\n")
-            for complete in whole_lines:
-                if complete == _MARK:
+        while chunk := os.read(self._reading, _AT_ONCE):
+            *whole_lines, line = (line + chunk).split(b"\n")
+            for whole_line in whole_lines:
+                if whole_line == _MARK:
                     self._is_read.set()
                     continue
-                self._take(complete[:_LONGEST].decode(errors="replace").strip())
+                self._take(whole_line[:_LONGEST].decode(errors="replace").strip())
             line = line[:_LONGEST]
         self._take(line.decode(errors="replace").strip())
         os.close(self._reading)
@@ -164,7 +164,7 @@ class SparkJvm:
 
     @property
     def makes_classes(self) -> bool:
-        """Whether the JVM writes its classes to a file when it ends."""
+        """Whether the JVM writes a file with its classes when it ends."""
         return self._may_run and self._classes.patience > 0
 
     def end(self) -> None:
@@ -200,11 +200,11 @@ class SparkJvm:
 
     def _with_our_options(self) -> LoaderConfig:
         spark = self._config.spark
-        configured = spark.settings.get(JAVA_OPTIONS, "")
-        classes = self._classes.options(configured, spark.settings, os.environ)
-        options = f"{quiet_java_options(configured, os.environ)} {classes}".strip()
-        replaced = Spark(master=spark.master, conf={**spark.conf, JAVA_OPTIONS: options})
-        return msgspec.structs.replace(self._config, spark=replaced)
+        java_options = spark.settings.get(JAVA_OPTIONS, "")
+        classes = self._classes.options(java_options, spark.settings, os.environ)
+        options = f"{quiet_java_options(java_options, os.environ)} {classes}".strip()
+        spark_with_options = Spark(master=spark.master, conf={**spark.conf, JAVA_OPTIONS: options})
+        return msgspec.structs.replace(self._config, spark=spark_with_options)
 
 
 class SparkWhenNeeded:
@@ -236,18 +236,18 @@ class SparkWhenNeeded:
         return self._work is not None
 
     def work(self) -> "SparkWork":
-        """The running Spark, which is started if necessary. Raises LoaderError."""
+        """Returns the running Spark, which is started if necessary. Raises LoaderError."""
         with self._starting:
             if self.failure is not None:
                 raise self.failure
             if self._work is None:
                 try:
-                    started = self._start()
+                    work = self._start()
                 except LoaderError as error:
                     self.failure = error
                     raise
                 with self._lock:
-                    self._work = started
+                    self._work = work
             return self._work
 
     def cancel_jobs(self) -> None:

@@ -45,9 +45,9 @@ class EndedLoad(msgspec.Struct, frozen=True):
 
 def show(outcomes: Sequence[TableOutcome]) -> None:
     """Prints a line for each table that was loaded or failed."""
-    done = [outcome for outcome in outcomes if not outcome.did_nothing]
-    if done:
-        print_table(_COLUMNS, [_row(outcome) for outcome in done])
+    shown_outcomes = [outcome for outcome in outcomes if not outcome.did_nothing]
+    if shown_outcomes:
+        print_table(_COLUMNS, [_row(outcome) for outcome in shown_outcomes])
     else:
         print("nothing to do")
     faults = [
@@ -58,20 +58,20 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
             "committed_rows": _known(fault.committed_rows),
             "found_rows": _known(fault.found_rows),
         }
-        for outcome in done
+        for outcome in shown_outcomes
         for fault in outcome.faults[:_MOST_FAULTS]
     ]
     if faults:
         print()
         print_table(("table", "fault", "file", "committed_rows", "found_rows"), faults)
-    rebuilt = [(outcome, hour) for outcome in done for hour in outcome.rebuilt]
-    if rebuilt:
+    rebuilt_hours = [(outcome, hour) for outcome in shown_outcomes for hour in outcome.rebuilt]
+    if rebuilt_hours:
         print()
-    for outcome, hour in rebuilt[:_MOST_HOURS]:
+    for outcome, hour in rebuilt_hours[:_MOST_HOURS]:
         print(_rebuilt(outcome, hour))
-    if len(rebuilt) > _MOST_HOURS:
-        print(f"and {len(rebuilt) - _MOST_HOURS:,} more hours: see them with --json")
-    for outcome in done:
+    if len(rebuilt_hours) > _MOST_HOURS:
+        print(f"and {len(rebuilt_hours) - _MOST_HOURS:,} more hours: see them with --json")
+    for outcome in shown_outcomes:
         if outcome.waiting:
             print(f"  what to do: `{outcome.next_load}` closes hours once nothing is missing")
         if outcome.other_damage:
@@ -79,12 +79,12 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
                 f"{outcome.table}: other hours are still damaged: {one_line(outcome.other_damage)}"
             )
             print(f"  what to do: {one_line(outcome.other_cure)}")
-    failed = [(outcome, outcome.error) for outcome in done if outcome.error is not None]
-    if failed:
+    failures = [(outcome, outcome.error) for outcome in shown_outcomes if outcome.error is not None]
+    if failures:
         print()
-    for outcome, error in failed:
-        what = outcome.table if not has_failed(outcome) else f"{outcome.table} failed"
-        print(f"{what}: {one_line(reason_of(error))}")
+    for outcome, error in failures:
+        table = outcome.table if not has_failed(outcome) else f"{outcome.table} failed"
+        print(f"{table}: {one_line(reason_of(error))}")
         print(f"  what to do: {one_line(outcome.cure)}")
 
 
@@ -94,10 +94,10 @@ def _rebuilt(outcome: TableOutcome, hour: Hour) -> str:
     faults = [fault for fault in outcome.faults if f"{fault.path}/".startswith(f"{folder}/")]
     if faults:
         extra = all(fault.fault is FileFaultKind.EXTRA for fault in faults)
-        what = "files that no run wrote are still there" if extra else "files are still wrong"
-        return f"{folder}: rebuilt, {rows}, but {what}"
-    if waiting := outcome.waiting.get(hour):
-        return f"{folder}: rebuilt, {rows}; {SUCCESS} waits for {waiting}"
+        finding = "files that no run wrote are still there" if extra else "files are still wrong"
+        return f"{folder}: rebuilt, {rows}, but {finding}"
+    if waiting_reports := outcome.waiting.get(hour):
+        return f"{folder}: rebuilt, {rows}; {SUCCESS} waits for {waiting_reports}"
     return f"{folder}: complete again, {rows}, {SUCCESS} written"
 
 

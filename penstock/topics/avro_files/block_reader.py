@@ -48,30 +48,30 @@ class AvroFile:
         meta = self._read_meta()
         self._codec = meta.get(CODEC_KEY, NULL_CODEC.encode()).decode(errors="replace")
         if self._codec not in CODECS:
-            known = ", ".join(sorted(CODECS))
-            raise BadAvroFile(f"unknown codec {self._codec!r}; known codecs: {known}")
+            codec_names = ", ".join(sorted(CODECS))
+            raise BadAvroFile(f"unknown codec {self._codec!r}; known codecs: {codec_names}")
         self.schema = _parsed(meta)
         self._check = BodyCheck(self.schema.type, text=True)
 
     def bodies(self) -> Iterator[bytes | None]:
         """All bodies in order, with None after each block."""
-        number = 0
+        block_number = 0
         while not self._source.is_at_end():
-            number += 1
+            block_number += 1
             start = self._source.position
             try:
                 count, data = self._block()
                 yield from self._split(count, data)
             except BadAvroFile as error:
-                raise BadAvroFile(f"block {number}, at byte {start}: {error}") from None
+                raise BadAvroFile(f"block {block_number}, at byte {start}: {error}") from None
             yield None
 
     def _read_meta(self) -> dict[str, bytes]:
-        of_meta = META_SCHEMA.fields_dict["meta"].type
+        meta_type = META_SCHEMA.fields_dict["meta"].type
         try:
-            meta = DatumReader().read_data(of_meta, of_meta, self._source.decoder)
+            meta = DatumReader().read_data(meta_type, meta_type, self._source.decoder)
         except (AvroException, ValueError) as error:
-            raise BadAvroFile(f"its header cannot be read: {error}") from None
+            raise BadAvroFile(f"the header cannot be read: {error}") from None
         self._marker = self._source.exactly(SYNC_SIZE)
         self._source.limit = None
         assert isinstance(meta, dict)
@@ -84,26 +84,26 @@ class AvroFile:
             raise BadAvroFile(
                 f"{count:,} values in {size:,} bytes: the limit is {MOST_BYTES:,} bytes"
             )
-        stored = self._source.exactly(size)
+        stored_bytes = self._source.exactly(size)
         if self._source.exactly(SYNC_SIZE) != self._marker:
-            raise BadAvroFile("it is damaged: no sync marker follows it")
+            raise BadAvroFile("the block is damaged: no sync marker follows")
         try:
             # Codecs want the length once more.
-            unpacking = BinaryDecoder(BytesIO(long_bytes(size) + stored))
-            data = CODECS[self._codec].decompress(unpacking).reader.read()
+            decoder = BinaryDecoder(BytesIO(long_bytes(size) + stored_bytes))
+            data = CODECS[self._codec].decompress(decoder).reader.read()
         except _CANNOT_UNPACK as error:
-            raise BadAvroFile(f"it cannot be decompressed with {self._codec}: {error}") from None
+            raise BadAvroFile(f"{self._codec} cannot decompress the block: {error}") from None
         # Values without bytes could be claimed in any number.
         if count > max(len(data), MOST_ITEMS):
-            raise BadAvroFile(f"{count:,} values are more than its {len(data):,} bytes can hold")
+            raise BadAvroFile(f"{count:,} values do not fit into {len(data):,} bytes")
         return count, data
 
     def _split(self, count: int, data: bytes) -> Iterator[bytes]:
-        end_of = self._check.end_of
+        find_end = self._check.end_of
         start = 0
         for number in range(1, count + 1):
             try:
-                end = end_of(data, start)
+                end = find_end(data, start)
             except BadMessage as error:
                 raise BadAvroFile(f"value {number:,} of {count:,}: {error}") from None
             if end - start > MOST_OF_A_BODY:
@@ -120,11 +120,11 @@ class AvroFile:
 def _parsed(meta: dict[str, bytes]) -> AvroSchema:
     text = meta.get(SCHEMA_KEY)
     if not text:
-        raise BadAvroFile("its header has no schema")
+        raise BadAvroFile("the header has no schema")
     try:
         return parse(text.decode(), strict=False)
     except (InvalidSchema, UnicodeDecodeError) as error:
-        raise BadAvroFile(f"its schema cannot be used: {error}") from None
+        raise BadAvroFile(f"the schema cannot be used: {error}") from None
 
 
 class _Source:
@@ -143,9 +143,9 @@ class _Source:
             raise _unread(error) from None
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes; fewer at the end."""
+        """Reads up to `size` bytes; fewer at the end."""
         if self.limit is not None and self.position + size > self.limit:
-            raise BadAvroFile(f"its header has more than {self.limit:,} bytes")
+            raise BadAvroFile(f"the header has more than {self.limit:,} bytes")
         try:
             data = self._stream.read(size)
         except OSError as error:
@@ -156,7 +156,7 @@ class _Source:
     def exactly(self, size: int) -> bytes:
         data = self.read(size)
         if len(data) < size:
-            raise BadAvroFile(f"it is truncated: the file ends at byte {self.position:,}")
+            raise BadAvroFile(f"the file is truncated: it ends at byte {self.position:,}")
         return data
 
     def number(self) -> int:
@@ -165,9 +165,9 @@ class _Source:
         except AvroException:
             if self.is_at_end():
                 raise BadAvroFile(
-                    f"it is truncated: the file ends at byte {self.position:,}"
+                    f"the file is truncated: it ends at byte {self.position:,}"
                 ) from None
-            raise BadAvroFile("it does not begin with a number") from None
+            raise BadAvroFile("the block does not begin with a number") from None
 
 
 def _unread(error: OSError) -> BadAvroFile:

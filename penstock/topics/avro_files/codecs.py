@@ -27,14 +27,14 @@ class SnappyCodec(Codec):
 
     @staticmethod
     def compress(data: bytes) -> tuple[bytes, int]:
-        packed = bytes(cramjam.snappy.compress_raw(data)) + crc32(data).to_bytes(_CRC_SIZE, "big")
-        return packed, len(packed)
+        block = bytes(cramjam.snappy.compress_raw(data)) + crc32(data).to_bytes(_CRC_SIZE, "big")
+        return block, len(block)
 
     @staticmethod
     def decompress(readers_decoder: BinaryDecoder) -> BinaryDecoder:
-        packed = readers_decoder.read_bytes()
-        data = _unpacked(WireCodec.SNAPPY, packed[:-_CRC_SIZE])
-        if crc32(data).to_bytes(_CRC_SIZE, "big") != packed[-_CRC_SIZE:]:
+        block = readers_decoder.read_bytes()
+        data = _unpacked(WireCodec.SNAPPY, block[:-_CRC_SIZE])
+        if crc32(data).to_bytes(_CRC_SIZE, "big") != block[-_CRC_SIZE:]:
             raise AvroException("the checksum does not match")
         return BinaryDecoder(BytesIO(data))
 
@@ -44,8 +44,8 @@ class ZstandardCodec(Codec):
 
     @staticmethod
     def compress(data: bytes) -> tuple[bytes, int]:
-        packed = compress(WireCodec.ZSTD, data)
-        return packed, len(packed)
+        block = compress(WireCodec.ZSTD, data)
+        return block, len(block)
 
     @staticmethod
     def decompress(readers_decoder: BinaryDecoder) -> BinaryDecoder:

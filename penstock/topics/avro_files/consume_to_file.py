@@ -69,7 +69,7 @@ class BlockWriter:
             self._hand_on()
 
     def flush(self) -> None:
-        """End the block, unless it is empty."""
+        """Ends the block, unless it is empty."""
         if self._file.block_count:
             self._file.flush()
             self._hand_on()
@@ -106,13 +106,13 @@ class Interruption:
 
     def __enter__(self) -> Self:
         # What was started in the background may have been told to take no notice.
-        heard = [
+        signals = [
             signal_number
             for signal_number in _SIGNALS
             if signal.getsignal(signal_number) is not signal.SIG_IGN
         ]
         self._before = {
-            signal_number: signal.signal(signal_number, self._tell) for signal_number in heard
+            signal_number: signal.signal(signal_number, self._tell) for signal_number in signals
         }
         self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._call_away)
         return self
@@ -124,8 +124,8 @@ class Interruption:
         trace: TracebackType | None,
     ) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        for signal_number, handler in self._before.items():
+            signal.signal(signal_number, handler)
 
     def _tell(self, number: int, _: FrameType | None) -> None:
         self.received = number
@@ -138,7 +138,7 @@ class Interruption:
 
 
 class FileConsumer:
-    """One run of the command."""
+    """One run of `penstock consume --avro-file`."""
 
     def __init__(
         self,
@@ -166,8 +166,8 @@ class FileConsumer:
         self._offsets: dict[int, list[int]] = {}  # of each partition, the first and the last
 
     def run(self, consumer: Consumer, *, as_json: bool) -> int:
-        """Write the file. Returns the exit code."""
-        started = time.monotonic()
+        """Writes the file; returns the exit code."""
+        start = time.monotonic()
         with Interruption() as interruption, self._output() as output:
             writer = BlockWriter(output, self._target.schema, self._codec)
             if not self._has_end:
@@ -187,7 +187,7 @@ class FileConsumer:
         if as_json:
             print_json(self._document())
         elif sys.stderr.isatty():
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - start
             summary = (
                 f"{self._written:,} events of {self._topic} in {self._path}, in {seconds:.1f} s"
             )
@@ -203,7 +203,7 @@ class FileConsumer:
         return NewFile(self._path, overwrite=self._overwrite)
 
     def _receive(self, consumer: Consumer, writer: BlockWriter, interruption: Interruption) -> None:
-        flushed = time.monotonic()
+        flush_time = time.monotonic()
         while not consumer.finished and self._left != 0 and interruption.received is None:
             interruption.waits = True
             try:
@@ -215,9 +215,9 @@ class FileConsumer:
                 break
             finally:
                 interruption.waits = False
-            if not self._has_end and time.monotonic() >= flushed + _FLUSH_SECONDS:
+            if not self._has_end and time.monotonic() >= flush_time + _FLUSH_SECONDS:
                 writer.flush()
-                flushed = time.monotonic()
+                flush_time = time.monotonic()
 
     def _take(
         self, message: ConsumerRecord, writer: BlockWriter, interruption: Interruption

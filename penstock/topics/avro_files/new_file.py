@@ -21,7 +21,7 @@ STDOUT: Final = Path("-")
 
 
 def check_destination(path: Path, *, overwrite: bool) -> None:
-    """Check the destination, before any server is contacted."""
+    """Checks the destination, before any server is contacted."""
     if path != STDOUT:
         _check_free(path, overwrite=overwrite)
     elif sys.stdout.isatty():
@@ -48,7 +48,7 @@ class Output(Protocol):
     ) -> None: ...
 
     def write(self, data: bytes) -> None:
-        """Write all of the data now."""
+        """Writes all of the data now."""
 
     def publish(self) -> None:
         """Makes the file visible under its name."""
@@ -77,7 +77,7 @@ class StandardOutput:
 
 
 class NewFile:
-    """A new file, or a replaced one. All errors are Failed."""
+    """A new file, or one that replaces another. All errors are raised as Failed."""
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = Path(os.path.realpath(path)) if overwrite else path
@@ -105,10 +105,10 @@ class NewFile:
             self._temporary.unlink(missing_ok=True)
 
     def write(self, data: bytes) -> None:
-        left = memoryview(data)
+        rest = memoryview(data)
         try:
-            while left:
-                left = left[self._file.write(left) :]
+            while rest:
+                rest = rest[self._file.write(rest) :]
         except OSError as error:
             with suppress(OSError):
                 self._file.truncate(self._size)
@@ -117,7 +117,7 @@ class NewFile:
         self._size += len(data)
 
     def publish(self) -> None:
-        """Sync the file and its directory, and give it its name."""
+        """Syncs the file and its directory, and gives the file its name."""
         try:
             os.fsync(self._file.fileno())
             if not self._published:

@@ -31,7 +31,7 @@ _LINGER_SECONDS: Final = 0.01
 
 
 class FileProducer:
-    """One run of the command."""
+    """One run of `penstock produce --avro-file`."""
 
     def __init__(self, topic: str, path: Path, stream: BufferedReader) -> None:
         """Failed if it is not a usable container file."""
@@ -67,8 +67,8 @@ class FileProducer:
         """The reason why not all values were sent; empty if they were."""
         if self._damage is not None:
             return f"{self._path}: {self._damage}; {sent:,} values before it were sent"
-        if skipped := self._skipped.count:
-            return f"{skipped:,} values of {self._path} were not sent, {sent:,} were"
+        if skipped_count := self._skipped.count:
+            return f"{skipped_count:,} values of {self._path} were not sent, {sent:,} were"
         return ""
 
     def run(
@@ -85,28 +85,28 @@ class FileProducer:
                 continue
             message = start + body
             timestamp = read_long(message, PREFIX_SIZE)[0] if has_time else -1
-            sent = producer.send(
+            batches = producer.send(
                 message, partition=partition, timestamp=timestamp if timestamp >= 0 else None
             )
-            if sent:
-                tell(sent)
+            if batches:
+                tell(batches)
         tell(producer.flush())
 
     def _bodies(self) -> Iterator[bytes | None]:
         """The bodies in the target's schema."""
-        number = 0
+        value_number = 0
         try:
             for body in self._file.bodies():
                 if body is None:
                     yield None
                     continue
-                number += 1
+                value_number += 1
                 try:
-                    converted = self._conversion.converted(body)
+                    converted_body = self._conversion.converted(body)
                 except BadMessage as error:
-                    self._skipped.add(f"value {number:,}", error)
+                    self._skipped.add(f"value {value_number:,}", error)
                 else:
-                    yield converted
+                    yield converted_body
         except BadAvroFile as error:
             self._damage = error
 

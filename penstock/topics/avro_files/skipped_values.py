@@ -21,4 +21,4 @@ class SkippedValues:
         if self.count <= _MOST_NAMED:
             click.echo(f"penstock: {where}: {one_line(str(why))}", err=True)
         elif self.count == _MOST_NAMED + 1:
-            click.echo("penstock: further ones are only counted", err=True)
+            click.echo("penstock: further skipped values are counted but not listed", err=True)

@@ -30,9 +30,9 @@ class RegisteredTopicSchema(NamedTuple):
 
 
 def version_of(client: RegistryClient, topic: str, which: Which) -> RegisteredTopicSchema:
-    """The requested version. SchemaError if it does not exist or cannot be used."""
-    found = client.version(subject_of_topic(topic), which)
-    return _of(found, client.resolved(found))
+    """The requested version. Raises SchemaError if it does not exist or cannot be used."""
+    schema = client.version(subject_of_topic(topic), which)
+    return _of(schema, client.resolved(schema))
 
 
 def version_for(
@@ -48,8 +48,8 @@ def version_for(
             f"{shortened('; '.join(plan.reasons))}; with --schema-version latest its values are "
             "written with the topic's present schema"
         )
-    done = register(client, plan, {})
-    return _of(done, schema, is_new=plan.outcome is not Outcome.UNCHANGED)
+    registration = register(client, plan, {})
+    return _of(registration, schema, is_new=plan.outcome is not Outcome.UNCHANGED)
 
 
 def _of(

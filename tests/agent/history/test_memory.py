@@ -108,7 +108,7 @@ def test_it_is_said_now_and_then_what_is_no_longer_needed(
         memory.read(queue.fileno(), memory.next)
         if memory.is_filling:
             said += 1
-            memory.dealt_with()
+            memory.position_journalled()
     assert 10 <= said <= 20, "4,000 events of 224 bytes are 3.5 segments"
 
 

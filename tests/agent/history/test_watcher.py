@@ -46,7 +46,7 @@ def test_many_folders(tmp_path: Path, count: int) -> None:
     assert came(after) == [(str(folder), "app.log.1") for folder in folders]
     for folder in folders:
         assert after.watch_folder(str(folder)) == ""
-    assert after.anew == {}, "each has been watched all the time"
+    assert after.newly_watched == {}, "each has been watched all the time"
     after.close()
 
 
@@ -146,7 +146,7 @@ def test_whoever_reads_finds_the_same(tmp_path_factory: pytest.TempPathFactory, 
             if chance.random() < 0.2:  # what is settled need not be kept
                 living.names, dying.names = [], []
                 reached = dying.number
-                dying.dealt_with(reached)
+                dying.position_journalled(reached)
                 assert dying._memory is not None
                 assert dying._memory._renew(reached, 0)
     finally:

@@ -194,11 +194,11 @@ def test_what_does_not_fit_changes_nothing(contents: JournalContents) -> None:
     stranger = SourceId("c")
     with pytest.raises(InconsistentEntry, match="unknown source c"):
         contents.parcel(parcel(outgoing(1, run(B), run(stranger))))
-    with pytest.raises(InconsistentEntry, match="batch 0 exists already"):
+    with pytest.raises(InconsistentEntry, match="batch 0 already exists"):
         contents.parcel(parcel(outgoing(0, run(B))))
     with pytest.raises(InconsistentEntry, match="batch 5 is not open"):
         contents.acknowledged(5, 0, -1)
-    with pytest.raises(InconsistentEntry, match="batch 0 exists already"):
+    with pytest.raises(InconsistentEntry, match="batch 0 already exists"):
         contents.replaced(0, [outgoing(0, run(A))], ())
     with pytest.raises(InconsistentEntry, match="unknown source c"):
         contents.finished(stranger, 9, 0)

@@ -235,7 +235,7 @@ def test_what_lies_below_what_was_acknowledged_is_found_everywhere(before: Befor
         ask = partial(evidence_of, brokers, TARGET, sent, 7, lambda: True)
         behind, everywhere = ask(), ask(everywhere=True)
     assert judged(sent, behind).hidden == sent
-    there = judged(sent, everywhere).there
+    there = judged(sent, everywhere).in_log
     assert {each: place.base_offset for each, place in there.items() if place} == {
         sent[0]: 2,
         sent[1]: 4,
@@ -290,7 +290,7 @@ def test_what_cannot_be_known_is_sent_again(
     before.recovered()
     assert before.lines() == ["2", "3", "4", "5", "6", "7", "8", "9"]
     (said,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert "unknown whether" in said.getMessage()
+    assert "cannot tell whether" in said.getMessage()
 
 
 @pytest.mark.parametrize(
@@ -322,8 +322,8 @@ def test_the_ledger_is_sent_again_without_a_look(
     with Brokers(Bootstrap.of(before.broker.bootstrap)) as brokers:
         evidence = evidence_of(brokers, TopicPartition("_audit", 0), sent, 7, lambda: True)
     verdicts = judged(sent, evidence)
-    assert (verdicts.again, verdicts.doubtful) == (sent, [])
-    assert "unknown whether" not in caplog.text
+    assert (verdicts.repeated, verdicts.doubtful) == (sent, [])
+    assert "cannot tell whether" not in caplog.text
 
 
 def test_what_was_acknowledged_out_of_order_hides_nothing(before: Before) -> None:

@@ -133,7 +133,7 @@ def test_nothing_is_sent_while_the_journal_cannot_be_written(
         with no_file_beyond(largest(side)):
             for parcel in parcels:
                 side.shipper.submit(parcel)
-            wait_until(lambda: "sending stops until" in caplog.text)
+            wait_until(lambda: "sending is paused" in caplog.text)
             assert broker.messages(TOPIC) == ["before"]
             time.sleep(0.5)
             assert side.shipper.failure is None

@@ -52,7 +52,7 @@ def test_a_topic_that_takes_nothing_stands_still(
         broker.configs["max.message.bytes"] = "50"
         assert side.shipper.target(TOPIC) is None
         why = wait_until(lambda: side.shipper.standing().get(TOPIC, ""))
-        assert "cannot take any batch" in why
+        assert "cannot accept batches" in why
         assert "max.message.bytes=50" in why
         broker.configs.clear()
         side.target(TOPIC)

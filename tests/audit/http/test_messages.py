@@ -20,7 +20,7 @@ from tests.audit.http.locked import (
 )
 
 OPERATORS: Final = "only operators may see messages (`messages.shown_to`)"
-AWAY: Final = "the brokers of test could not be asked: no broker at 127.0.0.1:9"
+AWAY: Final = "the brokers of test did not answer the request: no broker at 127.0.0.1:9"
 
 
 @pytest.mark.parametrize(

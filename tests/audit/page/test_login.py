@@ -162,7 +162,7 @@ def test_an_operator_acknowledges_and_silences(browser: Browser, locked: LockedA
         silences.get_by_text("Silence others…").click()
         silences.get_by_label("Reason").fill("why")
         silences.get_by_role("button", name="Silence", exact=True).click()
-        expect(silences).to_contain_text("name what to silence: kind, cluster, topic or host")
+        expect(silences).to_contain_text("give at least one of `kind`, `cluster`, `topic`, `host`")
         silences.get_by_text("Silence others…").click()
         silences.get_by_role("button", name="End").click()
         expect(silences).to_contain_text("No alert is silenced.")

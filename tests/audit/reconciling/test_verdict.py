@@ -112,12 +112,12 @@ def test_landed_files(fault: str, committed: int, found: int, kind: FaultKind, w
         file_faults=[told], from_time=START + HOUR, to_time=START + 2 * HOUR, windows=[]
     )
     assert not reconcile(later).findings
-    # A file is accepted by its name, or with the whole topic; never with its hour alone.
+    # A file is accepted by its name, never with its hour or the whole topic: it may go later.
     for given, is_accepted in (
         ({"from_time": START, "to_time": START + HOUR}, False),
         ({"file": "hdfs:/data/clicks/hour=9/b.parquet"}, False),
         ({"file": "hdfs:/data/clicks/hour=9/a.parquet"}, True),
-        ({"from_time": 0}, True),
+        ({"from_time": 0}, False),
     ):
         known = picture(file_faults=[told], accepted=[_ANY._replace(**given)])
         assert [bool(each.accepted) for each in reconcile(known).findings] == [is_accepted]
@@ -242,14 +242,18 @@ def test_agents_are_waited_for() -> None:
     assert reconcile(picture(agents=retired)).state is State.COMPLETE
 
 
-KNOWN = attributed("known", "ada", START)
-_ANY = Acceptance(-1, (), {}, {}, "", None, None, "known", "ada", START)
+KNOWN = attributed("known", "ada", START + HOUR)
+_ANY = Acceptance(-1, (), {}, {}, "", None, None, "known", "ada", START + HOUR)
 
 
 @pytest.mark.parametrize(
     ("given", "accepted"),
     [
         ({}, True),
+        ({"time": START + 12 * MINUTE}, False),  # it arose later
+        ({"time": START, "from_time": 0, "offsets": ((120, 126),)}, False),
+        ({"time": START, "seqs": {"s1": ((100, 200),)}}, True),
+        ({"time": START, "to_time": START + HOUR}, True),
         ({"partition": 0, "offsets": ((120, 126),)}, True),
         ({"seqs": {"s1": ((100, 200),)}}, True),
         ({"bytes": {"s1": ((12_000, 12_600),)}}, True),
@@ -268,7 +272,7 @@ def test_accepted(given: dict[str, object], accepted: bool) -> None:
     acceptance = _ANY._replace(**given)  # type: ignore[arg-type]
     verdict = reconcile(picture(**_SKIPPED, accepted=[acceptance]))
     assert verdict.state is (State.COMPLETE if accepted else State.MISSING)
-    assert [each.accepted for each in verdict.findings] == [KNOWN if accepted else ""]
+    assert [bool(each.accepted) for each in verdict.findings] == [accepted]
     assert [each.accepted for each in verdict.windows].count(True) == accepted
     assert verdict.windows[12].missing == 6
 

@@ -130,7 +130,7 @@ def test_the_events_of_a_damaged_batch_have_names(ledger: AuditedLedger) -> None
     spoilt = {"topic": TOPIC, "partition": 0, "offsets": offsets, "reason": "CRC"}
     ledger.fold(shipped(0, 0, 0, 0), entry("hdfs", "loader", 0, NOW, damaged=[spoilt]))
     seen = picture(ledger)
-    assert seen.damaged == [AlteredBatch(0, 5, 1, "CRC", BEGIN, BEGIN + MINUTE)]
+    assert seen.damaged == [AlteredBatch(0, 5, 1, "CRC", BEGIN, BEGIN + MINUTE, found=NOW)]
     assert [stretch.first for stretch in seen.sources[0].stretches] == [0]
 
 

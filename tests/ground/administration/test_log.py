@@ -134,7 +134,7 @@ def test_what_cannot_be_written_is_kept_until_it_can(
         assert log.flush(PATIENCE)
     assert names(folder / "a.log") == ["one", "two"]
     said = [each.message for each in caplog.records]
-    assert len([each for each in said if "is not written" in each]) == 1
+    assert len([each for each in said if "is not writable" in each]) == 1
     assert len([each for each in said if "is writable again" in each]) == 1
 
 

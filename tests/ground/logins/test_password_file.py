@@ -50,7 +50,7 @@ def test_what_was_right_is_quick_until_it_is_changed(tmp_path: Path) -> None:
 def test_a_line_that_is_none(line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "users"
     path.write_text(f"# who may\n\n{line}\n")
-    with pytest.raises(BadPasswordFile, match=rf"{path}, line 3: not `name:scrypt:…`"):
+    with pytest.raises(BadPasswordFile, match=rf"{path}, line 3: expected `name:scrypt:…`"):
         read_users(path)
     write(path, {"alice": "first"})
     logins = PasswordFile(path)

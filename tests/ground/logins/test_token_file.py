@@ -42,7 +42,7 @@ def test_a_file_that_changes_is_read_again_and_a_bad_one_changes_nothing(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"ci", "line 1: not `name:sha256:"),
+        (b"ci", "line 1: expected `name:sha256:"),
         (b"ci:md5:0", "line 1"),
         (b"\n\nc i:sha256:" + b"0" * 64, "line 3"),
         (b"ci:sha256:" + b"G" * 64, "line 1"),

@@ -69,7 +69,7 @@ def test_a_key_with_a_password_asks_nobody(tmp_path: Path) -> None:
     )  # fmt: skip
     assert code == 0
     tls = Tls(ca=str(authority.ca), certificate=str(mine.certificate), key=str(locked))
-    with pytest.raises(BadTls, match="its key is encrypted"):
+    with pytest.raises(BadTls, match="the key is encrypted"):
         _ = ClientTls(tls).context
 
 

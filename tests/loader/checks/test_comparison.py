@@ -83,26 +83,23 @@ def test_every_file_that_is_not_as_it_was_is_named(
         assert to_count(hour, sizes, all_=False) == sorted(wanted)
 
 
+MISSING, EXTRA, CHANGED = FileFaultKind
+
+
 def test_files_of_which_only_the_sum_is_known() -> None:
     hour = others({"a", "b"}, 10, 100)
     assert (hour.files, hour.rows) == (2, 10)
     assert outcome(hour, {"a": 40, "b": 60}, {}) == []
     assert outcome(hour, {"a": 40, "b": 60}, {"a": 4, "b": 6}, all_=True) == []
-    assert outcome(hour, {"a": 40, "b": 60}, {"a": 4, "b": 7}, all_=True) == [
-        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, 11)
-    ]
-    assert outcome(hour, {"a": 40, "b": 61}, {"a": 4, "b": 7}) == [
-        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, 11)
-    ]
-    assert outcome(hour, {"a": 40, "b": 61}, {"a": 4, "b": UNKNOWN}) == [
-        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, UNKNOWN)
-    ]
-    assert outcome(hour, {"a": 40}, {"a": 4}) == [
-        FaultyFile("b", FileFaultKind.MISSING, UNKNOWN, 0)
-    ]
-    assert outcome(hour, {"a": 40, "b": 60, "c": 5}, {"c": 1}) == [
-        FaultyFile("c", FileFaultKind.EXTRA, 0, 1)
-    ]
+    both, longer = {"a": 40, "b": 60}, {"a": 40, "b": 61}
+    for sizes, rows, all_, fault in [
+        (both, {"a": 4, "b": 7}, True, FaultyFile(FOLDER, CHANGED, 10, 11)),
+        (longer, {"a": 4, "b": 7}, False, FaultyFile(FOLDER, CHANGED, 10, 11)),
+        (longer, {"a": 4, "b": UNKNOWN}, False, FaultyFile(FOLDER, CHANGED, 10, UNKNOWN)),
+        ({"a": 40}, {"a": 4}, False, FaultyFile("b", MISSING, UNKNOWN, 0)),
+        ({**both, "c": 5}, {"c": 1}, False, FaultyFile("c", EXTRA, 0, 1)),
+    ]:
+        assert outcome(hour, sizes, rows, all_=all_) == [fault]
     alone = others({"a"}, 10, 100)
     assert outcome(alone, {}, {}) == [FaultyFile("a", FileFaultKind.MISSING, 10, 0)]
     assert outcome(alone, {"a": 99}, {"a": 9}) == [FaultyFile("a", FileFaultKind.CHANGED, 10, 9)]
@@ -114,21 +111,14 @@ def test_files_without_a_name() -> None:
     assert outcome(hour, {"a": 40, "b": 60}, {}) == []
     assert outcome(hour, {"a": 40}, {"a": 4}) == [FaultyFile(FOLDER, FileFaultKind.MISSING, 10, 4)]
     doubled = {"a": 40, "b": 60, "c": 60}
-    assert outcome(hour, doubled, {"a": 4, "b": 6, "c": 6}) == [
-        FaultyFile(FOLDER, FileFaultKind.EXTRA, 10, 16)
-    ]
-    assert outcome(hour, {"a": 41, "b": 60}, {"a": 4, "b": 6}) == [
-        FaultyFile(FOLDER, FileFaultKind.CHANGED, 10, 10)
-    ]
+    rows = {"a": 4, "b": 6, "c": 6}
+    assert outcome(hour, doubled, rows) == [FaultyFile(FOLDER, EXTRA, 10, 16)]
+    longer = {"a": 41, "b": 60}
+    assert outcome(hour, longer, {"a": 4, "b": 6}) == [FaultyFile(FOLDER, CHANGED, 10, 10)]
     # Nobody can count them: their number has to do.
-    for sizes, fault in [
-        ({"a": 40}, FileFaultKind.MISSING),
-        (doubled, FileFaultKind.EXTRA),
-        ({"a": 40, "b": 61}, FileFaultKind.CHANGED),
-    ]:
-        assert outcome(hour, sizes, dict.fromkeys(sizes, UNKNOWN)) == [
-            FaultyFile(FOLDER, fault, 10, UNKNOWN)
-        ]
+    for sizes, fault in [({"a": 40}, MISSING), (doubled, EXTRA), (longer, CHANGED)]:
+        unknown = dict.fromkeys(sizes, UNKNOWN)
+        assert outcome(hour, sizes, unknown) == [FaultyFile(FOLDER, fault, 10, UNKNOWN)]
 
 
 def test_faults_in_words() -> None:
@@ -137,9 +127,7 @@ def test_faults_in_words() -> None:
         str(FaultyFile("a", FileFaultKind.EXTRA, 0, 7)): "a was written by no run (7 rows)",
         str(FaultyFile("a", FileFaultKind.CHANGED, 8, 7)): "a has 7 rows, not 8 rows",
         str(FaultyFile("a", FileFaultKind.EXTRA, 8, 9)): "a has 9 rows, not 8 rows",
-        str(
-            FaultyFile("a", FileFaultKind.CHANGED, 8, -1)
-        ): "a has an unknown number of rows, not 8 rows",
+        str(FaultyFile("a", CHANGED, 8, -1)): "a has an unknown number of rows, not 8 rows",
     }
     assert list(said) == list(said.values())
 

@@ -133,10 +133,8 @@ def test_old_hours_are_looked_at_when_they_change(table: Table) -> None:
 def test_all_hours_with_all_their_rows(table: Table) -> None:
     table.commit([added(hour(1_000), "a", 5), added(hour(1), "a", 2)], now=NOW - 2 * TWO_DAYS)
     check = table.check()
-    assert [(each.hour, each.faults) for each in check.on_request(None, NOW)] == [
-        (hour(1_000), ()),
-        (hour(1), ()),
-    ]
+    intact = [(each.hour, each.faults) for each in check.on_request(None, NOW)]
+    assert intact == [(hour(1_000), ()), (hour(1), ())]
     assert table.counted == [path(hour(1_000), "a"), path(hour(1), "a")]
     table.write(path(hour(1_000), "a"), b"\n" * 20)  # as long as it was
     table.write(path(hour(2_000), "odd"), lines(1))
@@ -211,6 +209,10 @@ def test_state_that_cannot_be_read_is_none(table: Table) -> None:
         assert table.young() == []
     table.write(path(THIS, "a"), lines(4))
     assert table.young() == [(path(THIS, "a"), "changed", 5, 4)]
+    table.counted = []
+    table.write(path(THIS, "a"), b"")  # no reader opens it
+    assert table.young() == [(path(THIS, "a"), "changed", 5, 0)]
+    assert table.counted == []
 
 
 def forget(table: Table, *runs: int) -> None:
@@ -241,10 +243,14 @@ def with_checksum(table: Table, each: Added) -> Added:
     return msgspec.structs.replace(each, checksum=table.store.checksum(each.path))
 
 
-def test_flipped_bytes_are_found_by_the_next_load(tmp_path: Path) -> None:
+@pytest.mark.parametrize("untouched", [False, True])
+def test_flipped_bytes_are_found_by_the_next_load(tmp_path: Path, untouched: bool) -> None:
     table = committed(tmp_path, "a", "b")
     assert table.young() == []
-    flip(tmp_path / path(hour(1), "a"))
+    state = table.store.read(state_path(TABLE))
+    assert table.young(NOW + 1) == []
+    assert table.store.read(state_path(TABLE)) == state  # an idle load writes nothing
+    flip(tmp_path / path(hour(1), "a"), untouched=untouched)
     (fault,) = table.young()
     assert fault[:3] == (path(hour(1), "a"), "changed", 10)
     # As long as it is so, and told once.
@@ -268,6 +274,15 @@ def test_what_nobody_has_touched_is_looked_at_in_turn(tmp_path: Path) -> None:
         assert table.check(most_bytes=1).young(later) == []
     (found,) = table.check(most_bytes=1).young(later + IN_TURN_MILLIS)
     assert [each.path for each in found.faults] == [path(hour(1), "c")]
+
+
+@pytest.mark.parametrize(("ago", "paths"), [(1, "bc"), (IN_TURN_MILLIS, "abcd")])
+def test_frequent_loads_compare_a_large_table_in_parts(ago: int, paths: str) -> None:
+    size = 8 * 1024 * 1024
+    sizes = {"a": 3 * size, **dict.fromkeys("bcdef", size)}
+    known = {name: FILE._replace(bytes=sizes[name], verified=NOW - ago) for name in sizes}
+    entries = {name: Entry(name, False, sizes[name], FILE.modified) for name in sizes}
+    assert to_verify(known, entries, all_=False, most_bytes=6 * size, now=NOW) == [*paths]
 
 
 def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path: Path) -> None:
@@ -305,14 +320,8 @@ def test_what_says_nothing_of_the_content() -> None:
 
 
 def test_the_state_of_a_former_release_is_read() -> None:
-    old = {
-        "version": 1,
-        "run": 4,
-        "topics": ["t"],
-        "files": {"0": {"a": [3, 10, 0]}},
-        "said": {},
-        "faulty": [],
-    }
+    old = {"version": 1, "run": 4, "topics": ["t"], "said": {}, "faulty": []}
+    old |= {"files": {"0": {"a": [3, 10, 0]}}}
     known = from_bytes(msgspec.json.encode(old))
     assert known is not None
     assert known.files == {0: {"a": CommittedFile(3, 10, "t")}}

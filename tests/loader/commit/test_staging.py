@@ -64,7 +64,7 @@ OF_SLICE_1 = msgspec.json.encode(report(piece(1, 0, 10), {}))
     ("files", "said"),
     [
         *(
-            ({path: b"rows"}, f"{path}: not a file of a load")
+            ({path: b"rows"}, f"{path} is not a file of a load")
             for path in (
                 "part-0.txt",
                 f"kind=rows/slice=x/{AT}/part-0.txt",
@@ -154,15 +154,15 @@ def accounted(**fields: object) -> Staged:
 
 
 MISFITS = {
-    "a slice without a report": (left_by(REPORTS[0]), "1 of 2 slices reported; see \\[1\\]"),
+    "a slice without a report": (left_by(REPORTS[0]), "missing or unexpected reports: \\[1\\]"),
     "a report without a slice": (left_by(*REPORTS, report(piece(2, 20, 30), {})), "3 of 2 slices"),
     "a file is missing": (
         with_files(lambda files: files[1:]),
-        "slice 0: files of rows are missing, or too many",
+        "slice 0: files of rows are missing or superfluous",
     ),
     "a file too many": (
         with_files(lambda files: [*files, replace(files[0], hour=NEXT_HOUR)]),
-        "slice 0: files of rows are missing, or too many",
+        "slice 0: files of rows are missing or superfluous",
     ),
     "rows were not divided": (
         with_files(lambda files: [replace(files[0], kind=FileKind.MIXED, hour=None), *files[1:]]),

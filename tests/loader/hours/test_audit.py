@@ -52,15 +52,15 @@ def test_what_is_waited_for_is_cut_to_what_a_marker_may_hold(audit: Answering) -
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (200, b"", "does not answer like an audit"),
-        (200, b"[]", "does not answer like an audit"),
-        (200, b'{"complete": "yes"}', "does not answer like an audit"),
-        (200, b"[" * 100_000, "does not answer like an audit"),
-        (200, b"\xff", "does not answer like an audit"),
+        (200, b"", "did not answer like an audit service"),
+        (200, b"[]", "did not answer like an audit service"),
+        (200, b'{"complete": "yes"}', "did not answer like an audit service"),
+        (200, b"[" * 100_000, "did not answer like an audit service"),
+        (200, b"\xff", "did not answer like an audit service"),
         (
             200,
             b" " * (1 << 20) + b"{}",
-            "could not be asked (its response exceeds 1,048,576 bytes)",
+            "could not be asked (its response has more than 1,048,576 bytes)",
         ),
         (400, b'{"error": "no such\\ntopic"}', "answered HTTP 400: no such topic"),
         (503, b"<html>", "answered HTTP 503"),

@@ -176,7 +176,7 @@ def test_what_a_merge_did_not_write_is_noticed(spark: SparkSession, tmp_path: Pa
     stray = tmp_path / "_penstock/clicks/staging/run-2-x/0/merged=0/part-stray.c000.parquet"
     write_rows(stray, [99])
 
-    with pytest.raises(Mismatch, match="not written by a merge"):
+    with pytest.raises(Mismatch, match="was not written by a merge"):
         _merge(spark, tmp_path, {SEVEN: (files, 1)}, target())
 
 

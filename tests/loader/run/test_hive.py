@@ -70,7 +70,7 @@ def test_hours_that_were_never_told_are_made_up_for(said: Any) -> None:
 
 
 def test_another_table_of_that_name_is_left_alone(said: Any) -> None:
-    assert "`default`.`app_logs` is another table, at file:/" in said["elsewhere"]
+    assert "`default`.`app_logs` is a different table, at file:/" in said["elsewhere"]
     assert "is not an external table of format orc" in said["another format"]
 
 

@@ -73,7 +73,7 @@ def test_it_is_kept_while_it_is_used(packed: PackedEnvironment, tmp_path: Path) 
     (tmp_path / packed.path.name).hardlink_to(packed.path)
     assert kept(replace(packed, path=tmp_path / "lost.zip")).path == tmp_path / packed.path.name
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFailed, match="cannot keep"):
+    with pytest.raises(EnvironmentFailed, match="cannot extend"):
         kept(replace(packed, path=tmp_path / "file" / "below.zip"))
 
 

@@ -179,7 +179,7 @@ def test_rules_become_what_is_declared(guarded: At, tmp_path: Path) -> None:
     acls.apply(REPORTS, options=("--exact",))
     assert {each[0] for each in standing(guarded)} == {"User:reports"}
     for entries, why in (
-        (({"principal": "x", "operations": ["raed"], "topics": ["t"]},), "'raed' is none of"),
+        (({"principal": "x", "operations": ["raed"], "topics": ["t"]},), "operation 'raed': "),
         (({"principal": "x", "operations": ["read"]},), "acls[0]: no resource"),
         (({"principal": "x", "topics": ["t"]},), "acls[0]: no operation"),
         (({"principal": "", "operations": ["read"], "topics": ["t"]},), "a principal needs a name"),

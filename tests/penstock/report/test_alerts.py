@@ -35,7 +35,7 @@ def test_an_alert_is_told_known_and_silenced(tmp_path: Path) -> None:
         said = alert("test", "hook", "--config", config).splitlines()
         assert said == [f"hook (webhook), {e}: HTTP 200: …?…" for e in ("raised", "resolved")]
         listener.status = 500
-        failed = "penstock: hook (webhook) did not accept it: HTTP 500: …?…\n"
+        failed = "penstock: hook (webhook) did not accept the test alert: HTTP 500: …?…\n"
         assert alert("test", "hook", "--config", config, code=1) == failed
     assert "its receivers: hook" in alert("test", "other", "--config", config, code=1)
     shown = penstock("check-config", "audit", config, "--offline", "--show").stdout
@@ -53,8 +53,8 @@ def _note(audit: AuditProcess, name: str) -> None:
     ):
         assert said in alert(*arguments, *at)
     for said, *arguments in (
-        ("no current alert has the id 000000000000", "ack", "0" * 12, "--reason", "x"),
-        ("name what to silence", "silence", "--for", "1h", "--reason", "x"),
+        ("no current alert has the id zzz", "ack", "zzz", "--reason", "x"),
+        ("give at least one of", "silence", "--for", "1h", "--reason", "x"),
         ("no silence has the id nothing", "unsilence", "nothing"),
     ):
         assert said in alert(*arguments, *at, code=1)

@@ -143,7 +143,7 @@ def test_without_a_time_it_is_as_far_as_its_agents_have_come(cluster: Cluster) -
     assert [each["since"] for each in (*said, *one)] == [SEVEN + 120_000, SEVEN + 180_000]
     assert {query["cluster"] for _, query in audit.asked} == {cluster.name}
     assert unknown.returncode == 1
-    assert "knows no host web in cluster" in unknown.stderr
+    assert "does not know host web in cluster" in unknown.stderr
     assert sorted(each["retired"][0]["agent"] for each in cluster.entries()) == ["", "a3"]
 
 
@@ -175,6 +175,9 @@ def test_offsets_are_accepted(cluster: Cluster, new_topic: str) -> None:
     assert (found["partition"], found["reason"]) == (0, "disk broke")
     assert found["offsets"] == [{"first": 4711, "count": 12}, {"first": 7, "count": 1}]
     assert (found["runs"], found["from_time"], found["to_time"]) == ([], None, None)
+    misspelt = cluster.run("accept", f"{new_topic}s", "--whole-topic", "--reason", "x")
+    assert misspelt.returncode == 1
+    assert f"did you mean {new_topic}?" in misspelt.stderr
 
 
 @pytest.mark.parametrize(
@@ -191,7 +194,7 @@ def test_offsets_are_accepted(cluster: Cluster, new_topic: str) -> None:
 def test_a_part_of_a_file_is_accepted(
     cluster: Cluster, new_topic: str, options: list[str], words: str, run: dict[str, int]
 ) -> None:
-    source = ("--source", "a1-7", "--reason", "known")
+    source = ("--topic-id", "any", "--source", "a1-7", "--reason", "known")
     said = cluster.said("accept", new_topic, *options, *source)
     assert f"accepted {words} of source a1-7.\n" in said
     found = accepted(cluster)
@@ -214,7 +217,16 @@ def test_a_fault_of_a_topic_that_was_made_again_is_accepted(
 
 
 def test_times_of_a_host_are_accepted(cluster: Cluster, new_topic: str) -> None:
-    times = ("--from", "2026-11-20T07", "--to", "2026-11-20T08", "--reason", "x")
+    times = (
+        "--from",
+        "2026-11-20T07",
+        "--to",
+        "2026-11-20T08",
+        "--topic-id",
+        "any",
+        "--reason",
+        "x",
+    )
     said = json.loads(cluster.said("accept", new_topic, "--host", "web-3", *times, "--json"))
     found = accepted(cluster)
     assert said["cluster"] == cluster.name
@@ -224,7 +236,8 @@ def test_times_of_a_host_are_accepted(cluster: Cluster, new_topic: str) -> None:
 
 
 def test_all_that_is_older_is_accepted(cluster: Cluster, new_topic: str) -> None:
-    said = cluster.said("accept", new_topic, "--to", "2026-11-20T07", "--reason", "not counted yet")
+    older = ("--to", "2026-11-20T07", "--topic-id", "any", "--reason", "not counted yet")
+    said = cluster.said("accept", new_topic, *older)
     assert "accepted windows before 2026-11-20 07:00 UTC.\n" in said
     found = accepted(cluster)
     assert (found["from_time"], found["to_time"], found["partition"]) == (None, SEVEN, -1)
@@ -240,7 +253,7 @@ def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: 
     retire = ("audit", "retire", "web-3", "--since", "2026-11-20", *told, "--json")
     assert [each["cluster"] for each in json.loads(penstock(*retire).stdout)] == names
     assert len(cluster.entries()) == 1
-    accept = ("audit", "accept", "clicks", "--host", "web-3", *told)
+    accept = ("audit", "accept", "clicks", "--topic-id", "any", "--host", "web-3", *told)
     undecided = penstock(*accept)
     assert undecided.returncode == 2
     assert f"--cluster, one of {', '.join(names)}" in undecided.stderr
@@ -260,7 +273,7 @@ WRONG = [
     ("retire web-3 --since soon --reason x", "is not a time such as"),
     ("accept clicks --reason x", "pass --whole-topic alone"),
     ("accept clicks --host h", "--reason"),
-    ("accept clicks --host h --reason REASON", "replace the placeholder by a reason"),
+    ("accept clicks --host h --reason REASON", "replace the placeholder with a reason"),
     ("accept clicks --topic-id 7 --host h", "is not a topic id"),
     ("accept clicks --offsets 1-2 --reason x", "--offsets needs --partition"),
     ("accept clicks --bytes 1-2 --reason x", "--seqs and --bytes need --source"),

@@ -320,4 +320,4 @@ def test_settings_of_a_folder(schemas: AtRegistry, folder: Path, space: str) -> 
         assert (ended.returncode, ended.stdout, wrong in ended.stderr) == (2, "", True)
     settings.unlink()
     settings.symlink_to("/etc/hostname")
-    assert "a link to a path outside of the folder" in schemas.run("apply", str(folder)).stderr
+    assert "a link to a path outside the folder" in schemas.run("apply", str(folder)).stderr

@@ -172,7 +172,7 @@ def test_a_mistake_is_one_line_that_names_it(
 
 
 def test_nothing_to_follow_is_a_mistake(write: Callable[[str], Path]) -> None:
-    with pytest.raises(ConfigurationError, match="give `inputs`, or `inputs_dir`"):
+    with pytest.raises(ConfigurationError, match="`inputs` or `inputs_dir` is required"):
         load_agent(write("cluster: dc1\n"), ())
 
 

@@ -55,7 +55,7 @@ def test_recovery_takes_no_other_brokers_directory(tmp_path: Path) -> None:
     settings = ["--set", "id=1", "--set", "zookeeper=127.0.0.1:1", "--set"]
     recover = ["topics", "recover", *settings]
     ended = penstock(*recover, f"data_dir={tmp_path}")
-    assert (ended.returncode, "is not a broker's" in ended.stderr) == (1, True)
+    assert (ended.returncode, "not the data directory of a broker" in ended.stderr) == (1, True)
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=2\ncluster.id=x\n")
     ended = penstock(*recover, f"data_dir={tmp_path}")
     assert (

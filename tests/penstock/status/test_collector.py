@@ -104,7 +104,7 @@ def test_what_a_broker_has_lost(running_broker: BrokerProcess) -> None:
     [
         (200, b"hello\n", "the server is not a broker of this release"),
         (200, b"", "the server is not a broker of this release"),
-        (503, b"not ready: recovering logs\n", "it answers 503 not ready: recovering logs"),
+        (503, b"not ready: recovering logs\n", "HTTP status 503: not ready: recovering logs"),
     ],
 )
 def test_a_broker_whose_page_says_nothing_of_use(
@@ -159,7 +159,7 @@ def test_where_it_is_is_said_once() -> None:
         (b"not json", 1, "not an agent of this release"),
         (b'{"phase": "dancing", "version": ""}', 1, "not an agent of this release"),
         (b"[", 1_000_000, "not an agent of this release"),
-        (b"x", 70 << 20, "exceeds 67,108,864 bytes"),
+        (b"x", 70 << 20, "has more than 67,108,864 bytes"),
     ],
 )
 def test_an_agent_that_answers_anything(body: bytes, times: int, why: str) -> None:

@@ -74,7 +74,7 @@ def test_who_cannot_join_or_meet_the_others(
     with_others = [*consume, *group, *zookeeper]
     for arguments, code, said in (
         (in_group, 1, "is for kafka consumers; penstock consumers cannot join"),
-        ([*consume, *group], 2, "this needs --zookeeper"),
+        ([*consume, *group], 2, "pass --zookeeper"),
         ([*with_others, "--to-end"], 2, "--group excludes"),
         ([*with_others, "--partition", "0"], 2, "--group excludes"),
         ([*with_others, "--avro-file", "-"], 2, "--group excludes"),

@@ -149,7 +149,7 @@ def test_what_is_wrong_with_the_file(topics: Declared, new_topic: str) -> None:
     for entries, why in (
         (({"name": new_topic}, {"name": new_topic}), "is declared twice"),
         (({"name": new_topic, "partition": 3},), "did you mean partitions?"),
-        (({"name": new_topic, "partitions": 0},), "0 is less than 1"),
+        (({"name": new_topic, "partitions": 0},), "`partitions` must be at least 1, not 0"),
     ):
         said, line = topics.refused(*entries, code=2)
         assert (said, why in line) == ({}, True), line

@@ -209,7 +209,7 @@ def test_users_become_what_is_declared(at: At, tmp_path: Path, name: str) -> Non
     assert declared.apply({"name": name, "state": "absent"}) == {name: "deleted"}
     assert declared.apply({"name": name, "state": "absent"}) == {name: "unchanged"}
     _, line = declared.refused({"name": name}, code=2)
-    assert "needs a password_file" in line
+    assert "`password_file` is missing" in line
     said, line = declared.refused({"name": name, "password_file": "nowhere"})
     assert "nowhere cannot be read" in line
     assert said["users"][0]["applied"] is False

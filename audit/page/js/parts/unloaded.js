@@ -81,7 +81,7 @@ function retiring({ cluster, topic }) {
   return statementForm({
     statement: "accept",
     title: "Retire this topic…",
-    what: `Expects nothing more of ${plain(topic)} until an agent ships to it. Its faults count as accepted. This cannot be undone.`,
+    what: `Expects nothing more of ${plain(topic)} until an agent ships to it. Its faults so far count as accepted. This cannot be undone.`,
     button: "Retire",
     body: { cluster, topic, from_time: 0 },
   });

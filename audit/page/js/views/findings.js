@@ -33,9 +33,9 @@ export function findings(page) {
       numbers = answer.by_kind;
       showKinds();
       if (answer.items.length === 0)
-        return page.params.accepted === "false"
-          ? empty("complete", "Nothing to do", "Accepted faults are listed under “Accepted”.")
-          : empty("complete", "Nothing found", "No known fault matches.");
+        return page.params.accepted === "true"
+          ? empty("complete", "Nothing found", "No accepted fault matches.")
+          : empty("complete", "Nothing to do", "Accepted faults are listed under “Accepted”.");
       return [
         h(
           "ul",

@@ -35,17 +35,17 @@ class ActionModule(ActionBase):
         except IncompleteRelease as error:
             raise AnsibleActionFail(str(error)) from None
         if self._task.check_mode:
-            after = {"before": "", "after": f"{status['path']}\n"}
-            return {**result, **status, "changed": True, "diff": after}
-        remote = self._connection._shell.join_path(self._make_tmp_path(), archive.name)
-        self._transfer_file(str(archive), remote)
-        self._fixup_perms2([self._connection._shell.tmpdir, remote])
+            diff = {"before": "", "after": f"{status['path']}\n"}
+            return {**result, **status, "changed": True, "diff": diff}
+        remote_path = self._connection._shell.join_path(self._make_tmp_path(), archive.name)
+        self._transfer_file(str(archive), remote_path)
+        self._fixup_perms2([self._connection._shell.tmpdir, remote_path])
         try:
-            installed = self._execute_module(
+            installation = self._execute_module(
                 module_name="penstock.pipeline.bundle",
-                module_args={**arguments, "archive": remote, "sha256": sha256},
+                module_args={**arguments, "archive": remote_path, "sha256": sha256},
                 task_vars=task_vars,
             )
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
-        return {**result, **installed}
+        return {**result, **installation}

@@ -40,19 +40,19 @@ class ActionModule(ActionBase):
             name for name in dict.fromkeys(map(str, arguments.get("hosts") or [])) if is_host(name)
         ]
         file = directory / f"{name}.pem"
-        why = "" if arguments.get("source") == "files" else self._why(file, hosts, arguments)
-        result = {"changed": bool(why), "file": str(file), "why": why}
+        reason = "" if arguments.get("source") == "files" else self._why(file, hosts, arguments)
+        result = {"changed": bool(reason), "file": str(file), "why": reason}
         result["exists"] = file.exists()
         if arguments.get("source") == "files":
             if not file.exists() or not (directory / "ca.pem").exists():
                 raise AnsibleActionFail(
                     f"{directory} lacks {name}.pem (certificate and key) or ca.pem"
                 )
-        elif why and self._task.check_mode:
+        elif reason and self._task.check_mode:
             if arguments.get("try_command"):
                 self._try(arguments)
-                self._check_key(f"{name}: {why}", directory, arguments)
-        elif why:
+                self._check_key(f"{name}: {reason}", directory, arguments)
+        elif reason:
             with locked(directory):
                 # Another fork may have signed it in the meantime; `renew` signs it again anyway.
                 if self._why(file, hosts, arguments):
@@ -71,13 +71,13 @@ class ActionModule(ActionBase):
             certificate = ssl._ssl._test_decode_cert(str(file))
         except (ssl.SSLError, OSError, ValueError):
             return "it cannot be read"
-        left = ssl.cert_time_to_seconds(certificate["notAfter"]) - time.time()
-        least = int(arguments.get("renew_days") or 30)
-        if left < least * _DAY:
-            return f"it expires in less than {least} days"
+        seconds_left = ssl.cert_time_to_seconds(certificate["notAfter"]) - time.time()
+        minimum_days = int(arguments.get("renew_days") or 30)
+        if seconds_left < minimum_days * _DAY:
+            return f"it expires in less than {minimum_days} days"
         names = {normalized(value) for _kind, value in certificate.get("subjectAltName", ())}
-        missing = [name for name in hosts if normalized(name) not in names]
-        return f"it lacks {', '.join(missing)}" if missing else ""
+        missing_hosts = [name for name in hosts if normalized(name) not in names]
+        return f"it lacks {', '.join(missing_hosts)}" if missing_hosts else ""
 
     def _try(self, arguments):
         """Fails unless the controller has the command that signs or issues certificates."""
@@ -132,13 +132,13 @@ class ActionModule(ActionBase):
         output = self._command(command, environment)
         if b"PRIVATE KEY-----" not in output or b"BEGIN CERTIFICATE-----" not in output:
             raise AnsibleActionFail(f"{command[0]} did not print a key and a certificate (PEM)")
-        descriptor, new = tempfile.mkstemp(dir=file.parent)
+        descriptor, new_path = tempfile.mkstemp(dir=file.parent)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(output)
-            os.replace(new, file)
+            os.replace(new_path, file)
         except OSError:
-            os.unlink(new)
+            os.unlink(new_path)
             raise
 
     @staticmethod

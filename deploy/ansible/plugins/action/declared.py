@@ -31,28 +31,28 @@ class ActionModule(ActionBase):
         folder = arguments.get("schemas_dir")
         if arguments.get("what") == "schemas" and folder:
             arguments["files"] = schema_files(self._loader.path_dwim(folder))
-        waiting = {}
+        new_passwords = {}
         if arguments.get("what") == "users":
-            waiting = self._passwords(arguments)
+            new_passwords = self._passwords(arguments)
         result = self._execute_module(module_args=arguments, task_vars=task_vars)
-        self._keep(waiting, result)
+        self._keep(new_passwords, result)
         return result
 
     def _passwords(self, arguments):
         """Fills in `entries` and `passwords`. Returns, by user, the password files that `_keep`
         creates once the cluster has accepted the passwords."""
         folder = self._loader.path_dwim(arguments.get("passwords_dir") or "")
-        rotate = {str(name) for name in arguments.get("rotate") or ()}
-        entries, passwords, waiting = [], {}, {}
-        for declared in arguments.get("entries") or ():
-            entry = dict(declared)
+        rotations = {str(name) for name in arguments.get("rotate") or ()}
+        entries, passwords, new_paths = [], {}, {}
+        for declaration in arguments.get("entries") or ():
+            entry = dict(declaration)
             name = str(entry.get("name", ""))
-            own = entry.pop("password", None)
+            own_password = entry.pop("password", None)
             entries.append(entry)
             if entry.get("state", "present") == "absent":
                 continue
-            if own is not None:
-                passwords[name] = str(own)
+            if own_password is not None:
+                passwords[name] = str(own_password)
                 continue
             if not arguments.get("passwords_dir") or not _NAME.fullmatch(name):
                 raise AnsibleActionFail(
@@ -60,27 +60,27 @@ class ActionModule(ActionBase):
                     "name is not a valid file name, set the user's `password`"
                 )
             path = os.path.join(folder, f"{name}.password")
-            current, new = self._read(path), self._read(path + _NEXT)
-            if current is not None and new is None and not rotate & {name, "*"}:
-                passwords[name] = current
+            password, new_password = self._read(path), self._read(path + _NEXT)
+            if password is not None and new_password is None and not rotations & {name, "*"}:
+                passwords[name] = password
                 continue
-            entry["renew" if current is not None else "only_new"] = True
-            if new is None:
-                new = secrets.token_urlsafe(_RANDOM_BYTES)
+            entry["renew" if password is not None else "only_new"] = True
+            if new_password is None:
+                new_password = secrets.token_urlsafe(_RANDOM_BYTES)
                 if not self._task.check_mode:
-                    self._write(path + _NEXT, new, encrypt=arguments.get("encrypt"))
-            elif current is None:
+                    self._write(path + _NEXT, new_password, encrypt=arguments.get("encrypt"))
+            elif password is None:
                 # An interrupted run may have sent it.
                 entry["only_new"], entry["renew"] = False, True
-            passwords[name] = new
-            waiting[name] = path
-        undeclared = rotate - {"*"} - {str(entry.get("name")) for entry in entries}
-        if undeclared:
+            passwords[name] = new_password
+            new_paths[name] = path
+        names = rotations - {"*"} - {str(entry.get("name")) for entry in entries}
+        if names:
             raise AnsibleActionFail(
-                f"penstock_users_rotate names undeclared users: {', '.join(sorted(undeclared))}"
+                f"penstock_users_rotate names undeclared users: {', '.join(sorted(names))}"
             )
         arguments["entries"], arguments["passwords"] = entries, passwords
-        return waiting
+        return new_paths
 
     def _keep(self, waiting, result):
         if self._task.check_mode:
@@ -97,13 +97,13 @@ class ActionModule(ActionBase):
     def _read(self, path):
         if not os.path.isfile(path):
             return None
-        real = self._loader.get_real_file(path)
+        real_path = self._loader.get_real_file(path)
         try:
-            with open(real, encoding="utf-8") as file:
+            with open(real_path, encoding="utf-8") as file:
                 return file.read(MOST_BYTES).rstrip("\r\n")
         finally:
-            if real != path:
-                self._loader.cleanup_tmp_file(real)
+            if real_path != path:
+                self._loader.cleanup_tmp_file(real_path)
 
     def _write(self, path, password, *, encrypt):
         content = f"{password}\n".encode()
@@ -127,8 +127,8 @@ def schema_files(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = os.path.join(parent, name)
-            relative = os.path.relpath(path, folder)
-            if relative != _SETTINGS and (not name.endswith(".avsc") or name.startswith(".")):
+            relative_path = os.path.relpath(path, folder)
+            if relative_path != _SETTINGS and (not name.endswith(".avsc") or name.startswith(".")):
                 continue
             if not os.path.realpath(path).startswith(root + os.sep):
                 raise AnsibleActionFail(f"{path}: the link's target is outside the folder")
@@ -139,7 +139,7 @@ def schema_files(folder):
             if len(content) > MOST_BYTES:
                 raise AnsibleActionFail(f"{path}: more than {MOST_BYTES} bytes")
             try:
-                contents[relative] = content.decode("utf-8-sig")
+                contents[relative_path] = content.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise AnsibleActionFail(f"{path}: not UTF-8") from None
     if not any(name.endswith(".avsc") for name in contents):

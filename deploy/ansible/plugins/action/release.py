@@ -38,13 +38,13 @@ class ActionModule(ActionBase):
             except IncompleteRelease as error:
                 raise AnsibleActionFail(str(error)) from None
             archive.flush()
-            remote = self._connection._shell.join_path(
+            remote_path = self._connection._shell.join_path(
                 self._connection._shell.tmpdir or self._make_tmp_path(), "release.tar"
             )
-            self._transfer_file(archive.name, remote)
+            self._transfer_file(archive.name, remote_path)
         try:
             return self._execute_module(
-                module_args={**arguments, "archive": remote}, task_vars=task_vars
+                module_args={**arguments, "archive": remote_path}, task_vars=task_vars
             )
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
@@ -66,28 +66,30 @@ def pack(archive, folder, version, host):
 def add_wheels(output, version, wheels, spark_wheels, extras):
     """Adds the requirements files of `extras`, the wheels that they name, and pip."""
     check_sum(wheels, version)
-    lists = {f"requirements-{extra}.txt" for extra in extras}
-    needed = set()
+    list_names = {f"requirements-{extra}.txt" for extra in extras}
+    needed_wheels = set()
     with tarfile.open(wheels) as archive:
         for name, member in members_of(archive):
-            if name in lists:
-                lists.remove(name)
+            if name in list_names:
+                list_names.remove(name)
                 text = archive.extractfile(member).read()
                 add(output, name, io.BytesIO(text))
                 pins = _REQUIREMENT.findall(text.decode())
-                needed |= {(normalized(name), normalized(version)) for name, version in pins}
-    if lists:
-        raise IncompleteRelease(f"{wheels} has no {', '.join(sorted(lists))}")
+                needed_wheels |= {(normalized(name), normalized(version)) for name, version in pins}
+    if list_names:
+        raise IncompleteRelease(f"{wheels} has no {', '.join(sorted(list_names))}")
     for source in (wheels, *spark_wheels):
         for name, content in files_of(source, version):
             if name.endswith(".whl"):
                 project, version = map(normalized, name.split("-")[:2])
-                if (project, version) in needed or project == "pip":
-                    needed.discard((project, version))
+                if (project, version) in needed_wheels or project == "pip":
+                    needed_wheels.discard((project, version))
                     add(output, name, content)
-    if needed:
-        missing = ", ".join(" ".join(pair) for pair in sorted(needed))
-        raise IncompleteRelease(f"{wheels} has no wheel of {missing}: build the release again")
+    if needed_wheels:
+        missing_wheels = ", ".join(" ".join(pair) for pair in sorted(needed_wheels))
+        raise IncompleteRelease(
+            f"{wheels} has no wheel of {missing_wheels}: build the release again"
+        )
 
 
 def files_of(path, version):

@@ -30,10 +30,10 @@ class ActionModule(ActionBase):
         folder, version = str(arguments.get("source") or ""), str(arguments.get("version") or "")
         extras = arguments.get("extras") or []
         extras = extras.split(",") if isinstance(extras, str) else [str(extra) for extra in extras]
-        invalid = [extra for extra in extras if not _EXTRA.fullmatch(extra)]
-        if not folder or not _VERSION.fullmatch(version) or invalid:
+        invalid_extras = [extra for extra in extras if not _EXTRA.fullmatch(extra)]
+        if not folder or not _VERSION.fullmatch(version) or invalid_extras:
             raise AnsibleActionFail(
-                f"invalid arguments: source {folder!r}, version {version!r}, extras {extras!r}"
+                f"invalid `source` {folder!r}, `version` {version!r} or `extras` {extras!r}"
             )
         try:
             check(
@@ -45,16 +45,16 @@ class ActionModule(ActionBase):
             )
         except (IncompleteRelease, OSError) as error:
             raise AnsibleActionFail(f"nothing was changed: {error}") from None
-        own = version_of_collection()
+        own_version = version_of_collection()
         warnings = [
-            f"this collection is that of release {own}, and hosts get release {version}. To "
-            "install the other collection: ansible-galaxy collection install --force "
+            f"this collection is that of release {own_version}, and hosts get release {version}. "
+            "To install the other collection: ansible-galaxy collection install --force "
             f"{folder}/penstock-pipeline-{version}.tar.gz"
         ]
         return {
             **result,
             "changed": False,
-            "warnings": warnings if own not in {"", version} else [],
+            "warnings": warnings if own_version not in {"", version} else [],
         }
 
 

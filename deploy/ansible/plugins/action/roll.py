@@ -33,11 +33,11 @@ _PATH = "/var/lib/penstock/roll/roll.json"
 
 
 def this_run():
-    controller, process = boot_of_this_machine(), os.getppid()
+    boot, process = boot_of_this_machine(), os.getppid()
     return {
-        "token": f"{controller}/{process}/{start_time(process)}",
+        "token": f"{boot}/{process}/{start_time(process)}",
         "owner": f"{getpass.getuser()}@{socket.gethostname()}",
-        "controller": controller,
+        "controller": boot,
         "dead": [],
     }
 
@@ -46,11 +46,11 @@ def is_dead(holder, run):
     """Whether the holder is a run of this controller that has ended. False for other controllers,
     whose processes cannot be seen."""
     token = str(holder.get("token", ""))
-    controller, _, rest = token.partition("/")
-    process, _, began = rest.partition("/")
-    if not process.isdigit() or controller != run["controller"] or token == run["token"]:
+    boot, _, rest = token.partition("/")
+    process, _, start = rest.partition("/")
+    if not process.isdigit() or boot != run["controller"] or token == run["token"]:
         return False
-    return start_time(int(process)) != began
+    return start_time(int(process)) != start
 
 
 def boot_of_this_machine():

@@ -29,9 +29,9 @@ def expected_hosts(hosts: list[str], hostvars: dict, *, topics: bool = False) ->
     for host in hosts:
         variables = hostvars[host]
         row: dict = {"host": str(variables.get("penstock_agent_host") or host)}
-        shipped = {entry["topic"] for entry in variables.get("penstock_agent_inputs") or []}
-        if topics and shipped:
-            row["topics"] = sorted(shipped)
+        shipped_topics = {entry["topic"] for entry in variables.get("penstock_agent_inputs") or []}
+        if topics and shipped_topics:
+            row["topics"] = sorted(shipped_topics)
         rows.append(row)
     return sorted(rows, key=lambda row: row["host"])
 

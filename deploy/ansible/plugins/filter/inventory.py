@@ -33,9 +33,11 @@ def release_problem(folder: str, release: str) -> str:
         )
     if versions:
         return f"{folder} has several releases: set penstock_release to {' or '.join(versions)}"
-    below = sorted(str(path.parent) for path in Path(folder).glob("*/penstock-*-linux-*.tar*"))
-    if below:
-        return f"{folder} has no release, but {below[0]} has one: set penstock_release_dir to that"
+    parents = sorted(str(path.parent) for path in Path(folder).glob("*/penstock-*-linux-*.tar*"))
+    if parents:
+        return (
+            f"{folder} has no release, but {parents[0]} has one: set penstock_release_dir to that"
+        )
     return (
         f"{folder} on the controller has no release: build one (make release), and copy "
         "dist/release there, or set penstock_release_dir to its folder"
@@ -57,11 +59,11 @@ def addresses(
 ) -> list[str]:
     """`host:port` of all hosts, in order. A host with several instances of a program, listed in the
     variable `instances`, has one entry for each instance, whose port is at `key`."""
-    pairs = []
+    entries = []
     for host in hosts:
         for instance in host.get(instances) or [{}]:
-            pairs.append(host_and_port(address_of(host), instance.get(key, port)))
-    return pairs
+            entries.append(host_and_port(address_of(host), instance.get(key, port)))
+    return entries
 
 
 def zookeeper_servers(hosts: list[dict], quorum: int | str, election: int | str) -> list[dict]:
@@ -83,8 +85,10 @@ def unit_of_instance(text: str, program: str) -> str:
     and data."""
     lines = []
     for line in text.splitlines():
-        replaced = line.replace(f"/{program}.yaml", f"/{program}-%i.yaml")
-        lines.append(re.sub(rf"(?<=penstock/){re.escape(program)}$", f"{program}-%i", replaced))
+        instance_line = line.replace(f"/{program}.yaml", f"/{program}-%i.yaml")
+        lines.append(
+            re.sub(rf"(?<=penstock/){re.escape(program)}$", f"{program}-%i", instance_line)
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -154,7 +158,7 @@ def inventory_problems(groups: dict, hostvars: dict) -> list[str]:
             f"penstock_zookeeper has {len(zookeepers)} hosts: an ensemble has one, three or five, "
             "since one more server does not survive more failures"
         )
-    ids = [(host, number) for host in brokers for number in _broker_ids(hostvars[host])]
+    ids = [(host, broker_id) for host in brokers for broker_id in _broker_ids(hostvars[host])]
     problems += _problems_of_ids("penstock_broker_id", ids, 0, _LAST_BROKER_ID)
     return problems
 
@@ -163,20 +167,20 @@ def _problems_of_group(group: str) -> list[str]:
     name = group.lower().replace("-", "_")
     if group in GROUPS or _GROUPS_OF_A_RUN.fullmatch(group):
         return []
-    similar = difflib.get_close_matches(name, GROUPS, 1, _SIMILAR)
-    if not similar and not name.startswith("penstock_"):
+    matches = difflib.get_close_matches(name, GROUPS, 1, _SIMILAR)
+    if not matches and not name.startswith("penstock_"):
         return []
     hint = (
-        f"did you mean {similar[0]}?"
-        if similar
+        f"did you mean {matches[0]}?"
+        if matches
         else f"it has {', '.join(GROUPS)}. Give a group of your own another name"
     )
     return [f"the collection has no group {group}, so its hosts would be left out: {hint}"]
 
 
 def _id_of(host: dict, variable: str) -> str:
-    number = host.get(variable)
-    return "" if number is None else str(number).strip()
+    id_value = host.get(variable)
+    return "" if id_value is None else str(id_value).strip()
 
 
 def _broker_ids(host: dict) -> list[str]:
@@ -191,23 +195,23 @@ def _problems_of_ids(variable: str, ids: list[tuple[str, str]], first: int, last
     """Each of several servers needs an id of its own; the default of a single one is 1."""
     problems = []
     hosts_by_id = {}
-    missing = [host for host, number in ids if not number]
-    for host, number in ids:
-        if number and not (_DIGITS.fullmatch(number) and first <= int(number) <= last):
+    hosts_without = [host for host, server_id in ids if not server_id]
+    for host, server_id in ids:
+        if server_id and not (_DIGITS.fullmatch(server_id) and first <= int(server_id) <= last):
             problems.append(
-                f"{variable} of {host} is {number[:40]!r}, and must be a number from {first} to "
+                f"{variable} of {host} is {server_id[:40]!r}, and must be a number from {first} to "
                 f"{last}"
             )
-        elif number:
-            hosts_by_id.setdefault(int(number), []).append(host)
-    if missing and len(ids) > 1:
+        elif server_id:
+            hosts_by_id.setdefault(int(server_id), []).append(host)
+    if hosts_without and len(ids) > 1:
         problems.append(
-            f"{', '.join(missing)} has no {variable}: set a number from {first} to {last} that no "
-            "other host has. It belongs to the data, and must not change"
+            f"{', '.join(hosts_without)} has no {variable}: set a number from {first} to {last} "
+            "that no other host has. It belongs to the data, and must not change"
         )
-    for number, hosts in sorted(hosts_by_id.items()):
+    for server_id, hosts in sorted(hosts_by_id.items()):
         if len(hosts) > 1:
-            problems.append(f"{variable} is {number} more than once: {', '.join(hosts)}")
+            problems.append(f"{variable} is {server_id} more than once: {', '.join(hosts)}")
     return problems
 
 

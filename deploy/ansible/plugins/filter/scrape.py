@@ -22,7 +22,7 @@ def targets(host: dict, program: str, variable: str, port: int) -> list:
     """A host's targets: one for each instance of the program."""
     instances = host.get(f"penstock_{program}_instances") or [{}]
     ports = (instance.get("http_port") or host.get(variable) or port for instance in instances)
-    return [host_and_port(address_of(host), number) for number in ports]
+    return [host_and_port(address_of(host), port) for port in ports]
 
 
 def scrape_configs(
@@ -32,10 +32,10 @@ def scrape_configs(
     cluster. `options` has settings for every job (`all`) and by program."""
     options = options or {}
     jobs: dict = {}
-    for program, (ending, variable, port) in PROGRAMS.items():
+    for program, (suffix, variable, port) in PROGRAMS.items():
         for name in groups.get(f"penstock_{program}") or ():
             host = hostvars[name]
-            job = f"{host.get('penstock_cluster') or cluster}{ending}"
+            job = f"{host.get('penstock_cluster') or cluster}{suffix}"
             jobs.setdefault((job, program), []).extend(targets(host, program, variable, port))
     return [
         {

@@ -35,17 +35,17 @@ def unknown_variables(hostvars: dict, sources: list[str]) -> list[str]:
         for name in variables:
             if name.startswith(_PREFIX) and not name.startswith(_OWN):
                 hosts_by_name.setdefault(str(name), []).append(str(host))
-    unknown = sorted(hosts_by_name.keys() - _names("roles", "playbooks"))[:_MOST_PROBLEMS]
+    unknown_names = sorted(hosts_by_name.keys() - _names("roles", "playbooks"))[:_MOST_PROBLEMS]
     count = len(hostvars)
     problems = []
-    for name in unknown:
+    for name in unknown_names:
         hosts = hosts_by_name[name]
-        where = _places(name, sources) or (
+        place = _places(name, sources) or (
             f"of {'all hosts' if len(hosts) == count else _few(hosts)}, set with -e or in a file "
             "that is encrypted or a program"
         )
         problems.append(
-            f"the collection has no variable {name} ({where}), so it would have no effect: "
+            f"the collection has no variable {name} ({place}), so it would have no effect: "
             f"{_hint(name)}"
         )
     return problems
@@ -64,19 +64,19 @@ def _hint(name: str) -> str:
     candidates = sorted((options | _names("playbooks")) - {*GROUPS})
     # Without the prefix, which would make all names similar.
     words = [candidate.removeprefix(_PREFIX) for candidate in candidates]
-    similar = difflib.get_close_matches(name.removeprefix(_PREFIX), words, 1, _SIMILAR)
-    if similar:
-        return f"did you mean {_PREFIX}{similar[0]}?"
+    matches = difflib.get_close_matches(name.removeprefix(_PREFIX), words, 1, _SIMILAR)
+    if matches:
+        return f"did you mean {_PREFIX}{matches[0]}?"
     return f"begin the names of your own variables with {_OWN}"
 
 
 def _places(name: str, sources: list[str]) -> str:
-    sets = re.compile(rf"""^(?!\s*[#;]).*(?<!\w){re.escape(name)}["']?\s*[:=]""")
+    assignment = re.compile(rf"""^(?!\s*[#;]).*(?<!\w){re.escape(name)}["']?\s*[:=]""")
     places = {
-        f"{shown}:{number}": None
-        for shown, text in _texts(sources)
-        for number, line in enumerate(text.splitlines(), 1)
-        if sets.match(line)
+        f"{source_name}:{line_number}": None
+        for source_name, text in _texts(sources)
+        for line_number, line in enumerate(text.splitlines(), 1)
+        if assignment.match(line)
     }
     return _few([*places])
 
@@ -89,8 +89,8 @@ def _texts(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The text files of inventories, with their paths below the inventory's folder."""
     for source in map(Path, sources):
         folder = source if source.is_dir() else source.parent
-        below = [folder] if source.is_dir() else [folder / "group_vars", folder / "host_vars"]
-        files = [source, *(path for parent in below for path in sorted(parent.rglob("*")))]
+        folders = [folder] if source.is_dir() else [folder / "group_vars", folder / "host_vars"]
+        files = [source, *(path for parent in folders for path in sorted(parent.rglob("*")))]
         for path in files:
             if path.is_file() and path.stat().st_size <= _MOST_BYTES:
                 yield str(path.relative_to(folder)), path.read_text("utf-8", "replace")

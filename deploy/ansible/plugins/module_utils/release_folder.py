@@ -1,5 +1,5 @@
 """The release folder on the controller: the names of its files, and checks for missing or damaged
-ones.
+files.
 
 `make release` writes it. A folder may contain several releases, each with a file of checksums. The
 file that a host needs depends on its processor and, for servers, on its Python:
@@ -92,22 +92,24 @@ def check(folder, version, *, extras=(), jars=False, bundle=False):
         )
     versions = _versions(folder)
     if version not in versions:
-        has = f"it has {', '.join(versions)}" if versions else "it has none"
+        contents = f"it has {', '.join(versions)}" if versions else "it has none"
         raise IncompleteRelease(
-            f"{folder} has no release {version}, with {sums_of(folder, version).name}; {has}. Copy "
-            f"the files of {version} there, or set penstock_release"
+            f"{folder} has no release {version}, with {sums_of(folder, version).name}; {contents}. "
+            f"Copy the files of {version} there, or set penstock_release"
         )
     problems = []
     if jars:
         problems += _problems(lambda: check_sum(zookeeper_jars(folder, version), version))
     if extras:
         needs_spark = set(extras) & set(NEEDS_SPARK)
-        without = (
+        spark_problems = (
             _problems(lambda: check_sum(spark(folder, version), version)) if needs_spark else []
         )
         # Without PySpark the requirements files that name it are missing, too: one problem.
-        listed = [extra for extra in extras if not (without and extra in needs_spark)]
-        problems += without + _problems(lambda: _check_wheelhouses(folder, version, listed))
+        needed_extras = [extra for extra in extras if not (spark_problems and extra in needs_spark)]
+        problems += spark_problems + _problems(
+            lambda: _check_wheelhouses(folder, version, needed_extras)
+        )
     if bundle:
         pattern = f"penstock-agent-{version}-linux-*.tar.gz"
         problems += _problems(
@@ -137,11 +139,11 @@ def _check_wheelhouses(folder, version, extras):
         check_sum(path, version)
         with tarfile.open(path) as archive:
             names = {PurePosixPath(member.name).name for member in archive}
-        missing = [extra for extra in extras if f"requirements-{extra}.txt" not in names]
-        if missing:
-            make = MAKE_WITH_SPARK if set(missing) & set(NEEDS_SPARK) else MAKE
+        missing_extras = [extra for extra in extras if f"requirements-{extra}.txt" not in names]
+        if missing_extras:
+            make = MAKE_WITH_SPARK if set(missing_extras) & set(NEEDS_SPARK) else MAKE
             raise IncompleteRelease(
-                f"{path} has no packages for {', '.join(missing)}. Build it again: {make}"
+                f"{path} has no packages for {', '.join(missing_extras)}. Build it again: {make}"
             )
 
 
@@ -154,11 +156,11 @@ def check_sum(path, version):
         raise IncompleteRelease(f"{path.parent} has no {sums.name}, the checksums of {path.name}")
     with sums.open(encoding="utf-8") as file:
         rows = [line.split() for line in file.read(_MOST_SUMS).splitlines()]
-    listed = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}
+    sums_by_name = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}
     digest = hashlib.sha256()
     with path.open("rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
-    if listed.get(path.name) != digest.hexdigest():
+    if sums_by_name.get(path.name) != digest.hexdigest():
         raise IncompleteRelease(f"{path} does not match {sums.name} in the same folder")
     return digest.hexdigest()

@@ -60,27 +60,27 @@ def put_on_path(module, root):
     if not link:
         return False
     target = os.path.join(root, "current", "bin", "penstock")
-    current = os.readlink(link) if os.path.islink(link) else None
-    if current == target:
+    current_target = os.readlink(link) if os.path.islink(link) else None
+    if current_target == target:
         return False
-    if os.path.lexists(link) and not (current or "").startswith(os.path.join(root, "")):
+    if os.path.lexists(link) and not (current_target or "").startswith(os.path.join(root, "")):
         module.warn(f"{link} is not a link into {root}, so it was not replaced: run {target}")
         return False
     if not module.check_mode:
         os.makedirs(os.path.dirname(link), exist_ok=True)
-        new = f"{link}.new"
-        if os.path.lexists(new):
-            os.unlink(new)
-        os.symlink(target, new)
-        os.rename(new, link)
+        new_link = f"{link}.new"
+        if os.path.lexists(new_link):
+            os.unlink(new_link)
+        os.symlink(target, new_link)
+        os.rename(new_link, link)
     return True
 
 
 def check_room(releases, needed):
     """Raises NoRoom before anything is written: running programs use the same disk."""
-    free = shutil.disk_usage(releases).free
-    if needed > free:
+    free_bytes = shutil.disk_usage(releases).free
+    if needed > free_bytes:
         raise NoRoom(
-            f"{releases} has {free // _MEGABYTE} MB free, and the release needs "
+            f"{releases} has {free_bytes // _MEGABYTE} MB free, and the release needs "
             f"{needed // _MEGABYTE + 1} MB: free some space, and run the same playbook again"
         )

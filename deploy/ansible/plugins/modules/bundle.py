@@ -84,21 +84,21 @@ class Bundle:
                 digest.update(block)
         if digest.hexdigest() != sha256:
             self.module.fail_json(msg="the archive was damaged in transfer; nothing has changed")
-        new = os.path.join(self.releases, f".incoming-{self.version}")
-        shutil.rmtree(new, ignore_errors=True)  # of an interrupted run
+        new_directory = os.path.join(self.releases, f".incoming-{self.version}")
+        shutil.rmtree(new_directory, ignore_errors=True)  # of an interrupted run
         check_room(self.releases, unpacked_size(archive))
-        os.makedirs(new)
+        os.makedirs(new_directory)
         try:
-            tree = self.unpack(archive, new)
+            tree = self.unpack(archive, new_directory)
             # Unlike --version, --help imports everything that an agent needs.
-            rc, out, error = self.module.run_command(
+            exit_code, output, error = self.module.run_command(
                 [os.path.join(tree, "bin", "penstock"), "agent", "--help"]
             )
-            if rc:
-                why = error.strip() or out.strip() or f"exit code {rc}"
+            if exit_code:
+                reason = error.strip() or output.strip() or f"exit code {exit_code}"
                 self.module.fail_json(
                     msg=f"release {self.version} does not run on this host, so it was not "
-                    f"installed: {why[-2000:]}"
+                    f"installed: {reason[-2000:]}"
                 )
             with open(os.path.join(tree, MARKER), "w", encoding="utf-8") as file:
                 json.dump({"version": self.version, "extras": ["agent"], "bundle": True}, file)
@@ -106,7 +106,7 @@ class Bundle:
             shutil.rmtree(self.path, ignore_errors=True)  # incomplete: it has no marker
             os.rename(tree, self.path)
         finally:
-            shutil.rmtree(new, ignore_errors=True)
+            shutil.rmtree(new_directory, ignore_errors=True)
 
     def unpack(self, archive, new):
         """Unpacks into `new`, and returns the directory that contains bin/penstock."""
@@ -127,15 +127,15 @@ class Bundle:
     def remove_old(self):
         """Removes the oldest releases beyond `kept`, but never this one, the current one, or one
         with running processes."""
-        current = os.path.basename(os.path.realpath(os.path.join(self.root, "current")))
-        protected = {self.version, current} | self.running()
-        others = [
+        current_version = os.path.basename(os.path.realpath(os.path.join(self.root, "current")))
+        kept_versions = {self.version, current_version} | self.running()
+        other_versions = [
             os.path.join(self.releases, name)
             for name in os.listdir(self.releases)
-            if name not in protected and _VERSION.fullmatch(name)
+            if name not in kept_versions and _VERSION.fullmatch(name)
         ]
-        others.sort(key=os.path.getmtime, reverse=True)
-        for path in others[max(self.module.params["kept"] - len(protected), 0) :]:
+        other_versions.sort(key=os.path.getmtime, reverse=True)
+        for path in other_versions[max(self.module.params["kept"] - len(kept_versions), 0) :]:
             shutil.rmtree(path, ignore_errors=True)
 
     def running(self):
@@ -174,23 +174,23 @@ def main():
     if not _VERSION.fullmatch(params["version"]):
         module.fail_json(msg=f"invalid version {params['version']!r}")
     bundle = Bundle(module)
-    missing = not bundle.is_installed()
-    changed = missing and bool(params["archive"]) and not module.check_mode
+    is_missing = not bundle.is_installed()
+    installs = is_missing and bool(params["archive"]) and not module.check_mode
     try:
-        if changed:
+        if installs:
             with locked(bundle.releases):
                 if not bundle.is_installed():  # another run may have done it
                     bundle.install(params["archive"], params["sha256"])
                     bundle.remove_old()
-        linked = (changed or not missing) and put_on_path(module, bundle.root)
+        links = (installs or not is_missing) and put_on_path(module, bundle.root)
     except (OSError, tarfile.TarError, EOFError, IsBusy, NoRoom) as error:
         module.fail_json(msg=f"cannot install release {params['version']}: {error}")
     module.exit_json(
-        changed=changed or linked,
-        missing=missing and not changed,
+        changed=installs or links,
+        missing=is_missing and not installs,
         machine=platform.machine(),
         path=bundle.path,
-        diff={"before": "", "after": f"{bundle.path}\n"} if changed else {},
+        diff={"before": "", "after": f"{bundle.path}\n"} if installs else {},
     )
 
 

@@ -160,37 +160,37 @@ class Declared:
             *("timeout", str(self.params["timeout"])),
             *(self.params["program"], *arguments),
         ]
-        unset = {f"PENSTOCK_{name}": "" for name in _VARIABLES}
-        environment = {name: value for name, value in os.environ.items() if name not in unset}
+        variables = {f"PENSTOCK_{name}": "" for name in _VARIABLES}
+        environment = {name: value for name, value in os.environ.items() if name not in variables}
         os.environ.clear()
         os.environ.update(environment)
-        rc, out, error = self.module.run_command(command, cwd=self.folder)
-        line = (error.strip().splitlines() or [f"penstock {arguments[0]}: exit code {rc}"])[-1]
-        if rc == 124:
+        code, output, error = self.module.run_command(command, cwd=self.folder)
+        line = (error.strip().splitlines() or [f"penstock {arguments[0]}: exit code {code}"])[-1]
+        if code == 124:
             line = f"penstock {arguments[0]} took more than {self.params['timeout']} seconds"
         try:
-            return json.loads(out), (line if rc else "")
+            return json.loads(output), (line if code else "")
         except ValueError:
-            return None, (line if rc else f"penstock {arguments[0]} printed no JSON")
+            return None, (line if code else f"penstock {arguments[0]} printed no JSON")
 
     def fail(self, message, **more):
         self.module.fail_json(msg=message.replace(self.folder + "/", "")[:_LONGEST], **more)
 
     def apply(self):
         """Applies topics, ACLs or users; returns the command's items."""
-        what = self.params["what"]
+        kind = self.params["what"]
         entries = [dict(entry) for entry in self.params["entries"]]
-        if what == "users":
+        if kind == "users":
             self.write_passwords(entries)
         options = self.options(registry=False)
-        if self.params["exact"] and what != "users":
+        if self.params["exact"] and kind != "users":
             options.append("--exact")
-        if what == "users":
+        if kind == "users":
             options += self.user_options()
         if self.module.check_mode:
             options.append("--dry-run")
-        file = self.write(f"{what}.yaml", {what: entries})
-        return self.items(*self.penstock(what, "apply", file, "--yes", *options))
+        file = self.write(f"{kind}.yaml", {kind: entries})
+        return self.items(*self.penstock(kind, "apply", file, "--yes", *options))
 
     def user_options(self):
         if self.params["zookeeper"]:
@@ -201,11 +201,11 @@ class Declared:
         return ["--check-logins"] if self.params["check_logins"] else []
 
     def write_passwords(self, entries):
-        for number, entry in enumerate(entries):
+        for index, entry in enumerate(entries):
             password = self.params["passwords"].get(entry.get("name"))
             if password is None:
                 continue
-            entry["password_file"] = f"{number}.password"
+            entry["password_file"] = f"{index}.password"
             with open(self.path(entry["password_file"]), "w", encoding="utf-8") as file:
                 file.write(password)
 
@@ -217,13 +217,13 @@ class Declared:
         items += self.deleted(options)
         level = self.params["compatibility"].upper()
         if level:
-            current, line = self.penstock("schemas", "config", *options)
-            if current is None:
+            current_level, line = self.penstock("schemas", "config", *options)
+            if current_level is None:
                 self.fail(line)
             item = {
                 "name": "compatibility",
-                "outcome": UNCHANGED if current["level"] == level else "changed",
-                "before": current["level"],
+                "outcome": UNCHANGED if current_level["level"] == level else "changed",
+                "before": current_level["level"],
                 "after": level,
             }
             if item["outcome"] != UNCHANGED and not self.module.check_mode:
@@ -258,10 +258,10 @@ class Declared:
         rows, line = self.penstock("schemas", "list", *options)
         if rows is None:
             self.fail(line)
-        by_subject = {row["subject"]: row for row in rows}
+        rows_by_subject = {row["subject"]: row for row in rows}
         items = []
         for subject in self.params["absent"]:
-            row = by_subject.get(subject)
+            row = rows_by_subject.get(subject)
             item = {"name": subject, "outcome": UNCHANGED, "before": None, "after": None}
             items.append(item)
             if row is None:
@@ -278,13 +278,13 @@ class Declared:
         if report is None:
             self.fail(line)
         items = report[self.params["what"]]
-        rejected = [item for item in items if item["outcome"] == REFUSED]
-        if rejected:
-            reasons = (f"{item['name']}: {'; '.join(item['reasons'])}" for item in rejected)
+        rejected_items = [item for item in items if item["outcome"] == REFUSED]
+        if rejected_items:
+            reasons = (f"{item['name']}: {'; '.join(item['reasons'])}" for item in rejected_items)
             self.fail("refused, and nothing was changed: " + " | ".join(reasons), items=items)
         if line:
-            applied = [item["name"] for item in items if item.get("applied")]
-            self.fail(line, items=items, changed=bool(applied))
+            applied_names = [item["name"] for item in items if item.get("applied")]
+            self.fail(line, items=items, changed=bool(applied_names))
         return items
 
 
@@ -310,11 +310,11 @@ def schema_item(row):
 
 def diff(items, what):
     """The changes for `--diff`: JSON before and after."""
-    changed = [item for item in items if item["outcome"] != UNCHANGED]
+    changes = [item for item in items if item["outcome"] != UNCHANGED]
 
     def text(side):
-        shown = {item["name"]: item[side] for item in changed if item[side] is not None}
-        return json.dumps(shown, indent=2, sort_keys=True) + "\n" if shown else ""
+        values = {item["name"]: item[side] for item in changes if item[side] is not None}
+        return json.dumps(values, indent=2, sort_keys=True) + "\n" if values else ""
 
     return {
         "before": text("before"),
@@ -325,24 +325,24 @@ def diff(items, what):
 
 
 def main():
-    text, sequence, mapping = {"type": "str"}, {"type": "list", "default": []}, {"type": "dict"}
+    text, list_spec, mapping = {"type": "str"}, {"type": "list", "default": []}, {"type": "dict"}
     module = AnsibleModule(
         argument_spec={
             "what": {**text, "required": True, "choices": ["topics", "acls", "users", "schemas"]},
-            "entries": {**sequence, "elements": "dict"},
+            "entries": {**list_spec, "elements": "dict"},
             "exact": {"type": "bool", "default": False},
             "program": {"type": "path", "default": "/opt/penstock/bin/penstock"},
-            "brokers": {**sequence, "elements": "str"},
+            "brokers": {**list_spec, "elements": "str"},
             "registry": {**text, "default": ""},
             "security": {**mapping, "default": {}},
             "zookeeper": {**text, "default": ""},
             "zookeeper_secret_file": {"type": "path"},
             "check_logins": {"type": "bool", "default": False},
             "schemas_dir": {"type": "path"},
-            "absent": {**sequence, "elements": "str"},
+            "absent": {**list_spec, "elements": "str"},
             "compatibility": {**text, "default": ""},
             "passwords_dir": {"type": "path", "no_log": False},
-            "rotate": {**sequence, "elements": "str"},
+            "rotate": {**list_spec, "elements": "str"},
             "encrypt": {"type": "bool", "default": False},
             "files": {**mapping, "default": {}},
             "passwords": {**mapping, "default": {}, "no_log": True},
@@ -352,13 +352,13 @@ def main():
     )
     os.umask(0o077)
     with tempfile.TemporaryDirectory(dir=module.tmpdir) as folder:
-        declared = Declared(module, folder)
-        what = module.params["what"]
-        items = declared.schemas() if what == "schemas" else declared.apply()
+        declaration = Declared(module, folder)
+        kind = module.params["what"]
+        items = declaration.schemas() if kind == "schemas" else declaration.apply()
     module.exit_json(
         changed=any(item["outcome"] != UNCHANGED for item in items),
         items=items,
-        diff=diff(items, what),
+        diff=diff(items, kind),
     )
 
 

@@ -95,9 +95,9 @@ class Placing:
         self.make_user()
         for directory in self.params["directories"]:
             self.make_directory(directory)
-        changed = [file for file in self.params["files"] if not self.is_current(file)]
-        if changed:
-            self.check_and_place(changed)
+        changed_files = [file for file in self.params["files"] if not self.is_current(file)]
+        if changed_files:
+            self.check_and_place(changed_files)
         for path in self.params["absent"]:
             if os.path.lexists(path):
                 self.record(path, content_of(path), "")
@@ -112,11 +112,11 @@ class Placing:
         self.record(f"user {name}", "", "a system user\n")
         if self.dry:
             return
-        shell = ["--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
+        options = ["--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
         group = ["--gid", name] if id_of(grp.getgrnam, name) is not None else ["--user-group"]
-        command = ["useradd", "--system", *group, *shell, "--comment", "Penstock", name]
-        rc, _out, error = self.module.run_command(command)
-        if rc:
+        command = ["useradd", "--system", *group, *options, "--comment", "Penstock", name]
+        exit_code, _out, error = self.module.run_command(command)
+        if exit_code:
             self.module.fail_json(msg=f"cannot create the user {name}: {error.strip()}")
 
     def owner(self, entry):
@@ -152,8 +152,8 @@ class Placing:
         """Stages and checks all files, which may refer to each other; installs changed ones."""
         for file in changed:
             before = content_of(file["path"])
-            same = before == file["content"]
-            after = file["content"] + ("# with another owner or mode\n" if same else "")
+            is_same = before == file["content"]
+            after = file["content"] + ("# with another owner or mode\n" if is_same else "")
             self.record(file["path"], before, after)
         if self.dry and not self.may_stage():
             return  # a new host, which lacks the directory or a user
@@ -165,8 +165,8 @@ class Placing:
                 os.makedirs(stage + directory["path"], exist_ok=True)
             for file in self.params["files"]:
                 self.write(stage + file["path"], file)
-            for words in self.params["checks"]:
-                self.check([str(word).replace("{stage}", stage) for word in words], stage)
+            for check_command in self.params["checks"]:
+                self.check([str(word).replace("{stage}", stage) for word in check_command], stage)
             for file in changed if not self.dry else ():
                 self.into_place(stage + file["path"], file["path"])
         finally:
@@ -191,20 +191,20 @@ class Placing:
         user = self.params["user"]
         if user and user != "root" and os.geteuid() == 0:
             words = ["setpriv", "--reuid", user, "--regid", user, "--init-groups", *words]
-        rc, out, error = self.module.run_command(words, cwd="/")
-        if rc:
-            why = (error.strip() or out.strip() or f"exit code {rc}")[-_SHOWN_OUTPUT:]
-            self.module.fail_json(msg=f"no file was replaced: {why.replace(stage, '')}")
+        exit_code, output, error = self.module.run_command(words, cwd="/")
+        if exit_code:
+            reason = (error.strip() or output.strip() or f"exit code {exit_code}")[-_SHOWN_OUTPUT:]
+            self.module.fail_json(msg=f"no file was replaced: {reason.replace(stage, '')}")
 
     def into_place(self, new, path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.stat(new).st_dev != os.stat(os.path.dirname(path)).st_dev:
             # A rename works only within a file system, so copy the file there first.
-            copy = os.path.join(os.path.dirname(path), f".new-{os.path.basename(path)}")
+            new_path = os.path.join(os.path.dirname(path), f".new-{os.path.basename(path)}")
             status = os.stat(new)
-            shutil.copy2(new, copy)
-            os.chown(copy, status.st_uid, status.st_gid)
-            new = copy
+            shutil.copy2(new, new_path)
+            os.chown(new_path, status.st_uid, status.st_gid)
+            new = new_path
         os.replace(new, path)
         folder = os.open(os.path.dirname(path), os.O_RDONLY)
         try:

@@ -58,10 +58,10 @@ class Unit:
         self.name = module.params["unit"]
 
     def systemctl(self, *arguments, check=True):
-        rc, out, error = self.module.run_command(["systemctl", *arguments])
-        if rc and check:
-            self.fail(f"systemctl {' '.join(arguments)}: {error.strip() or out.strip()}")
-        return out
+        exit_code, output, error = self.module.run_command(["systemctl", *arguments])
+        if exit_code and check:
+            self.fail(f"systemctl {' '.join(arguments)}: {error.strip() or output.strip()}")
+        return output
 
     def properties(self):
         names = ",".join(_PROPERTIES)
@@ -81,7 +81,7 @@ class Unit:
     def wait(self, started_with, before):
         """Waits until a process other than `before` is active with this value, and stays so."""
         deadline = time.monotonic() + self.module.params["timeout"]
-        since = None
+        steady_since = None
         pid = ""
         while True:
             state = self.properties()
@@ -90,18 +90,18 @@ class Unit:
                 and state.get("MainPID") != before
                 and self.started_with(state) == started_with
             )
-            if is_up and state["MainPID"] == pid and since is not None:
-                if time.monotonic() - since >= _STABLE_SECONDS:
+            if is_up and state["MainPID"] == pid and steady_since is not None:
+                if time.monotonic() - steady_since >= _STABLE_SECONDS:
                     return
             elif is_up:
-                since, pid = time.monotonic(), state["MainPID"]
+                steady_since, pid = time.monotonic(), state["MainPID"]
             else:
-                since, pid = None, ""
+                steady_since, pid = None, ""
             if state.get("ActiveState") == "failed":
-                why = f"it failed ({state.get('Result')})"
+                reason = f"it failed ({state.get('Result')})"
                 if state.get("ExecMainStatus") == _INVALID_CONFIGURATION:
-                    why = "its configuration or command line is invalid"
-                self.fail(f"{self.name} does not start: {why}")
+                    reason = "its configuration or command line is invalid"
+                self.fail(f"{self.name} does not start: {reason}")
             if time.monotonic() > deadline:
                 self.fail(
                     f"{self.name} was not ready after {self.module.params['timeout']} s: it is "
@@ -112,17 +112,17 @@ class Unit:
 
     def fail(self, message):
         command = ["journalctl", "--unit", self.name, "--lines", _LINES, "--no-pager"]
-        _rc, out, _error = self.module.run_command([*command, "--output", "cat"])
-        self.module.fail_json(msg=message, journal=out.splitlines())
+        _exit_code, output, _error = self.module.run_command([*command, "--output", "cat"])
+        self.module.fail_json(msg=message, journal=output.splitlines())
 
 
 def set_link(path, target):
     """Replaces the link by a rename, so that it always exists."""
-    new = f"{path}.new"
-    if os.path.lexists(new):
-        os.unlink(new)
-    os.symlink(target, new)
-    os.rename(new, path)
+    new_link = f"{path}.new"
+    if os.path.lexists(new_link):
+        os.unlink(new_link)
+    os.symlink(target, new_link)
+    os.rename(new_link, path)
 
 
 def target_of(path):
@@ -162,26 +162,26 @@ def main():
         "state": "active",
         "started_with": params["started_with"],
     }
-    stale = {path: target for path, target in links.items() if target_of(path) != target}
-    restart = params["restart"] and before["state"] == "active"
-    changed = before != after or bool(stale) or restart
+    stale_links = {path: target for path, target in links.items() if target_of(path) != target}
+    must_restart = params["restart"] and before["state"] == "active"
+    has_changed = before != after or bool(stale_links) or must_restart
     if not module.check_mode:
-        for path, target in stale.items():
+        for path, target in stale_links.items():
             set_link(path, target)
         if state.get("NeedDaemonReload") == "yes" or state.get("LoadState") != "loaded":
             unit.systemctl("daemon-reload")
         if not before["enabled"]:
             unit.systemctl("enable", unit.name)
         is_outdated = before["started_with"] != after["started_with"]
-        if is_outdated or restart or before["state"] != "active":
+        if is_outdated or must_restart or before["state"] != "active":
             # --no-block: a program that cannot reach a server yet fails, and systemd retries.
             if before["state"] == "failed":
                 unit.systemctl("reset-failed", unit.name)
             unit.systemctl("restart", "--no-block", unit.name)
             unit.wait(params["started_with"], state.get("MainPID"))
     module.exit_json(
-        changed=changed,
-        restarted=restart or before["started_with"] not in {"", after["started_with"]},
+        changed=has_changed,
+        restarted=must_restart or before["started_with"] not in {"", after["started_with"]},
         diff={"before": before, "after": after},
     )
 

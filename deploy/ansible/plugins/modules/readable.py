@@ -90,14 +90,14 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 def entries(raw, mode):
     """{(tag, id): permissions} of a raw ACL, or without one of the mode."""
     if raw is None:
-        owner, group, other = mode >> 6 & 7, mode >> 3 & 7, mode & 7
-        return {(_USER_OBJ, _NO_ID): owner, (_GROUP_OBJ, _NO_ID): group, (_OTHER, _NO_ID): other}
+        owner, group, others = mode >> 6 & 7, mode >> 3 & 7, mode & 7
+        return {(_USER_OBJ, _NO_ID): owner, (_GROUP_OBJ, _NO_ID): group, (_OTHER, _NO_ID): others}
     rows = _ENTRY.iter_unpack(raw[4:])
-    return {(tag, number): permissions for tag, permissions, number in rows}
+    return {(tag, owner_id): permissions for tag, permissions, owner_id in rows}
 
 
 def packed(acl):
-    rows = (_ENTRY.pack(tag, value, number) for (tag, number), value in sorted(acl.items()))
+    rows = (_ENTRY.pack(tag, value, owner_id) for (tag, owner_id), value in sorted(acl.items()))
     return struct.pack("<I", _VERSION) + b"".join(rows)
 
 
@@ -105,23 +105,23 @@ def granted(acl, user, permissions):
     """The ACL with an effective entry for the user. If that widens the mask, other entries are
     reduced to what the former mask allowed."""
     mask = acl.get(_MASK_KEY, acl[_GROUP_KEY])
-    new = dict(acl)
+    new_acl = dict(acl)
     if permissions & ~mask and _MASK_KEY in acl:
-        new.update((key, value & mask) for key, value in acl.items() if key[0] in _MASKED)
-    new[_USER, user] = new.get((_USER, user), 0) | permissions
-    new[_MASK_KEY] = mask | permissions
-    return new
+        new_acl.update((key, value & mask) for key, value in acl.items() if key[0] in _MASKED)
+    new_acl[_USER, user] = new_acl.get((_USER, user), 0) | permissions
+    new_acl[_MASK_KEY] = mask | permissions
+    return new_acl
 
 
 def revoked(acl, user, former):
     """The ACL with the user's former permissions, or with None without an entry for the user. If no
     entry needs the mask any more, it is removed, too."""
-    new = {key: value for key, value in acl.items() if key != (_USER, user)}
+    new_acl = {key: value for key, value in acl.items() if key != (_USER, user)}
     if former is not None:
-        new[_USER, user] = former
-    if _MASK_KEY in new and not any(tag in {_USER, _GROUP} for tag, _ in new):
-        new[_GROUP_KEY] &= new.pop(_MASK_KEY)
-    return new
+        new_acl[_USER, user] = former
+    if _MASK_KEY in new_acl and not any(tag in {_USER, _GROUP} for tag, _ in new_acl):
+        new_acl[_GROUP_KEY] &= new_acl.pop(_MASK_KEY)
+    return new_acl
 
 
 def effective(acl, user):
@@ -190,43 +190,49 @@ class Readable:
             directories = [os.path.normpath(path) for path in self.params["directories"]]
             self.by_acl(self.params["name"], directories)
             self.by_group()
-        shown = "".join(f"{path}\n" for path in self.changed[:100])
+        paths = "".join(f"{path}\n" for path in self.changed[:100])
         self.module.exit_json(
             changed=bool(self.changed),
             places=self.changed[:100],
-            diff={"before": "", "after": shown},
+            diff={"before": "", "after": paths},
         )
 
     def by_acl(self, name, directories):
         """Grants or revokes access to `directories`. Revokes earlier grants to others."""
         record = self.records.by_name.get(name) or {"uid": None, "directories": {}}
-        wanted = list(directories) if self.present else []
+        tops = list(directories) if self.present else []
         uid = self.uid() if directories else record["uid"]
-        recorded = dict(record["directories"])
-        kept = {top: recorded[top] for top in wanted if top in recorded and record["uid"] == uid}
-        stale = {top: before for top, before in recorded.items() if top not in kept}
-        for top, before in stale.items():
+        states = dict(record["directories"])
+        kept_by_top = {top: states[top] for top in tops if top in states and record["uid"] == uid}
+        revocations = {top: state for top, state in states.items() if top not in kept_by_top}
+        for top, state in revocations.items():
             self.revoke(
-                top, before, record["uid"], [*self.records.others(name, record["uid"]), *kept]
+                top,
+                state,
+                record["uid"],
+                [*self.records.others(name, record["uid"]), *kept_by_top],
             )
         if not self.present:
             for top in directories:
-                if top not in recorded:  # granted without a record
+                if top not in states:  # granted without a record
                     self.revoke(top, {}, uid, self.records.others(name, uid))
-        known = {**self.records.others(name, uid), **kept}
-        for top in wanted:
+        known_tops = {**self.records.others(name, uid), **kept_by_top}
+        for top in tops:
             if os.path.islink(top) or not os.path.isdir(top):
                 self.module.fail_json(
                     msg=f"{top} is not a directory: create it first; links are not followed"
                 )
-        new = {top: kept[top] if top in kept else self.state(top, uid, known) for top in wanted}
-        self.records.by_name[name] = {"uid": uid, "directories": new}
+        new_states = {
+            top: kept_by_top[top] if top in kept_by_top else self.state(top, uid, known_tops)
+            for top in tops
+        }
+        self.records.by_name[name] = {"uid": uid, "directories": new_states}
         if self.records.by_name[name] != record and not self.module.check_mode:
             self.records.write(name, self.records.by_name[name])
-        for top in wanted:
+        for top in tops:
             for path, is_directory in self.paths(top):
                 self.grant(path, is_directory, uid)
-        if not new:
+        if not new_states:
             del self.records.by_name[name]
 
     def uid(self):
@@ -257,11 +263,11 @@ class Readable:
                     pass  # rotated away in the meantime
 
     def state(self, top, uid, known):
-        """The state that could later be confused with the grant, by path."""
+        """The access before the grant, by path, where it could later be confused with the grant."""
         states = {}
-        readable = set()  # directories whose new files the user can read already
-        for number, (path, is_directory) in enumerate(self.paths(top)):
-            if number >= _MOST_PATHS:
+        readable_directories = set()  # directories whose new files the user can read already
+        for index, (path, is_directory) in enumerate(self.paths(top)):
+            if index >= _MOST_PATHS:
                 self.module.fail_json(
                     msg=f"{top} contains more than {_MOST_PATHS} files: name directories that "
                     "contain only logs"
@@ -272,12 +278,12 @@ class Readable:
             else:
                 before = {}
                 access = self.acl(path, ACCESS) or {}
-                default = self.acl(path, DEFAULT) if is_directory else None
-                if (_USER, uid) in access or os.path.dirname(path) in readable:
+                default_acl = self.acl(path, DEFAULT) if is_directory else None
+                if (_USER, uid) in access or os.path.dirname(path) in readable_directories:
                     before["access"] = effective(access, uid)
-                if default is not None:
-                    before["default"] = effective(default, uid)
-                    readable.update([path] if (_USER, uid) in default else [])
+                if default_acl is not None:
+                    before["default"] = effective(default_acl, uid)
+                    readable_directories.update([path] if (_USER, uid) in default_acl else [])
             if before:
                 states[path] = before
         return states
@@ -300,21 +306,21 @@ class Readable:
         defaults = {}  # the directories' new default ACLs
         for path, is_directory in self.paths(top, others):
             parent = defaults.get(os.path.dirname(path)) if path != top else None
-            inherited = None if parent is None else effective(parent, uid)
-            former = before.get(path, {})
+            permissions = None if parent is None else effective(parent, uid)
+            old_state = before.get(path, {})
             access = self.acl(path, ACCESS)
-            is_foreign = inherited is not None and "access" not in former
+            is_foreign = permissions is not None and "access" not in old_state
             if access is not None and (_USER, uid) in access and not is_foreign:
-                self.set(path, ACCESS, access, revoked(access, uid, former.get("access")))
+                self.set(path, ACCESS, access, revoked(access, uid, old_state.get("access")))
             default = self.acl(path, DEFAULT) if is_directory else None
             if default is not None and (_USER, uid) in default:
-                new = revoked(default, uid, former.get("default", inherited))
+                new_acl = revoked(default, uid, old_state.get("default", permissions))
                 has_default = (
-                    "default" in former or parent is not None or len(new) > _MINIMAL_ENTRIES
+                    "default" in old_state or parent is not None or len(new_acl) > _MINIMAL_ENTRIES
                 )
-                new = new if has_default else None
-                self.set(path, DEFAULT, default, new)
-                default = new
+                new_acl = new_acl if has_default else None
+                self.set(path, DEFAULT, default, new_acl)
+                default = new_acl
             defaults[path] = default
 
     def acl(self, path, kind):
@@ -357,15 +363,15 @@ class Readable:
         text = f"# {self.params['name']}\n[Service]\nSupplementaryGroups={group}\n" if group else ""
         try:
             with open(path, encoding="utf-8") as file:
-                before = file.read()
+                old_text = file.read()
         except OSError:
-            before = ""
+            old_text = ""
         if group:
             try:
                 gid = grp.getgrnam(group).gr_gid
             except KeyError:
                 self.module.fail_json(msg=f"this host has no group {group}")
-        if before != text:
+        if old_text != text:
             self.changed.append(path)
             if not self.module.check_mode:
                 self.write(folder, path, text)
@@ -400,10 +406,10 @@ class Readable:
         return not groups or str(gid) in groups[0]
 
     def systemctl(self, *words):
-        rc, out, error = self.module.run_command(["systemctl", *words])
-        if rc:
+        exit_code, output, error = self.module.run_command(["systemctl", *words])
+        if exit_code:
             self.module.fail_json(msg=f"systemctl {' '.join(words)}: {error.strip()}")
-        return out
+        return output
 
 
 def is_on(device, parent, name):
@@ -437,18 +443,18 @@ def main():
         required_one_of=[["name", "every"]],
         supports_check_mode=True,
     )
-    name, every = module.params["name"], module.params["every"]
-    if every and module.params["state"] == "present":
+    name, grant_every = module.params["name"], module.params["every"]
+    if grant_every and module.params["state"] == "present":
         module.fail_json(msg="`every` needs state: absent")
-    if not every and not _NAME.fullmatch(name or ""):
+    if not grant_every and not _NAME.fullmatch(name or ""):
         module.fail_json(msg=f"invalid application name {name!r}: use a-z, 0-9, _, . and -")
     try:
         Readable(module).run()
     except OSError as error:
-        why = error.strerror or error
+        reason = error.strerror or error
         if error.errno in _NOT_SUPPORTED:
-            why = "the file system does not support ACLs: set `group` instead"
-        module.fail_json(msg=f"{error.filename}: {why}")
+            reason = "the file system does not support ACLs: set `group` instead"
+        module.fail_json(msg=f"{error.filename}: {reason}")
     except ValueError as error:
         module.fail_json(msg=f"{module.params['records']}: a record is not valid JSON: {error}")
 

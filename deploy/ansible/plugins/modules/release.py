@@ -108,10 +108,12 @@ class Release:
     def interpreter(self):
         """The host's Python version ("311") and processor. Fails if the version is too old."""
         code = "import sys, platform; print(*sys.version_info[:2], platform.machine())"
-        rc, out, error = self.module.run_command([self.module.params["python"], "-I", "-c", code])
-        if rc:
+        status, output, error = self.module.run_command(
+            [self.module.params["python"], "-I", "-c", code]
+        )
+        if status:
             self.module.fail_json(msg=f"{self.module.params['python']} does not run: {error}")
-        major, minor, machine = out.split()
+        major, minor, machine = output.split()
         if (int(major), int(minor)) < _OLDEST_PYTHON:
             self.module.fail_json(
                 msg=f"{self.module.params['python']} is Python {major}.{minor}, and servers need "
@@ -121,28 +123,28 @@ class Release:
         return f"{major}{minor}", machine
 
     def install(self, archive):
-        incoming = os.path.join(self.root, "releases", f".incoming-{self.version}")
-        shutil.rmtree(incoming, ignore_errors=True)
-        unfinished = not self.has
-        if unfinished:
+        incoming_directory = os.path.join(self.root, "releases", f".incoming-{self.version}")
+        shutil.rmtree(incoming_directory, ignore_errors=True)
+        is_unfinished = not self.has
+        if is_unfinished:
             # Without a marker no program runs from it.
             shutil.rmtree(self.venv, ignore_errors=True)
         check_room(os.path.dirname(self.path), room_for(archive))
-        os.makedirs(incoming, mode=0o700)
+        os.makedirs(incoming_directory, mode=0o700)
         try:
-            self.unpack(archive, incoming)
-            if unfinished:
+            self.unpack(archive, incoming_directory)
+            if is_unfinished:
                 self.run([self.module.params["python"], "-I", "-m", "venv", "--without-pip"])
-            self.pip(incoming)
+            self.pip(incoming_directory)
             if self.jars and not self.has_jars:
-                self.take_jars(incoming)
-            unfinished = False
+                self.take_jars(incoming_directory)
+            is_unfinished = False
             if self.is_bundle:
                 self.link_commands()
             self.write_marker()
         finally:
-            shutil.rmtree(incoming, ignore_errors=True)
-            if unfinished:
+            shutil.rmtree(incoming_directory, ignore_errors=True)
+            if is_unfinished:
                 shutil.rmtree(self.venv, ignore_errors=True)
 
     def run(self, command):
@@ -175,10 +177,10 @@ class Release:
         if wheels:
             pip = [python, "-I", os.path.join(wheels[-1], "pip")]
         else:
-            rc, _out, _error = self.module.run_command([python, "-m", "pip", "--version"])
-            if rc:
-                rc, out, error = self.module.run_command([python, "-m", "ensurepip"])
-                if rc:
+            exit_code, _output, _error = self.module.run_command([python, "-m", "pip", "--version"])
+            if exit_code:
+                exit_code, out, error = self.module.run_command([python, "-m", "ensurepip"])
+                if exit_code:
                     self.module.fail_json(
                         msg="this host has no pip: apt install python3-venv, or use a release "
                         f"whose wheelhouse contains pip-*.whl. {(error or out)[-_SHOWN_OUTPUT:]}"
@@ -192,8 +194,8 @@ class Release:
                 *("--find-links", incoming, "--require-hashes", "--only-binary", ":all:"),
                 *("--requirement", os.path.join(incoming, f"requirements-{extra}.txt")),
             ]
-            rc, out, error = self.module.run_command(command, environ_update=environment)
-            if rc:
+            exit_code, out, error = self.module.run_command(command, environ_update=environment)
+            if exit_code:
                 self.module.fail_json(
                     msg=f"cannot install the packages of {extra} in release {self.version}, and "
                     "programs on this host are unchanged: " + (error or out)[-_SHOWN_OUTPUT:]
@@ -210,11 +212,11 @@ class Release:
         for name in os.listdir(os.path.join(self.venv, "bin")):
             if name.startswith(("python", "activate", "Activate")):
                 continue
-            new = os.path.join(self.path, "bin", f".{name}.new")
-            if os.path.lexists(new):
-                os.unlink(new)
-            os.symlink(os.path.join("..", SERVER, "bin", name), new)
-            os.rename(new, os.path.join(self.path, "bin", name))
+            new_link = os.path.join(self.path, "bin", f".{name}.new")
+            if os.path.lexists(new_link):
+                os.unlink(new_link)
+            os.symlink(os.path.join("..", SERVER, "bin", name), new_link)
+            os.rename(new_link, os.path.join(self.path, "bin", name))
 
     def write_marker(self):
         content = {
@@ -236,38 +238,38 @@ class Release:
         """Removes the oldest releases beyond `kept`, except the current one and those with running
         processes; returns the removed versions."""
         releases = os.path.join(self.root, "releases")
-        current = os.path.basename(os.path.realpath(os.path.join(self.root, "current")))
-        protected = {self.version, current} | running_releases(releases)
-        by_age = sorted(
+        current_version = os.path.basename(os.path.realpath(os.path.join(self.root, "current")))
+        kept_versions = {self.version, current_version} | running_releases(releases)
+        versions = sorted(
             (name for name in os.listdir(releases) if not name.startswith(".")),
             key=lambda name: mtime(os.path.join(releases, name, MARKER)),
             reverse=True,
         )
-        room = self.module.params["kept"] - len(protected.intersection(by_age))
-        removed = []
-        for name in by_age:
-            if name in protected:
+        room = self.module.params["kept"] - len(kept_versions.intersection(versions))
+        removed_versions = []
+        for name in versions:
+            if name in kept_versions:
                 continue
             room -= 1
             if room < 0:
                 shutil.rmtree(os.path.join(releases, name), ignore_errors=True)
-                removed.append(name)
-        return removed
+                removed_versions.append(name)
+        return removed_versions
 
 
 def room_for(archive):
     """An upper bound of the bytes needed for the archive and the packages with their bytecode."""
-    needed = 0
+    size = 0
     with tarfile.open(archive) as tar:
         for member in tar:
-            needed += member.size
+            size += member.size
             if member.name.endswith(".whl"):
                 try:
                     with zipfile.ZipFile(tar.extractfile(member)) as wheel:
-                        needed += sum(file.file_size for file in wheel.infolist()) * 3 // 2
+                        size += sum(file.file_size for file in wheel.infolist()) * 3 // 2
                 except zipfile.BadZipFile:
                     pass  # pip reports it
-    return needed
+    return size
 
 
 def mtime(path):
@@ -311,8 +313,8 @@ def main():
     os.umask(0o022)
     if not _VERSION.fullmatch(module.params["version"]):
         module.fail_json(msg=f"invalid version {module.params['version']!r}")
-    if invalid := [extra for extra in module.params["extras"] if not _EXTRA.fullmatch(extra)]:
-        module.fail_json(msg=f"invalid extra {invalid[0]!r}")
+    if extras := [extra for extra in module.params["extras"] if not _EXTRA.fullmatch(extra)]:
+        module.fail_json(msg=f"invalid extra {extras[0]!r}")
     try:
         module.exit_json(**result_of(module))
     except (OSError, tarfile.TarError, IsBusy, NoRoom) as error:
@@ -342,7 +344,7 @@ def result_of(module):
 
 
 def status_of(release):
-    """The installed and the wanted programs, and what the action must send."""
+    """The installed and the requested programs, and the files that the action must send."""
     result = {"changed": not release.is_whole, "path": release.path, "missing": []}
     if not release.is_whole:
         result["diff"] = {

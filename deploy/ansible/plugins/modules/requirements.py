@@ -97,11 +97,11 @@ def run(module, *command):
 def problem_of_python(module):
     python = module.params["python"]
     code = "import sys; print(*sys.version_info[:2])"
-    rc, out, _error = run(module, python, "-I", "-c", code)
+    exit_code, output, _error = run(module, python, "-I", "-c", code)
     oldest = ".".join(map(str, _OLDEST_PYTHON))
-    if rc:
+    if exit_code:
         return f"{python} does not run: install Python {oldest} or later, or set penstock_python"
-    version = tuple(map(int, out.split()))
+    version = tuple(map(int, output.split()))
     if version >= _OLDEST_PYTHON:
         return ""
     return (
@@ -129,21 +129,20 @@ def problem_of_room(root, megabytes):
     folder = root
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    free = shutil.disk_usage(folder).free // _MEGABYTE
-    if free >= megabytes:
+    free_megabytes = shutil.disk_usage(folder).free // _MEGABYTE
+    if free_megabytes >= megabytes:
         return ""
-    return (
-        f"{folder} has {free} MB free, and the release needs about {megabytes} MB: free some space"
-    )
+    needs = f"the release needs about {megabytes} MB: free some space"
+    return f"{folder} has {free_megabytes} MB free, and {needs}"
 
 
 def problem_of_peer(peer):
     """A name that means this host, as after a copy of another host's /etc/hosts."""
     try:
-        found = {row[4][0] for row in socket.getaddrinfo(peer, None)}
+        addresses = {row[4][0] for row in socket.getaddrinfo(peer, None)}
     except OSError:
         return ""  # for the program to report: a name may be unknown until the network is up
-    loopback = sorted(address for address in found if ipaddress.ip_address(address).is_loopback)
+    loopback = sorted(address for address in addresses if ipaddress.ip_address(address).is_loopback)
     if not loopback:
         return ""
     return (
@@ -172,15 +171,15 @@ def main():
         module.fail_json(msg=f"invalid version {params['version']!r}")
     marker = marker_of(os.path.join(params["root"], "releases", params["version"]))
     is_bundle_alone = marker.get("bundle") and not marker.get("server")
-    has = set(marker.get("extras") or [])
-    missing = [] if "all" in has else sorted(set(params["extras"]) - has)
+    extras = set(marker.get("extras") or [])
+    absent_extras = [] if "all" in extras else sorted(set(params["extras"]) - extras)
     if params["extras"] and is_bundle_alone:
-        missing = sorted({*params["extras"], "agent"})  # the bundle's fit only its own Python
+        absent_extras = sorted({*params["extras"], "agent"})  # the bundle's fit only its own Python
     needs_jars = params["jars"] and not marker.get("jars")
-    needs_bundle = params["bundle"] and not has & {"agent", "all"}
+    needs_bundle = params["bundle"] and not extras & {"agent", "all"}
     megabytes = _BUNDLE_MEGABYTES if needs_bundle else 0
-    if missing:
-        megabytes += max(_MEGABYTES_OF.get(extra, _OTHER_MEGABYTES) for extra in missing)
+    if absent_extras:
+        megabytes += max(_MEGABYTES_OF.get(extra, _OTHER_MEGABYTES) for extra in absent_extras)
     problems = [
         problem_of_python(module) if params["extras"] else "",
         problem_of_java(module) if params["java"] else "",
@@ -190,7 +189,7 @@ def main():
     module.exit_json(
         changed=False,
         problems=[problem for problem in problems if problem],
-        missing=missing,
+        missing=absent_extras,
         needs_jars=bool(needs_jars),
         needs_bundle=bool(needs_bundle),
     )

@@ -78,12 +78,12 @@ def holder_of(path):
 
 
 def write(path, holder):
-    new = path + ".new"
-    with open(new, "w", encoding="utf-8") as file:
+    new_path = path + ".new"
+    with open(new_path, "w", encoding="utf-8") as file:
         json.dump(holder, file)
         file.flush()
         os.fsync(file.fileno())
-    os.rename(new, path)
+    os.rename(new_path, path)
 
 
 def in_words(holder):
@@ -160,7 +160,7 @@ def main():
     guard = os.open(os.path.dirname(path), os.O_RDONLY)
     fcntl.flock(guard, fcntl.LOCK_EX)
     holder = holder_of(path)
-    ours = {
+    own_run = {
         "token": run.get("token", ""),
         "owner": run.get("owner", "somebody"),
         "controller": run.get("controller", ""),
@@ -169,41 +169,43 @@ def main():
         "state": RUNNING,
         "dead": run.get("dead", []),
     }
-    before = holder
+    previous_run = holder
     if params["state"] == "begun":
-        new, before = begin(module, holder, ours)
-    elif holder is None or not ours["token"] or holder.get("token") != ours["token"]:
+        content, previous_run = begin(module, holder, own_run)
+    elif holder is None or not own_run["token"] or holder.get("token") != own_run["token"]:
         if params["state"] == "at" and not module.check_mode:
             module.fail_json(msg=not_ours(holder))
         module.exit_json(changed=False, before=holder)
     elif params["state"] == "at":
-        begun = holder.get("host")
-        if begun and params["host"] not in {"", begun}:
-            module.fail_json(msg=interrupted(begun))
-        new = {**holder, "host": params["host"]}
+        begun_host = holder.get("host")
+        if begun_host and params["host"] not in {"", begun_host}:
+            module.fail_json(msg=interrupted(begun_host))
+        content = {**holder, "host": params["host"]}
     elif params["state"] == "stopped":
-        new = {
+        content = {
             **holder,
             "state": STOPPED,
             "why": params["why"][:1000],
             "host": unfinished_host(holder),
         }
     elif holder.get("host"):
-        why = interrupted(holder["host"])
+        reason = interrupted(holder["host"])
         if not module.check_mode:
-            write(path, {**holder, "state": STOPPED, "why": why})
-        module.fail_json(msg=why)
+            write(path, {**holder, "state": STOPPED, "why": reason})
+        module.fail_json(msg=reason)
     else:
-        new = {}
-    if new is not None and not module.check_mode:
-        new.pop("dead", None)
-        if new:
-            write(path, new)
+        content = {}
+    if content is not None and not module.check_mode:
+        content.pop("dead", None)
+        if content:
+            write(path, content)
         else:
             os.unlink(path)
-    goes_on = params["state"] == "begun" and bool(before) and not is_ours(before, ours)
-    before = before and {**before, "host": unfinished_host(before)}
-    module.exit_json(changed=new is not None, before=before, goes_on=goes_on)
+    is_continued = (
+        params["state"] == "begun" and bool(previous_run) and not is_ours(previous_run, own_run)
+    )
+    previous_run = previous_run and {**previous_run, "host": unfinished_host(previous_run)}
+    module.exit_json(changed=content is not None, before=previous_run, goes_on=is_continued)
 
 
 if __name__ == "__main__":

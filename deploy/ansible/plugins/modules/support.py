@@ -49,17 +49,17 @@ _PAGES = ("/readyz", "/metrics")
 def without_secrets(text):
     """A configuration with `***` in place of possible secrets, including nested values."""
     text = _KEY_BLOCK.sub("*** a private key ***", text)
-    kept, hidden_under = [], None
+    safe_lines, secret_indent = [], None
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
-        if hidden_under is not None and (not line.strip() or indent > hidden_under):
+        if secret_indent is not None and (not line.strip() or indent > secret_indent):
             continue
         keys = (key for key in _KEY.finditer(line) if not _NAMES_A_FILE.search(key.group()))
         key = next(keys, None)
-        hidden_under = None if key is None else indent
-        shown = line if key is None else line[: key.end()] + "***"
-        kept.append(_IN_URL.sub(r"\1***@", shown))
-    return "\n".join(kept) + "\n"
+        secret_indent = None if key is None else indent
+        safe_line = line if key is None else line[: key.end()] + "***"
+        safe_lines.append(_IN_URL.sub(r"\1***@", safe_line))
+    return "\n".join(safe_lines) + "\n"
 
 
 def end_of(text):
@@ -75,9 +75,9 @@ class Collection:
         self.parts.append(f"===== {title}\n{end_of(text)}\n")
 
     def command(self, *argv):
-        rc, out, error = self.module.run_command(list(argv), errors="backslashreplace")
-        self.add(" ".join(argv), out if not rc else f"{out}(exit code {rc})\n{error}")
-        return out
+        code, output, error = self.module.run_command(list(argv), errors="backslashreplace")
+        self.add(" ".join(argv), output if not code else f"{output}(exit code {code})\n{error}")
+        return output
 
     def configurations(self, folder):
         """Adds the configurations; returns sorted (port, program) pairs of their listeners."""

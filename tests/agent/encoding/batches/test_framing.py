@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from agent.accounting.runs import SourceId
 from agent.configuration.config import BatchCompression
 from agent.encoding.batches import framing
-from agent.encoding.batches.building import build
 from agent.encoding.batches.framing import Frame, Stretch, framed
 from agent.encoding.batches.plan import SourceHeader, TopicPlan
+from agent.encoding.batches.record_batch import build
 from client.producing.delivery import TopicPartition
 from schemas.envelope import Encoder
 from schemas.event_schemas import LOG_LINE, built_in

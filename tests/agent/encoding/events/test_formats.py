@@ -176,7 +176,7 @@ def test_syslog(line: str, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("hello world", "does not begin with a time"),
+        ("hello world", "must begin with a time"),
         ("<192>Nov 20 14:37:00 host x: y", "invalid priority 192"),
         ('<1>1 - - - - - [a b="open', "invalid structured data at character 15"),
     ],

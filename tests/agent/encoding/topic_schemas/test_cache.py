@@ -69,7 +69,7 @@ def test_a_file_that_was_cut_off_or_is_none_of_ours_is_left_alone(
     for content in (b"", written[:-1], written[:20], b"x" * 100, b"\xff\n{}"):
         (tmp_path / FILE_NAME).write_bytes(content)
         assert read_cache(tmp_path, HERE) == {}
-    assert caplog.text.count("asking the registry") == 5
+    assert caplog.text.count("querying the registry") == 5
 
 
 def test_a_later_format_is_left_alone(tmp_path: Path, written: bytes) -> None:

@@ -391,7 +391,7 @@ def test_a_proxy_is_believed_from_its_addresses_alone(quiet: LockedAudit) -> Non
     address = next(ADDRESSES)
     assert quiet.ask("/api/v1/topics", headers=carol, address=address).status == 401
     (line,) = quiet.lines_about(address)
-    assert "accepted from the proxy only" in line
+    assert "accepted only from the proxy" in line
 
 
 @pytest.mark.parametrize("key", ["users_file", "tokens_file", "operators_file", "tls"])

@@ -20,6 +20,7 @@ from tests.audit.log_entries import (
     in_orders,
     load,
     loader,
+    operator,
     shipped,
     withdrawn,
 )
@@ -219,8 +220,17 @@ def test_damage_that_was_given_up(tmp_path: Path, order: int) -> None:
 
 
 @each_order
-@pytest.mark.parametrize("told", [True, False])
-def test_what_was_accepted_covers_no_later_loss(tmp_path: Path, order: int, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        (True, accepting(400, 200, TIME + 4)),
+        (False, accepting(400, 200, TIME + 4)),
+        (True, operator(TIME + 4, "the disk broke", from_time=0)),
+    ],
+)
+def test_what_was_accepted_covers_no_later_loss(
+    tmp_path: Path, order: int, told: bool, known: Json
+) -> None:
     """Of other events at the same offsets, whether they were written before it was accepted or
     after; until that is accepted as well."""
     soon, again = LATER + MINUTE, LATER + 2 * MINUTE
@@ -232,7 +242,7 @@ def test_what_was_accepted_covers_no_later_loss(tmp_path: Path, order: int, told
         broker(1, withdrawn=[withdrawn(400, 200, 3)] if told else []),
         agent(1, shipped(600, 400, 200, epoch=3), time=TIME + 3),
         broker(2, (400, 200, TIME, 3)),
-        accepting(400, 200, TIME + 4),
+        known,
         broker(10, withdrawn=gone),
         agent(2, shipped(800, 400, 300, time=again, epoch=4), time=again),
         broker(11, (400, 300, again, 4)),

@@ -70,7 +70,7 @@ def test_locks_that_do_not_work_are_problems(audit: Checking) -> None:
     files = {"users_file": str(users), "tokens_file": str(tokens)}
     shown = audit.said("--offline", exit_code=1, **files)
     assert f".yaml: `tls`: `certificate` {missing}: no such file" in shown
-    assert f".yaml: `users_file`: {users}, line 1: not `name:scrypt:…`" in shown
+    assert f".yaml: `users_file`: {users}, line 1: expected `name:scrypt:…`" in shown
     assert f".yaml: `tokens_file`: {tokens} cannot be read" in shown
     assert "note: insecure: " in shown
     assert "alice:secret" not in shown

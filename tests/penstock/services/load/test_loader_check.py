@@ -4,13 +4,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.server_process import free_ports
+from loader.commit.commit_log import CommitLog
+from loader.decoding.spark_types import spark_json
+from loader.store.local import LocalStore
+from loader.values.manifests import VERSION, Manifest, RunKind
 from penstock.cli.failures import missing_extra
 from penstock.services.load.check import type_text
 from tests.loader.application import Application
@@ -59,6 +65,16 @@ def test_topics_become_tables_with_columns(checking: Checking, application: Appl
     assert [each["cluster"] for each in table["topics"]] == ["dc1", "dc2"]
     assert "_cluster" in {each["name"] for each in table["columns"]}
     assert table["remarks"] == [f"topic {name}-b does not exist yet"]
+
+
+def test_a_type_that_a_table_cannot_take(checking: Checking, application: Application) -> None:
+    name = application.topic
+    run: Any = {"version": VERSION, "run": 1, "kind": RunKind.LOAD, "committed": 0, "topics": ()}
+    former = spark_json(pa.schema([("millis", pa.string())]))
+    manifest = Manifest(**run, table=name, loader="me", format="parquet", schema=former)
+    CommitLog(LocalStore(checking.settings["root"]), name).commit(manifest)
+    said = checking.said(topics=[name], exit_code=1)
+    assert f"yaml: table {name}: column `millis` is string in its files, but double in" in said
 
 
 def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None:

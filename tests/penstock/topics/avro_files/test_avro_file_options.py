@@ -134,7 +134,7 @@ def test_of_many_not_all_are_named(topic: EventTopic, path: Path) -> None:
     said = ended.stderr.splitlines()
     assert (ended.returncode, len(said)) == (1, 102)
     assert said[-2:] == [
-        "penstock: further ones are only counted",
+        "penstock: further skipped values are counted but not listed",
         f"penstock: 150 of 150 messages of {topic.name} are not in {path}",
     ]
 

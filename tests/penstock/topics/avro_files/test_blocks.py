@@ -120,7 +120,7 @@ def test_a_file_that_is_cut_short(cut: int) -> None:
     count, why = read_up_to_the_damage(before + THIRD[:cut])
     assert count == IN_FIRST + IN_SECOND == len(bodies_of(before))
     assert why.startswith(
-        f"block 3, at byte {len(before)}: it is truncated: the file ends at byte "
+        f"block 3, at byte {len(before)}: the file is truncated: it ends at byte "
     )
 
 
@@ -129,7 +129,7 @@ def test_a_marker_that_is_another_one() -> None:
     count, why = read_up_to_the_damage(HEADER + FIRST + SECOND[:-1] + damaged + THIRD)
     assert count == IN_FIRST
     at = len(HEADER + FIRST)
-    assert why == f"block 2, at byte {at}: it is damaged: no sync marker follows it"
+    assert why == f"block 2, at byte {at}: the block is damaged: no sync marker follows"
 
 
 @pytest.mark.parametrize("codec", AVRO_CODECS)
@@ -155,18 +155,18 @@ def test_a_byte_that_was_changed_is_never_anything_but_damage(codec: str) -> Non
         (HEADER + long_bytes(-1) + long_bytes(10), "-1 values in 10 bytes"),
         (HEADER + long_bytes(1) + long_bytes(-5), "1 values in -5 bytes"),
         (HEADER + long_bytes(1) + long_bytes(2**62), "the limit is 209,715,200 bytes"),
-        (HEADER + b"\xff" * 12, "it does not begin with a number"),
+        (HEADER + b"\xff" * 12, "the block does not begin with a number"),
         (of_block(LINES[0] * 2, 1, "null"), "bytes follow the last of 1 values"),
         (of_block(LINES[0], 2, "null"), "value 2 of 2: it is truncated"),
         (of_block(b"\2\2\xff", 1, "null"), "value 1 of 1: byte 1: a string is not UTF-8"),
-        (of_block(b"", 10**15, "null", '"null"'), "values are more than its 0 bytes can hold"),
-        (of_block(b"garbage", 1, "deflate"), "it cannot be decompressed with deflate"),
-        (of_block(b"garbage", 1, "bzip2"), "it cannot be decompressed with bzip2"),
-        (of_block(b"garbage", 1, "zstandard"), "it cannot be decompressed with zstandard"),
-        (of_block(b"", 1, "snappy"), "it cannot be decompressed with snappy"),
+        (of_block(b"", 10**15, "null", '"null"'), "values do not fit into 0 bytes"),
+        (of_block(b"garbage", 1, "deflate"), "deflate cannot decompress the block"),
+        (of_block(b"garbage", 1, "bzip2"), "bzip2 cannot decompress the block"),
+        (of_block(b"garbage", 1, "zstandard"), "zstandard cannot decompress the block"),
+        (of_block(b"", 1, "snappy"), "snappy cannot decompress the block"),
         (
             of_block(b"\1\0A1234", 1, "snappy"),
-            "it cannot be decompressed with snappy: the checksum",
+            "snappy cannot decompress the block: the checksum",
         ),
         (of_block(b"\xff\xff\xff\xff\x0f\0A1234", 1, "snappy"), "more than 209715200 bytes"),
     ],
@@ -197,13 +197,13 @@ def header_size(data: bytes) -> int:
     [
         (b"", "not an Avro container file: it begins with b''"),
         (b"PAR1 and more", "not an Avro container file"),
-        (b"Obj\1", "its header cannot be read"),
-        (HEADER[:-1], "the file ends at byte"),
-        (b"Obj\1\0" + bytes(16), "its header has no schema"),
-        (b"Obj\1\2" + long_bytes(2**40), "its header has more than 16,777,216 bytes"),
+        (b"Obj\1", "the header cannot be read"),
+        (HEADER[:-1], "it ends at byte"),
+        (b"Obj\1\0" + bytes(16), "the header has no schema"),
+        (b"Obj\1\2" + long_bytes(2**40), "the header has more than 16,777,216 bytes"),
         (HEADER.replace(b"deflate", b"eflated"), "unknown codec 'eflated'; known codecs:"),
-        (HEADER.replace(b'"long"', b'"lung"'), "its schema cannot be used"),
-        (HEADER.replace(b"shop", b"sh\xffp"), "its schema cannot be used"),
+        (HEADER.replace(b'"long"', b'"lung"'), "the schema cannot be used"),
+        (HEADER.replace(b"shop", b"sh\xffp"), "the schema cannot be used"),
     ],
 )
 def test_headers_that_are_none(data: bytes, why: str) -> None:
@@ -220,7 +220,7 @@ def test_a_disk_that_does_not_read() -> None:
 
 def test_a_length_costs_no_memory_that_is_not_there() -> None:
     data = HEADER + long_bytes(1) + long_bytes(MOST_BYTES) + struct.pack("<Q", 1)
-    assert read_up_to_the_damage(data)[1].rpartition(":")[0].endswith("it is truncated")
+    assert read_up_to_the_damage(data)[1].rpartition(":")[0].endswith("the file is truncated")
 
 
 @given(st.binary(max_size=200))

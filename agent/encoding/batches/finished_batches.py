@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from agent.accounting.parcels import BatchKind, Outgoing
 from agent.accounting.runs import Run
 from agent.configuration.config import BatchCompression
-from agent.encoding.batches.building import build, delay_counts, window_counts
-from agent.encoding.batches.cutting import cut_into_batches
+from agent.encoding.batches.batch_division import cut_into_batches
 from agent.encoding.batches.pieces import Piece, joined_runs
 from agent.encoding.batches.plan import TopicPlan
+from agent.encoding.batches.record_batch import build, delay_counts, window_counts
 from client.producing.delivery import Batch, TopicPartition
 
 
@@ -24,21 +24,22 @@ def batches_of(
     now_millis: int,
     number: Callable[[], int],
 ) -> tuple[list[Outgoing], list[Run]]:
-    """The batches, and the runs without events, which belong to no batch."""
-    most = plan.most_dead_bytes if kind is BatchKind.DEAD_LETTERS else plan.most_batch_bytes
+    """Returns the batches, and the runs without events, which belong to no batch."""
+    most_bytes = plan.most_dead_bytes if kind is BatchKind.DEAD_LETTERS else plan.most_batch_bytes
     compression = plan.batches.compression
-    wanted = plan.batches.bytes
+    target_bytes = plan.batches.bytes
     if compression is BatchCompression.NONE:
-        wanted = min(wanted, most * 2 // 3)  # an even share may be half as much again
+        # An even share may be half as much again.
+        target_bytes = min(target_bytes, most_bytes * 2 // 3)
     batches: list[Outgoing] = []
     eventless: list[Run] = []
-    for several in cut_into_batches(pieces, plan.window_millis, wanted):
-        for batch, inside in _within(target, several, compression, most):
-            runs = joined_runs([piece.run for piece in inside if piece.run is not None])
+    for batch_pieces in cut_into_batches(pieces, plan.window_millis, target_bytes):
+        for batch, inner_runs in _within(target, batch_pieces, compression, most_bytes):
+            runs = joined_runs([piece.run for piece in inner_runs if piece.run is not None])
             eventless += [run for run in runs if not run.events]
             if batch is None:
                 continue
-            stretches = [piece.stretch for piece in inside if piece.stretch is not None]
+            stretches = [piece.stretch for piece in inner_runs if piece.stretch is not None]
             batches.append(
                 Outgoing(
                     number(),
@@ -71,12 +72,12 @@ def _within(
 def _halves(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
     """Divides two events or more into halves that both have events."""
     middle = sum(map(len, pieces)) // 2
-    before = 0
-    for place, piece in enumerate(pieces):
-        if before + len(piece) > middle:
-            if before == middle:
-                return pieces[:place], pieces[place:]
-            first, rest = piece.divided(middle - before)
-            return [*pieces[:place], first], [rest, *pieces[place + 1 :]]
-        before += len(piece)
-    raise AssertionError("fewer events than were counted")
+    event_count = 0
+    for index, piece in enumerate(pieces):
+        if event_count + len(piece) > middle:
+            if event_count == middle:
+                return pieces[:index], pieces[index:]
+            first, rest = piece.divided(middle - event_count)
+            return [*pieces[:index], first], [rest, *pieces[index + 1 :]]
+        event_count += len(piece)
+    raise AssertionError("the batch has fewer events than were counted")

@@ -20,11 +20,12 @@ SMALL_BATCH: Final = 128 * 1024
 
 
 def cut_into_batches(
-    pieces: Sequence[Piece], window_millis: int, wanted_bytes: int
+    pieces: Sequence[Piece], window_millis: int, target_bytes: int
 ) -> list[list[Piece]]:
-    """The pieces of each batch. `wanted_bytes` is the size of a batch before compression."""
+    """Returns the pieces of each batch. `target_bytes` is the size of a batch before
+    compression."""
     total = sum(whole_piece.size for whole_piece in pieces)
-    share = total / max(1, round(total / wanted_bytes))
+    share = total / max(1, round(total / target_bytes))
     cutter = _Cutter(window_millis, max(share, 1.0))
     for piece in pieces:
         cutter.take(piece)
@@ -45,8 +46,8 @@ class _Cutter:
             self._put(piece, self._window)
             return
         windows = self._windows(stretch)
-        same = len(windows) == 1
-        if piece.whole or (same and self._size + piece.size <= self._share):
+        is_same_window = len(windows) == 1
+        if piece.whole or (is_same_window and self._size + piece.size <= self._share):
             if self._ends_before(windows[0], piece.size / 2 if piece.whole else 0):
                 self._begin()
             self._put(piece, windows[-1])
@@ -54,10 +55,10 @@ class _Cutter:
         sums = list(accumulate([length + piece.overhead for length in stretch.lengths]))
         start = 0
         while start < count:
-            if self._ends_before(windows[0 if same else start]):
+            if self._ends_before(windows[0 if is_same_window else start]):
                 self._begin()
             stop = self._end(start, sums, windows)
-            self._put(piece.part(start, stop), windows[0 if same else stop - 1])
+            self._put(piece.part(start, stop), windows[0 if is_same_window else stop - 1])
             start = stop
 
     def _begin(self) -> None:
@@ -87,12 +88,12 @@ class _Cutter:
 
     def _end(self, start: int, sums: Sequence[int], windows: Sequence[int]) -> int:
         """The index of the event before which a batch ends that has the events from `start` on."""
-        had = (sums[start - 1] if start else 0) - self._size
-        end = min(bisect_left(sums, self._share + had, start) + 1, len(sums))
+        size_before = (sums[start - 1] if start else 0) - self._size
+        end = min(bisect_left(sums, self._share + size_before, start) + 1, len(sums))
         if len(windows) == 1:
             return end
-        begin = bisect_left(sums, SMALL_BATCH + had, start) + 1
-        changes = (at for at in range(begin, end) if windows[at] != windows[at - 1])
+        begin = bisect_left(sums, SMALL_BATCH + size_before, start) + 1
+        changes = (index for index in range(begin, end) if windows[index] != windows[index - 1])
         return next(changes, end)
 
 

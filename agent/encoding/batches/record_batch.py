@@ -61,19 +61,26 @@ def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[Win
             continue
         bounds = range((first + 1) * window_millis, last * window_millis + 1, window_millis)
         counts.update(dict(_counted(stretch, range(first, last + 1), bounds)))
-    return tuple(WindowCount(at * window_millis, counts[at]) for at in sorted(counts) if counts[at])
+    return tuple(
+        WindowCount(window * window_millis, counts[window])
+        for window in sorted(counts)
+        if counts[window]
+    )
 
 
 def delay_counts(stretches: Sequence[Stretch], now_millis: int) -> tuple[int, ...]:
     """The number of events by their delay up to now: below 1 ms, below 2, 4, 8 and so on."""
     counts: Counter[int] = Counter()
     for stretch in stretches:
-        most, least = _bits(now_millis - stretch.earliest), _bits(now_millis - stretch.latest)
-        if most == least:
-            counts[most] += len(stretch)
+        highest_bit, lowest_bit = (
+            _bits(now_millis - stretch.earliest),
+            _bits(now_millis - stretch.latest),
+        )
+        if highest_bit == lowest_bit:
+            counts[highest_bit] += len(stretch)
             continue
-        bounds = [now_millis - (1 << bits - 1) + 1 for bits in range(most, least, -1)]
-        counts.update(dict(_counted(stretch, range(most, least - 1, -1), bounds)))
+        bounds = [now_millis - (1 << bits - 1) + 1 for bits in range(highest_bit, lowest_bit, -1)]
+        counts.update(dict(_counted(stretch, range(highest_bit, lowest_bit - 1, -1), bounds)))
     return tuple(counts[bits] for bits in range(max(counts) + 1))
 
 
@@ -91,14 +98,14 @@ def _counted(
     assert not isinstance(times, int)
     if len(bounds) > _FEW:
         counts = Counter([bisect_right(bounds, time) for time in times])
-        yield from ((classes[place], count) for place, count in counts.items())
+        yield from ((classes[index], count) for index, count in counts.items())
         return
-    before = len(times)
-    for place, bound in enumerate(bounds):
-        after = sum(map(bound.__le__, times))
-        yield classes[place], before - after
-        before = after
-    yield classes[-1], before
+    previous_count = len(times)
+    for index, bound in enumerate(bounds):
+        remaining_count = sum(map(bound.__le__, times))
+        yield classes[index], previous_count - remaining_count
+        previous_count = remaining_count
+    yield classes[-1], previous_count
 
 
 __all__ = ["build", "delay_counts", "window_counts"]
