@@ -102,6 +102,7 @@ class Alerting:
         self._probe = probe
         self._slow: dict[AlertKey, Condition] = {}
         self._slow_at = 0.0
+        self._full_disks: dict[str, set[int]] = {}
         self._programs: list[Program] = []
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of current alerts, by id
@@ -243,7 +244,12 @@ class Alerting:
         )
 
     def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
-        if monotonic() >= self._slow_at:
+        full_disks = {
+            name: {broker for broker, disks in cluster.disks.items() if disks.unwritable}
+            for name, cluster in self._standing.clusters.items()
+        }
+        if monotonic() >= self._slow_at or full_disks != self._full_disks:
+            self._full_disks = full_disks
             self._slow_at = monotonic() + _SLOW_S
             config = self._config.alerts
             read_to = min(as_of.values(), default=now)

@@ -52,6 +52,7 @@ class DisksPoller(ClusterPoller):
             if self._refused_at < 0:
                 log.warning("disks not seen cluster=%s why=%r", self._name, str(error))
             self._refused_at = time.monotonic()
+            self._standing.note(self._name, disks_asked=True)
             self._wait(_REFUSED_S)
 
     def _poll(self, brokers: Brokers) -> None:
@@ -77,7 +78,7 @@ class DisksPoller(ClusterPoller):
         state = self._standing.clusters[self._name]
         kept = {*(broker.id for broker in state.brokers), *state.away}
         last = {number: disks for number, disks in state.disks.items() if number in kept}
-        self._standing.note(self._name, disks={**last, **answered})
+        self._standing.note(self._name, disks={**last, **answered}, disks_asked=True)
 
 
 def _disks(brokers: Brokers, number: int) -> tuple[Disk, ...]:

@@ -56,6 +56,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     leaderless: Collection[str] = frozenset()  # topics with a partition without a leader
     is_for_schemas: bool = False  # reading stopped because a schema is missing
     disks: Mapping[int, BrokerDisks] = {}  # by broker; of one that is away, the last answer
+    disks_asked: bool = False  # brokers were asked for them, or may not be
     registry_away: str | None = None  # why it does not answer; None: not polled yet
     registry_looked: int = 0  # when it was last polled
     topic_ids: Mapping[str, str] = {}  # of existing topics
@@ -104,10 +105,10 @@ class AuditState(msgspec.Struct):
         self._doubted[cluster] = since
 
     def is_polled(self, cluster: str, since: int) -> bool:
-        """Whether a cluster and its registry were polled since this time; true for a cluster that
-        cannot be reached."""
+        """Whether a cluster and its registry were polled since this time, and its disks at all;
+        true for a cluster that cannot be reached."""
         state = self.clusters[cluster]
-        is_asked = state.looked >= since or bool(state.unreachable)
+        is_asked = (state.looked >= since and state.disks_asked) or bool(state.unreachable)
         return is_asked and state.registry_looked >= since
 
     def wants_registry(self, name: str) -> bool:
