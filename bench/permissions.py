@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from bench.figures.measurement import Figure, Sample
-from broker.access.acls import Permissions
+from broker.access.acl_evaluation import Permissions
 from broker.connections.caller import ANONYMOUS
 from wire.acls import (
     EVERYBODY,

@@ -1,3 +1,2 @@
-"""A broker: one process with one event loop, which serves clients from logs and follows the
-cluster's map.
-"""
+"""A broker: one process with one event loop, which serves clients from its logs and follows the
+cluster's map."""

@@ -100,11 +100,11 @@ _DRAIN_SECONDS = 5.0
 
 
 class MapLost(BrokerError):
-    """ZooKeeper is empty, but the data directory belongs to a cluster."""
+    """Raised when ZooKeeper is empty, but the data directory belongs to a cluster."""
 
 
 class Broker:
-    """Makes the parts and connects them; no part knows the whole. Belongs to the event loop.
+    """Makes a broker's parts and connects them; no part knows the whole. Belongs to the event loop.
 
     `start` builds the parts in the order above, and pushes the end of each on a stack; `stop`
     unwinds it. `gone` is set when the broker cannot continue; `failure` then has the reason.
@@ -155,7 +155,7 @@ class Broker:
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
-        """Start everything; raises if a part cannot start, and `stop` undoes the rest."""
+        """Starts everything; raises if a part cannot start, and `stop` undoes the rest."""
         data = DataDirectory(Path(self.config.data_dir))
         self._ends.callback(data.release)
         administration = self._administration_log(data)
@@ -176,14 +176,14 @@ class Broker:
         data.claim(owner)
 
         self._not_ready = "opening logs"
-        opener, acknowledged = await self._prepare_partitions(data)
+        opener, acknowledged_file = await self._prepare_partitions(data)
         await self._follow_cluster()
         await self._follow_logins()
         await self._recover_logs(data, opener)
 
         self._not_ready = "registering"
         await self._register(self._info(data, http_port))
-        await self._serve(data, acknowledged, administration)
+        await self._serve(data, acknowledged_file, administration)
         self._not_ready = ""
         if self.config.open_addresses:
             log.warning(
@@ -203,7 +203,7 @@ class Broker:
 
     def _bind(self) -> int:
         """Bind all ports; only HTTP, whose port this returns, answers before all is ready."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         self.server = Server(
             config,
             self._metrics,
@@ -211,10 +211,10 @@ class Broker:
             self._quotas,
             most_connections=self._descriptors.connections,
         )
-        ends.callback(self.server.close)
+        exit_stack.callback(self.server.close)
         self._open_logs.on_short = self.server.let_go_of_files
         try:
-            door = PageDoor(config.http, self._refusals)
+            page_door = PageDoor(config.http, self._refusals)
         except BadLocks as error:
             raise BrokerError(str(error)) from None
         http = BrokerHttpServer(
@@ -224,11 +224,11 @@ class Broker:
             readiness=lambda: self._not_ready or self.server.trouble,
             health=self._health,
             remarks=self._remarks,
-            door=door,
+            door=page_door,
         )
         http.start()
-        ends.callback(http.stop)
-        ends.callback(self._certificates.stop)
+        exit_stack.callback(http.stop)
+        exit_stack.callback(self._certificates.stop)
         self._certificates.start()
         return http.port
 
@@ -245,20 +245,20 @@ class Broker:
 
     async def _prepare_partitions(self, data: DataDirectory) -> tuple[LogOpener, AcknowledgedFile]:
         """The parts that open and keep logs; which logs there are is learned from the cluster."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         flusher = Flusher(self.loop, run_all)
-        ends.callback(flusher.stop)
-        clean = data.take_clean_mark()
-        acknowledged = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=clean)
-        ends.callback(acknowledged.close)
-        self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
+        exit_stack.callback(flusher.stop)
+        was_clean = data.take_clean_mark()
+        acknowledged_file = AcknowledgedFile(data.path / ACKNOWLEDGED, clean=was_clean)
+        exit_stack.callback(acknowledged_file.close)
+        self.withdrawals = Withdrawals(data.path, clean=was_clean, keeps_ledger=config.keeps_ledger)
         states = OwnStates(self.session, config.id)
         opener = LogOpener(
             data,
-            acknowledged,
+            acknowledged_file,
             self.withdrawals,
             states,
-            clean=clean,
+            clean=was_clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
         self._replication = Replication(
@@ -277,27 +277,27 @@ class Broker:
             open_logs=self._open_logs,
             replication=self._replication,
         )
-        ends.push_async_callback(self._close_logs, data, acknowledged)
-        ends.push_async_callback(self._replication.stop)
+        exit_stack.push_async_callback(self._close_logs, data, acknowledged_file)
+        exit_stack.push_async_callback(self._replication.stop)
         self._has_partitions = True
-        return opener, acknowledged
+        return opener, acknowledged_file
 
     async def _follow_cluster(self) -> None:
         """Load the cluster's map, and the parts that follow it."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         groups = self._groups = Coordinator(
             self.session, config.id, _rules(config), self._complaints.group_failed
         )
-        ends.push_async_callback(groups.stop)
+        exit_stack.push_async_callback(groups.stop)
         self.cluster = ClusterView(self.session)
         self._leaders = Leaders(self.session, self.cluster, self.defaults.configs)
         self._leaders.start()
-        ends.callback(self._leaders.close)
+        exit_stack.callback(self._leaders.close)
         self._deletions = Deletions(config.id, self.session, self.cluster, self.partitions)
         # A ZooKeeper server that lags would report the leaders from before this start.
         await asyncio.to_thread(self.session.sync)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
-        ends.push_async_callback(asyncio.to_thread, self.cluster.close)
+        exit_stack.push_async_callback(asyncio.to_thread, self.cluster.close)
         self._replication_status = ReplicationStatus(
             config.id,
             session=self.session,
@@ -307,18 +307,18 @@ class Broker:
             throttles=self._replication.throttles,
             is_controller=lambda: self._leaders.epoch is not None,
         )
-        ends.push_async_callback(self._replication_status.stop)
+        exit_stack.push_async_callback(self._replication_status.stop)
 
     async def _follow_logins(self) -> None:
         """Load users and quotas, and what decides who may log in."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         quotas = QuotasView(self.session, self._quotas_changed)
         await asyncio.to_thread(quotas.start)
-        ends.push_async_callback(asyncio.to_thread, quotas.close)
+        exit_stack.push_async_callback(asyncio.to_thread, quotas.close)
         self._quota_admin = QuotaAdmin(self.session, quotas)
         users = UsersView(self.session)
         await asyncio.to_thread(users.start)
-        ends.push_async_callback(asyncio.to_thread, users.close)
+        exit_stack.push_async_callback(asyncio.to_thread, users.close)
         self.users = UserAdmin(self.session, users)
         key = await asyncio.to_thread(login_key, self.session)
         self._producer_ids = ProducerIds(
@@ -332,7 +332,7 @@ class Broker:
             decoy_key=key,
             tokens=config.tokens,
         )
-        ends.callback(self._logins.close)
+        exit_stack.callback(self._logins.close)
 
     async def _recover_logs(self, data: DataDirectory, opener: LogOpener) -> None:
         """Open and recover the logs of this broker's partitions."""
@@ -345,10 +345,10 @@ class Broker:
 
     async def _register(self, info: BrokerInfo) -> None:
         """Tell the cluster that this broker is here, and stand for controller."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         registration = Registration(self.session, info, self._id_taken)
         await asyncio.to_thread(registration.start)
-        ends.push_async_callback(asyncio.to_thread, registration.close)
+        exit_stack.push_async_callback(asyncio.to_thread, registration.close)
         candidate = ControllerCandidate(self.session, config.id, self._elected, self._deposed)
         self.topics = TopicAdmin(
             config.id,
@@ -359,10 +359,12 @@ class Broker:
             most_partitions=config.limits.partitions,
             controller_epoch=lambda: candidate.epoch,
         )
-        returning = PreferredLeaders(self._leaders, config.replication.preferred_leaders_seconds)
-        ends.push_async_callback(returning.stop)
+        preferred_leaders = PreferredLeaders(
+            self._leaders, config.replication.preferred_leaders_seconds
+        )
+        exit_stack.push_async_callback(preferred_leaders.stop)
         candidate.start()
-        ends.push_async_callback(asyncio.to_thread, candidate.close)
+        exit_stack.push_async_callback(asyncio.to_thread, candidate.close)
 
     async def _serve(
         self,
@@ -371,15 +373,15 @@ class Broker:
         administration: AdministrationLog,
     ) -> None:
         """Answer clients, copy from other brokers, and keep the ledger."""
-        config, ends = self.config, self._ends
+        config, exit_stack = self.config, self._ends
         assert self._groups is not None
         assert self._replication_status is not None
         housekeeping = Housekeeping(
             self.partitions, data, acknowledged, config.intervals, on_lost=self._give_up
         )
-        ends.push_async_callback(housekeeping.stop)
-        ends.push_async_callback(self.server.drain, _DRAIN_SECONDS)
-        ends.callback(self._groups.give_up)
+        exit_stack.push_async_callback(housekeeping.stop)
+        exit_stack.push_async_callback(self.server.drain, _DRAIN_SECONDS)
+        exit_stack.callback(self._groups.give_up)
         # A cluster of one elects itself in a moment, and clients want to know their controller.
         await asyncio.to_thread(
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
@@ -387,11 +389,11 @@ class Broker:
         self.server.start(Dispatcher(self._parts(administration, self._groups)), self._logins)
         self._replication.start(lambda: self.partitions)
         self._replication_status.start()
-        ends.push_async_callback(hand_over, self.session, self.cluster, config.id)
+        exit_stack.push_async_callback(hand_over, self.session, self.cluster, config.id)
         self._keep_ledger()
 
     async def stop(self) -> None:
-        """Undo `start`, as far as it got."""
+        """Undoes `start`, as far as it got."""
         self._not_ready = "stopping"
         await self._ends.aclose()
 
@@ -503,12 +505,12 @@ class Broker:
     def _is_replaced(self, data: DataDirectory) -> bool:
         """Whether this broker had another data directory before. If a broker still runs on that
         one, it is registered, and this one stops before it creates anything."""
-        last = last_directory(self.session, self.config.id)
-        if last in {None, data.directory_id}:
+        last_path = last_directory(self.session, self.config.id)
+        if last_path in {None, data.directory_id}:
             return False
-        other = registered(self.session, self.config.id)
-        if other is not None and other.directory_id != data.directory_id:
-            raise id_taken(other, self.session)
+        registration = registered(self.session, self.config.id)
+        if registration is not None and registration.directory_id != data.directory_id:
+            raise id_taken(registration, self.session)
         log.error(
             "this broker had another data directory before path=%s: data that is on no other "
             "broker is lost, unless that directory comes back; is its disk mounted?",
@@ -557,9 +559,9 @@ class Broker:
         """Problems of a broker that serves."""
         if not self._has_partitions:
             return []
-        offline = sorted(self.partitions.offline.items())
+        offline_reasons = sorted(self.partitions.offline.items())
         return [
-            *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
+            *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline_reasons),
             *self._full_disk(),
             *map(_lost, self.withdrawals),
             *self._findings.remarks,
@@ -571,12 +573,16 @@ class Broker:
         ]
 
     def _full_disk(self) -> Iterator[str]:
-        full = [partition for partition in self.partitions if partition.read_only]
-        if full:
-            first = f"{full[0].topic}-{full[0].index}"
-            which = first if len(full) == 1 else f"{first} and {len(full) - 1:,} more"
+        full_partitions = [partition for partition in self.partitions if partition.read_only]
+        if full_partitions:
+            first_name = f"{full_partitions[0].topic}-{full_partitions[0].index}"
+            names = (
+                first_name
+                if len(full_partitions) == 1
+                else f"{first_name} and {len(full_partitions) - 1:,} more"
+            )
             yield (
-                f"disk full: {which} can only be read until there is room in {self.config.data_dir}"
+                f"disk full: {names} can only be read until there is room in {self.config.data_dir}"
             )
 
     def _checked(self) -> CheckedGauge:
@@ -586,8 +592,8 @@ class Broker:
             findings.scrubbed_bytes,
             findings.scrubbed_millis / 1000,
             {
-                key: (times.recent / 1000, times.whole / 1000)
-                for key, times in findings.checked.items()
+                key: (check_times.recent / 1000, check_times.whole / 1000)
+                for key, check_times in findings.checked.items()
             },
         )
 
@@ -629,8 +635,8 @@ def _rules(config: BrokerConfig) -> CoordinatorRules:
 
 
 def _lost(withdrawal: Withdrawal) -> str:
-    known = (
+    session_state = (
         "; the ledger has it. To end this line, restart the broker: `systemctl restart "
         "penstock-broker`, or where `penstock up` runs it, `penstock up --restart broker --dir DIR`"
     )
-    return f"lost: {withdrawal.words}{known if withdrawal.told else ''}"
+    return f"lost: {withdrawal.words}{session_state if withdrawal.told else ''}"

@@ -46,7 +46,7 @@ _COUNTED_EVERY = 16  # full collections: counting takes a tenth of the time of e
 
 
 def run(config: BrokerConfig) -> int:
-    """Serve until a signal comes; returns the process's exit code."""
+    """Serves until a signal comes; returns the process's exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with ExitStack() as stack:
         try:
@@ -68,10 +68,10 @@ def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]
         guarded=True,
     )
     stack.callback(zookeeper.stop)
-    ended = threading.Event()
-    stack.callback(ended.set)
+    end_event = threading.Event()
+    stack.callback(end_event.set)
     threading.Thread(
-        target=_keep_running, args=(zookeeper, ended), name="zookeeper-keeper", daemon=True
+        target=_keep_running, args=(zookeeper, end_event), name="zookeeper-keeper", daemon=True
     ).start()
     return zookeeper.address, zookeeper.secret
 
@@ -88,7 +88,7 @@ def _keep_running(zookeeper: EmbeddedZooKeeper, ended: threading.Event) -> None:
 async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> int:
     loop = asyncio.get_running_loop()
     broker = Broker(config)
-    manager = Supervisor()
+    supervisor = Supervisor()
 
     def stop(number: int) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
@@ -103,11 +103,11 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
             if not await _started(broker, zookeeper, secret):
                 return 0
             look_at_what_is_new()
-            manager.tell(READY)
-            alive = asyncio.ensure_future(stay_alive(manager))
+            supervisor.tell(READY)
+            alive_task = asyncio.ensure_future(stay_alive(supervisor))
             await broker.gone.wait()
-            alive.cancel()
-            manager.tell(STOPPING)
+            alive_task.cancel()
+            supervisor.tell(STOPPING)
             break
         except Unavailable as error:
             has_answered = has_answered or not isinstance(error, NobodyThere)
@@ -129,21 +129,21 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
 
 async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
     """Whether the broker came up before it was told to stop."""
-    starting = asyncio.ensure_future(broker.start(zookeeper, secret))
-    ended = asyncio.ensure_future(broker.gone.wait())
-    await asyncio.wait((starting, ended), return_when=asyncio.FIRST_COMPLETED)
-    ended.cancel()
-    if not starting.done():
-        starting.cancel()
-        await asyncio.wait((starting,))
+    start_task = asyncio.ensure_future(broker.start(zookeeper, secret))
+    end_task = asyncio.ensure_future(broker.gone.wait())
+    await asyncio.wait((start_task, end_task), return_when=asyncio.FIRST_COMPLETED)
+    end_task.cancel()
+    if not start_task.done():
+        start_task.cancel()
+        await asyncio.wait((start_task,))
         return False
-    starting.result()
+    start_task.result()
     return True
 
 
 def look_at_what_is_new() -> None:
-    """From now on, have the garbage collector examine new objects, and not the permanent ones
-    again.
+    """Has the garbage collector examine only new objects from now on, and the permanent ones
+    rarely.
 
     Topics, partitions and their logs are objects by the hundred thousand, and live as long as the
     broker. A full collection examines all of them and delays every client meanwhile: by 60 ms with
@@ -161,7 +161,8 @@ def look_at_what_is_new() -> None:
 
 
 class _SettingAside:
-    """Called by the collector before and after each collection."""
+    """Freezes the survivors of full collections. The collector calls it before and after each
+    collection."""
 
     def __init__(self) -> None:
         self._full = 0
@@ -173,7 +174,7 @@ class _SettingAside:
         gc.freeze()
         self._full += 1
         if self._full % _COUNTED_EVERY == 0:
-            kept = gc.get_freeze_count()
-            if kept > 2 * self._looked_at_all:
-                self._looked_at_all = kept
+            frozen_count = gc.get_freeze_count()
+            if frozen_count > 2 * self._looked_at_all:
+                self._looked_at_all = frozen_count
                 gc.unfreeze()  # for the next full collection

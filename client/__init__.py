@@ -1,2 +1,2 @@
-"""A small client for any Kafka cluster, used by the commands, the registry, the agent and others.
-Commands block; the producer of finished batches runs on the thread that calls `pump`."""
+"""A small client for any Kafka cluster, used by the commands, the registry, the agent and other
+programs. Commands block; the producer of finished batches runs on the thread that calls `pump`."""

@@ -60,8 +60,8 @@ class ConnectionLost(ClientError):
 
 
 class NotLetIn(ClientError):
-    """A login was rejected. May be temporary: passwords and certificates are replaced on one side
-    before the other."""
+    """A login was rejected. This may be temporary: passwords and certificates are replaced on one
+    side before the other."""
 
 
 class WrongCredentials(NotLetIn):
@@ -84,7 +84,7 @@ class UnknownTopic(ClientError):
 
 class Corrupt(ClientError):
     """A damaged batch. It begins at offset `first` (-1 if unknown) and claims `count` offsets (0 if
-    even that cannot be read)."""
+    even that is unreadable)."""
 
     def __init__(self, text: str, *, first: int = -1, count: int = 0) -> None:
         super().__init__(text)

@@ -15,7 +15,7 @@ NEVER = float("inf")
 
 
 class Pauses:
-    """The pauses after several failures in a row."""
+    """The pauses between attempts that fail in a row."""
 
     def __init__(self, chance: Callable[[], float] = chance) -> None:
         self._chance = chance
@@ -32,7 +32,7 @@ class Pauses:
 
 
 class Patience:
-    """The time for the attempts at one request, or at a series that may each reset it."""
+    """The time for the attempts at one request, or at a series whose members may each reset it."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Patience:
 
     def wait(self, error: ClientError) -> None:
         """Sleeps before the next attempt; raises the error if it is final, or the time is over."""
-        remaining = self._deadline - self._clock()
-        if not error.retriable or remaining <= 0:
+        remaining_seconds = self._deadline - self._clock()
+        if not error.retriable or remaining_seconds <= 0:
             raise error
-        self._sleep(min(remaining, self._pauses.next()))
+        self._sleep(min(remaining_seconds, self._pauses.next()))

@@ -1,4 +1,4 @@
-"""The rights that requests need, as named in messages when an ACL is missing.
+"""The rights that requests need, as messages name them when an ACL is missing.
 
 A right is one operation, or any of several, on a resource. The client is named as in ACLs if that
 is known here; the principal for a certificate is determined by the brokers.
@@ -15,8 +15,8 @@ TO_SEE: Final = (Operation.DESCRIBE, Operation.READ, Operation.WRITE)
 
 
 class Right(msgspec.Struct, frozen=True):
-    """One of `operations` on the named resource; without a name, on any resource of the type. With
-    `creates` also CREATE, if the resource does not exist."""
+    """One of `operations` on the named resource; without a name, on any resource of the type.
+    `creates` adds CREATE, if the resource does not exist."""
 
     who: str
     operations: tuple[Operation, ...]
@@ -25,10 +25,10 @@ class Right(msgspec.Struct, frozen=True):
     creates: bool = False
 
     def __str__(self) -> str:
-        *others, last = (operation.name for operation in self.operations)
-        any_of = f"{', '.join(others)} or {last}" if others else last
-        more = ", and CREATE if it does not exist" if self.creates else ""
-        return f"{self.who} needs {any_of} on {self._resource}{more}"
+        *other_names, last_name = (operation.name for operation in self.operations)
+        alternatives = f"{', '.join(other_names)} or {last_name}" if other_names else last_name
+        creation = ", and CREATE if it does not exist" if self.creates else ""
+        return f"{self.who} needs {alternatives} on {self._resource}{creation}"
 
     @property
     def _resource(self) -> str:

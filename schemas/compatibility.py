@@ -20,8 +20,8 @@ __all__ = ["Incompatibility", "Level", "explain", "incompatibilities", "messages
 
 
 class Level(StrEnum):
-    """The direction in which schemas must be able to read each other's data, for the latest or for
-    all versions."""
+    """A compatibility level: whether new or old schemas must be able to read the other's data, and
+    whether that is checked against the latest or all versions."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -35,7 +35,8 @@ class Level(StrEnum):
 def messages(
     level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]
 ) -> list[str]:
-    """The reasons why `new` is incompatible, in Confluent's words; empty if it is compatible.
+    """Returns the reasons why `new` is incompatible, in Confluent's words; none if it is
+    compatible.
 
     `previous` are versions with their numbers, oldest first. The last line of Confluent's answer,
     with the registry's configuration, is not included.
@@ -50,18 +51,18 @@ def messages(
 
 
 def explain(level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]) -> list[str]:
-    """The reasons in words: the place, the fault, which schema cannot read the other's data, and
-    the fix."""
+    """Returns the reasons for people: the place, the fault, which schema cannot read the other's
+    data, and the fix."""
     sentences: list[str] = []
     for refusal in _refusals(level, new, previous):
-        this, other = Side("this schema", is_new=True), Side(f"version {refusal.version}")
-        reader, writer = (this, other) if refusal.new_reads else (other, this)
+        new_side, old_side = Side("this schema", is_new=True), Side(f"version {refusal.version}")
+        reader, writer = (new_side, old_side) if refusal.new_reads else (old_side, new_side)
         sentences += explanations(refusal.found, reader, writer)
     return sentences
 
 
 class _Refusal(msgspec.Struct, frozen=True):
-    """The incompatibilities with an old schema; `new_reads`: the new schema is the reader."""
+    """The incompatibilities with an old schema. `new_reads`: the new schema is the reader."""
 
     version: int
     old: AvroSchema
@@ -75,13 +76,13 @@ def _refusals(
     """The refusals of the newest version that has any."""
     directions = [False] * level.startswith(("FORWARD", "FULL"))
     directions += [True] * level.startswith(("BACKWARD", "FULL"))
-    checked = previous if level.endswith("_TRANSITIVE") else previous[-1:]
-    for version, old in reversed(checked):
+    checked_schemas = previous if level.endswith("_TRANSITIVE") else previous[-1:]
+    for version, earlier_schema in reversed(checked_schemas):
         refusals = []
         for new_reads in directions:
-            reader, writer = (new, old) if new_reads else (old, new)
+            reader, writer = (new, earlier_schema) if new_reads else (earlier_schema, new)
             if findings := judge(reader.type, writer.type, Effort()):
-                refusals.append(_Refusal(version, old, new_reads, findings))
+                refusals.append(_Refusal(version, earlier_schema, new_reads, findings))
         if refusals:
             return refusals
     return []

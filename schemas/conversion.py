@@ -40,22 +40,24 @@ class Conversion:
             self._target = fastavro_schema(target)
 
     def converted(self, body: bytes) -> bytes:
-        """Convert a validated body."""
+        """Converts a validated body."""
         return body if self.is_copy else self.resolved(body)
 
     def resolved(self, body: bytes) -> bytes:
         try:
-            read: Any = fastavro.schemaless_reader(
+            record: Any = fastavro.schemaless_reader(
                 BytesIO(body), self._writer, self._reader, return_named_type=True
             )
             try:
-                return self._written(read)
+                return self._written(record)
             except REFUSALS:
                 # The writer's value has a branch name, but the target has no union there.
-                return self._written({FIELD: _unnamed(self._type, read[FIELD])})
+                return self._written({FIELD: _unnamed(self._type, record[FIELD])})
         except REFUSALS as error:
             reason = " ".join(str(error).split())[:200]
-            raise BadMessage(f"it cannot be converted to the requested schema: {reason}") from None
+            raise BadMessage(
+                f"the value cannot be converted to the requested schema: {reason}"
+            ) from None
 
     def _written(self, value: Any) -> bytes:
         out = BytesIO()
@@ -66,11 +68,11 @@ class Conversion:
 def _unnamed(type_: Type, value: Any) -> Any:
     """The value with branch names where the type has a union, and nowhere else."""
     if isinstance(value, tuple):
-        name, inner = value
+        name, inner_value = value
         branch = _branch(type_, lambda branch: isinstance(branch, Named) and name == _name(branch))
         if branch is None:
-            return _unnamed(type_, inner)
-        return name, _unnamed(branch, inner)
+            return _unnamed(type_, inner_value)
+        return name, _unnamed(branch, inner_value)
     if isinstance(type_, Union) and isinstance(value, list | dict):
         kind = "array" if isinstance(value, list) else "map"
         type_ = _branch(type_, lambda branch: branch.kind == kind) or type_
@@ -95,7 +97,8 @@ def _name(type_: Named) -> str:
 
 
 class MessageConverter:
-    """Converts messages of the envelope to bodies of `target`. Not for two threads at once.
+    """Converts messages of the envelope to bodies of `target`. Must not be used by two threads at
+    once.
 
     `lookup` returns the schema of an id, or None.
     """
@@ -107,10 +110,12 @@ class MessageConverter:
 
     def body(self, message: bytes | None) -> bytes:
         if message is None:
-            raise BadMessage("it has no value")
+            raise BadMessage("the message has no value")
         schema_id = schema_id_of(message)
         if len(message) > MOST_BYTES:
-            raise BadMessage(f"it has {len(message):,} bytes, and {MOST_BYTES:,} are allowed")
+            raise BadMessage(
+                f"the message has {len(message):,} bytes, at most {MOST_BYTES:,} are allowed"
+            )
         check, conversion = self._known.get(schema_id) or self._new(schema_id)
         try:
             check.check(message, PREFIX_SIZE)

@@ -42,7 +42,7 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A difference. `path` is a field, `header.time` or `tags[].name`; empty for the schema as a
+    """One difference. `path` is a field, `header.time` or `tags[].name`; empty for the schema as a
     whole."""
 
     kind: DifferenceKind
@@ -51,12 +51,13 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(old: AvroSchema, new: AvroSchema) -> list[Difference]:
-    """The differences, in the order of the new schema's fields."""
+    """Returns the differences, in the order of the new schema's fields."""
     return list(_Comparison().run(_Pair(old.type, new.type, "")))
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """Two types in the same place. Yielded to `run`, since types may be nested deeply."""
+    """Two types in the same place. Yielded to `run` instead of compared recursively, since types
+    may be nested deeply."""
 
     old: Type
     new: Type
@@ -67,20 +68,20 @@ _Steps: TypeAlias = Iterator[Difference | _Pair]
 
 
 class _Comparison(msgspec.Struct, frozen=True):
-    """A type that is used in several places is compared at the first one."""
+    """Compares two schemas; compares a type that is used in several places at the first one."""
 
     compared: set[tuple[str, str]] = set()
 
     def run(self, whole: _Pair) -> Iterator[Difference]:
-        waiting = [self.types(whole)]
-        while waiting:
-            step = next(waiting[-1], None)
+        comparisons = [self.types(whole)]
+        while comparisons:
+            step = next(comparisons[-1], None)
             if step is None:
-                waiting.pop()
+                comparisons.pop()
             elif isinstance(step, Difference):
                 yield step
             else:
-                waiting.append(self.types(step))
+                comparisons.append(self.types(step))
 
     def types(self, pair: _Pair) -> _Steps:
         path = pair.path
@@ -123,20 +124,22 @@ def _simple_types(
     old: Primitive | Definition, new: Primitive | Definition, path: str
 ) -> Iterator[Difference]:
     """Two types of one kind, without their contents."""
-    known: tuple[str, ...] = ()
+    known_branches: tuple[str, ...] = ()
     if type_in_words(old) != type_in_words(new):
         yield _other_type(_Pair(old, new, path))
-        known = _IN_WORDS
-    yield from _properties(path, "type's property", old.props, new.props, known)
+        known_branches = _IN_WORDS
+    yield from _properties(path, "type's property", old.props, new.props, known_branches)
 
 
 def _unions(pair: _Pair) -> _Steps:
-    before, after = _branches(pair.old), _branches(pair.new)
-    if list(before) != list(after) or isinstance(pair.old, Union) != isinstance(pair.new, Union):
+    old_branches, new_branches = _branches(pair.old), _branches(pair.new)
+    if list(old_branches) != list(new_branches) or isinstance(pair.old, Union) != isinstance(
+        pair.new, Union
+    ):
         yield _other_type(pair)
-    for key, branch in after.items():
-        if key in before:
-            yield _Pair(before[key], branch, pair.path)
+    for key, branch in new_branches.items():
+        if key in old_branches:
+            yield _Pair(old_branches[key], branch, pair.path)
 
 
 def _branches(type_: Type) -> dict[str, Type]:
@@ -154,36 +157,38 @@ def _symbols(old: Enum, new: Enum, path: str) -> Iterator[Difference]:
         (DifferenceKind.ADDED, new.symbols, set(old.symbols)),
         (DifferenceKind.REMOVED, old.symbols, set(new.symbols)),
     ):
-        if only := [symbol for symbol in symbols if symbol not in other_symbols]:
-            word = "symbol" if len(only) == 1 else "symbols"
-            yield Difference(kind, path, f"{word} {', '.join(only)}")
+        if unique_symbols := [symbol for symbol in symbols if symbol not in other_symbols]:
+            word = "symbol" if len(unique_symbols) == 1 else "symbols"
+            yield Difference(kind, path, f"{word} {', '.join(unique_symbols)}")
     if _moved(list(old.symbols), list(new.symbols)):
         yield Difference(DifferenceKind.CHANGED, path, "symbols in another order")
     yield from _attribute(path, "default symbol", _text(old.default), _text(new.default))
 
 
 def _fields(old: Record, new: Record, path: str) -> _Steps:
-    before = {field.name: field for field in old.fields}
-    after = {field.name: field for field in new.fields}
-    renamed = {
+    old_fields = {field.name: field for field in old.fields}
+    new_fields = {field.name: field for field in new.fields}
+    renamed_fields = {
         field.name: alias
         for field in new.fields
         for alias in field.aliases
-        if field.name not in before and alias in before and alias not in after
+        if field.name not in old_fields and alias in old_fields and alias not in new_fields
     }
-    for name, field in after.items():
+    for name, field in new_fields.items():
         field_path = f"{path}.{name}" if path else name
-        old_field = before.get(renamed.get(name, name))
+        old_field = old_fields.get(renamed_fields.get(name, name))
         if old_field is None:
             yield Difference(DifferenceKind.ADDED, field_path, _field_in_words(field))
             continue
         if old_field.name != name:
             yield Difference(DifferenceKind.CHANGED, field_path, f"renamed from {old_field.name}")
         yield from _field(old_field, field, field_path)
-    for name in [name for name in before if name not in {*after, *renamed.values()}]:
+    for name in [
+        name for name in old_fields if name not in {*new_fields, *renamed_fields.values()}
+    ]:
         field_path = f"{path}.{name}" if path else name
-        yield Difference(DifferenceKind.REMOVED, field_path, _field_in_words(before[name]))
-    if _moved(list(before), [renamed.get(name, name) for name in after]):
+        yield Difference(DifferenceKind.REMOVED, field_path, _field_in_words(old_fields[name]))
+    if _moved(list(old_fields), [renamed_fields.get(name, name) for name in new_fields]):
         yield Difference(DifferenceKind.CHANGED, path, "fields in another order")
 
 
@@ -199,8 +204,10 @@ def _field(old: Field, new: Field, path: str) -> _Steps:
 
 def _moved(before: list[str], after: list[str]) -> bool:
     """Whether the common names are in another order."""
-    common = set(before) & set(after)
-    return [name for name in before if name in common] != [n for n in after if n in common]
+    common_names = set(before) & set(after)
+    return [name for name in before if name in common_names] != [
+        new_name for new_name in after if new_name in common_names
+    ]
 
 
 def _properties(

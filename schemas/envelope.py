@@ -48,26 +48,31 @@ Message = bytes | bytearray | memoryview
 
 
 def split(message: Message) -> tuple[int, memoryview]:
-    """The schema id, and the body."""
+    """Splits a message into the schema id and the body."""
     return schema_id_of(message), memoryview(message)[PREFIX_SIZE:]
 
 
 def prefix(schema_id: int) -> bytes:
-    """The bytes before the body."""
+    """Returns the bytes before the body."""
     if not 0 <= schema_id <= MOST_ID:
         raise ValueError(f"{schema_id} is not a schema id")
     return _PREFIX.pack(0, schema_id)
 
 
 def schema_id_of(message: Message) -> int:
-    """The schema id of a message. Raises BadMessage if it is not in this format."""
+    """Returns the schema id of a message. Raises BadMessage if the message is not in this
+    format."""
     if len(message) < PREFIX_SIZE:
-        raise BadMessage(f"a message has at least {PREFIX_SIZE} bytes, and this one {len(message)}")
+        raise BadMessage(
+            f"the message has {len(message)} bytes, at least {PREFIX_SIZE} are required"
+        )
     magic, schema_id = _PREFIX.unpack_from(message)
     if magic == _GUID_MAGIC:
-        raise BadMessage("it begins with byte 1: it names its schema by a GUID and not by an id")
+        raise BadMessage(
+            "the message begins with byte 1: it names its schema by a GUID, not by an id"
+        )
     if magic:
-        raise BadMessage(f"it begins with byte {magic} and not with 0: it names no schema")
+        raise BadMessage(f"the message begins with byte {magic}, not with 0: it names no schema")
     return int(schema_id)
 
 
@@ -84,19 +89,19 @@ class Encoder:
         try:
             self._write(buffer, event)
         except (Undecided, RecursionError):
-            reason = "it is nested too deeply, or fits too many branches nearly"
+            reason = "the event is nested too deeply, or nearly matches too many union branches"
             raise BadMessage(reason) from None
         except Misfit as misfit:
             raise BadMessage(misfit.in_full()) from None
         return bytes(buffer)
 
     def encode_many(self, events: Iterable[Any]) -> list[bytes]:
-        """Encode all events, or none."""
+        """Encodes all events, or none."""
         return list(map(self.encode, events))
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """The state for reading messages of one schema."""
+    """The state for reading messages of one writer's schema."""
 
     schema: AvroSchema
     body: BodyCheck
@@ -105,7 +110,7 @@ class _Writer(msgspec.Struct, frozen=True):
 
 
 class Decoder:
-    """Decodes messages of any schemas to events.
+    """Decodes messages of any schema to events.
 
     `lookup` returns the schema of an id, or None. With a `reader`, events have its fields; missing
     ones get its defaults, which all events share and which must not be modified. Must not be used
@@ -124,21 +129,23 @@ class Decoder:
         schema_id = schema_id_of(message)
         writer = self._writers.get(schema_id) or self._new_writer(schema_id)
         if len(message) > MOST_BYTES:
-            raise BadMessage(f"it has {len(message):,} bytes, and {MOST_BYTES:,} are allowed")
-        whole = bytes(message)
-        body = BytesIO(whole)
+            raise BadMessage(
+                f"the message has {len(message):,} bytes, at most {MOST_BYTES:,} are allowed"
+            )
+        message_bytes = bytes(message)
+        body = BytesIO(message_bytes)
         body.seek(PREFIX_SIZE)
         try:
-            writer.body.check(whole, PREFIX_SIZE)
-            read: Any = fastavro.schemaless_reader(body, writer.parsed, writer.reader)
-            return read[FIELD]
+            writer.body.check(message_bytes, PREFIX_SIZE)
+            record: Any = fastavro.schemaless_reader(body, writer.parsed, writer.reader)
+            return record[FIELD]
         except BadMessage as error:
             raise BadMessage(f"with schema {schema_id}: {error}") from None
         except UnicodeDecodeError as error:
             raise BadMessage(f"with schema {schema_id}: a string is not UTF-8: {error}") from None
         except REFUSALS as error:
             reason = " ".join(str(error).split())[:200]
-            raise BadMessage(f"data of schema {schema_id} has another form: {reason}") from None
+            raise BadMessage(f"the data does not match schema {schema_id}: {reason}") from None
 
     def _new_writer(self, schema_id: int) -> _Writer:
         schema = self._lookup(schema_id)
@@ -149,8 +156,8 @@ class Decoder:
             units = self._reader is not None and bool(unit_changes(schema, self._reader))
             if units and self._reader is not None:
                 reader = fastavro_schema(self._reader, for_reading=True, with_units=True)
-            parsed = fastavro_schema(schema, with_units=units)
-            writer = _Writer(schema, BodyCheck(schema.type), parsed, reader)
+            parsed_schema = fastavro_schema(schema, with_units=units)
+            writer = _Writer(schema, BodyCheck(schema.type), parsed_schema, reader)
         except InvalidSchema as error:
             raise BadMessage(f"schema {schema_id}: {error}") from None
         self._writers[schema_id] = writer

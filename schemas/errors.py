@@ -1,4 +1,4 @@
-"""Errors of schemas, in one tree.
+"""The errors of this package, in one tree.
 
     SchemaError
     ├── InvalidSchema           a text is not an Avro schema, or not a legal one: where and why
@@ -46,7 +46,7 @@ class BadMessage(SchemaError):
 
 
 class RegistryError(SchemaError):
-    """A registry did not answer or refused a request."""
+    """A registry did not answer, or refused a request."""
 
 
 class RegistryNotReachable(RegistryError):

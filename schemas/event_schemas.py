@@ -1,4 +1,4 @@
-"""The header of every event, Penstock's own schemas, and templates for new ones.
+"""The header of every event, Penstock's own schemas, and templates for new schemas.
 
 The header is defined once, in avro/EventHeader.avsc. The other files refer to it by name; in a
 registered schema it is written out, so that a subject is self-contained and clients can read it
@@ -39,7 +39,7 @@ _EXAMPLE: Final = {
 
 @cache
 def built_in(full_name: str) -> AvroSchema:
-    """A schema of `BUILT_IN` in its registered form, without references."""
+    """Returns a schema of `BUILT_IN` in its registered form, without references."""
     if full_name not in BUILT_IN:
         raise LookupError(f"{full_name} is not one of {', '.join(BUILT_IN)}")
     if full_name == HEADER:
@@ -57,12 +57,14 @@ def check_event_schema(schema: AvroSchema) -> None:
     event = schema.type
     if not isinstance(event, Record) or event.is_error:
         raise NotAnEvent(f"an event is a record, but this is of type {type_in_words(event)}")
-    first = event.fields[0].name if event.fields else "missing"
-    if first != "header":
-        raise NotAnEvent(f"its first field must be header, of type {HEADER}; it is {first}")
+    first_name = event.fields[0].name if event.fields else "missing"
+    if first_name != "header":
+        raise NotAnEvent(f"the first field must be header, of type {HEADER}; it is {first_name}")
     header = event.fields[0].type
     if not isinstance(header, Record) or header.name.full != HEADER:
-        raise NotAnEvent(f"it must be of type {HEADER}, and is {type_in_words(header)}", "header")
+        raise NotAnEvent(
+            f"the header must be of type {HEADER}; it is {type_in_words(header)}", "header"
+        )
     _check_header(header.fields)
 
 
@@ -70,26 +72,27 @@ def _check_header(theirs: Sequence[Field]) -> None:
     names = [field.name for field in theirs]
     definition = built_in(HEADER).type
     assert isinstance(definition, Record)
-    for place, field in enumerate(definition.fields):
-        where = f"header.{field.name}"
+    for index, field in enumerate(definition.fields):
+        place = f"header.{field.name}"
         if field.name not in names:
-            raise NotAnEvent("the field is missing", where)
-        if names[place] != field.name:
-            raise NotAnEvent(f"{names[place]} is in its place", where)
-        wanted, actual = type_in_words(field.type), type_in_words(theirs[place].type)
-        if actual != wanted:
-            raise NotAnEvent(f"it must be {wanted}, and is {actual}", where)
-    known = len(definition.fields)
-    for field in theirs[known:]:
+            raise NotAnEvent("the field is missing", place)
+        if names[index] != field.name:
+            raise NotAnEvent(f"the field {names[index]} is in this place", place)
+        expected_type, actual_type = type_in_words(field.type), type_in_words(theirs[index].type)
+        if actual_type != expected_type:
+            raise NotAnEvent(f"the field must be {expected_type}; it is {actual_type}", place)
+    known_count = len(definition.fields)
+    for field in theirs[known_count:]:
         if not field.has_default:
             raise NotAnEvent(
-                f"only {', '.join(names[:known])} may lack a default",
+                f"only {', '.join(names[:known_count])} may lack a default",
                 f"header.{field.name}",
             )
 
 
 def scaffold(full_name: str, fields: Mapping[str, TypeJson] | None = None, doc: str = "") -> str:
-    """The text of a new event schema: the header, then `fields`, or an example if there are none.
+    """Returns the text of a new event schema: the header, then `fields`, or an example if `fields`
+    is empty.
 
     `fields` maps names to Avro types as JSON. A nullable field gets null as its default.
     """

@@ -40,7 +40,8 @@ MOST_FILES: Final = 20_000
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """A type that another subject defines; `inside`: by a file of the folder."""
+    """A type that a schema needs from another subject. `inside`: a file of the folder defines
+    it."""
 
     name: str
     subject: str
@@ -57,23 +58,23 @@ class SchemaFile(msgspec.Struct, frozen=True):
 
 
 def subject_of(path: Path) -> str:
-    """The subject in a file's name."""
+    """Returns the subject in a file's name."""
     subject = path.name.removesuffix(ENDING)
     if subject == path.name or not subject:
-        raise InvalidSchema(f"its name is not SUBJECT{ENDING}", one_line(str(path)))
+        raise InvalidSchema(f"the file name is not SUBJECT{ENDING}", one_line(str(path)))
     if not subject.isprintable() or subject != subject.strip():
-        raise InvalidSchema("its name is not a legal subject", one_line(str(path)))
+        raise InvalidSchema("the file name is not a legal subject", one_line(str(path)))
     return subject
 
 
 def read_schema(path: Path) -> str:
-    """The text of a file. Raises OSError, or InvalidSchema if it is not text."""
+    """Returns the text of a file. Raises OSError, or InvalidSchema if the file is not text."""
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise InvalidSchema("not a regular file", one_line(str(path)))
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise InvalidSchema(f"larger than {MOST_BYTES:,} bytes", one_line(str(path)))
+        raise InvalidSchema(f"the file is larger than {MOST_BYTES:,} bytes", one_line(str(path)))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -82,33 +83,35 @@ def read_schema(path: Path) -> str:
 
 
 def read_folder(folder: Path) -> list[SchemaFile]:
-    """All schemas, each after its dependencies. Raises OSError or InvalidSchema."""
+    """Returns all schemas, each after its dependencies. Raises OSError or InvalidSchema."""
     subjects: dict[str, tuple[Path, str, TypeNames]] = {}
     for path in _paths(folder):
         subject = subject_of(path)
         if subject in subjects:
-            both = f"it is subject {subject}, as {one_line(str(subjects[subject][0]))} is"
-            raise InvalidSchema(both, one_line(str(path)))
+            reason = f"it is subject {subject}, as {one_line(str(subjects[subject][0]))} is"
+            raise InvalidSchema(reason, one_line(str(path)))
         text = read_schema(path)
         subjects[subject] = (path, text, type_names(text))
-    tops: dict[str, str] = {}
+    subjects_by_type: dict[str, str] = {}
     for subject, (_, _, names) in subjects.items():
         # If several files define a type, none is used; _needs reports an error.
         if names.top:
-            tops[names.top] = "" if names.top in tops else subject
+            subjects_by_type[names.top] = "" if names.top in subjects_by_type else subject
     for subject, (_, _, names) in subjects.items():
         # The type of a file that is not JSON is unknown: use its name.
         if not names.top:
-            tops.setdefault(subject, subject)
+            subjects_by_type.setdefault(subject, subject)
     files = {
-        subject: SchemaFile(one_line(str(path)), subject, text, _needs(path, subject, names, tops))
+        subject: SchemaFile(
+            one_line(str(path)), subject, text, _needs(path, subject, names, subjects_by_type)
+        )
         for subject, (path, text, names) in subjects.items()
     }
     return [files[subject] for subject in _ordered(files)]
 
 
 def needs_of(text: str) -> tuple[Needed, ...]:
-    """The registry's types that a single schema needs."""
+    """Returns the types that a single schema needs from the registry."""
     return tuple(Needed(names[0], names[0], inside=False) for names in type_names(text).missing)
 
 
@@ -131,7 +134,9 @@ def _paths(folder: Path) -> Iterator[Path]:
                 raise InvalidSchema("the link leads out of the folder", one_line(str(path)))
             count += 1
             if count > MOST_FILES:
-                raise InvalidSchema(f"more than {MOST_FILES:,} schemas", one_line(str(folder)))
+                raise InvalidSchema(
+                    f"the folder has more than {MOST_FILES:,} schemas", one_line(str(folder))
+                )
             yield path
 
 
@@ -142,24 +147,28 @@ def _raise(error: OSError) -> None:
 def _needs(
     path: Path, subject: str, names: TypeNames, tops: Mapping[str, str]
 ) -> tuple[Needed, ...]:
-    needed = []
+    needed_types = []
     for candidates in names.missing:
         name = next((name for name in candidates if name in tops), candidates[0])
-        definer = tops.get(name)
-        if definer == "":
-            raise InvalidSchema(f"it names {name}, which several files define", one_line(str(path)))
-        if definer != subject:
-            needed.append(Needed(name, definer or name, inside=definer is not None))
-    return tuple(needed)
+        defining_subject = tops.get(name)
+        if defining_subject == "":
+            raise InvalidSchema(
+                f"the schema names {name}, which several files define", one_line(str(path))
+            )
+        if defining_subject != subject:
+            needed_types.append(
+                Needed(name, defining_subject or name, inside=defining_subject is not None)
+            )
+    return tuple(needed_types)
 
 
 def _ordered(files: Mapping[str, SchemaFile]) -> Sequence[str]:
-    depends = {
-        subject: [needed.subject for needed in file.needs if needed.inside]
+    dependencies = {
+        subject: [needed_type.subject for needed_type in file.needs if needed_type.inside]
         for subject, file in files.items()
     }
     try:
-        return list(TopologicalSorter(depends).static_order())
+        return list(TopologicalSorter(dependencies).static_order())
     except CycleError as error:
         circle = " → ".join(files[subject].path for subject in reversed(error.args[1]))
-        raise InvalidSchema(f"they need each other: {circle}") from None
+        raise InvalidSchema(f"these schemas need each other: {circle}") from None

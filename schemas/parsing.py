@@ -21,22 +21,23 @@ MAX_STORED_LENGTH = 8 * MAX_LENGTH
 
 
 def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> "AvroSchema":
-    """The schema defined by `text`, which may name types of `references`.
+    """Returns the schema that `text` defines, which may name types of `references`.
 
     Each reference depends only on earlier ones. `strict` is for new schemas: names are of ASCII
     letters, digits and _, and defaults are values of their types. Raises only `InvalidSchema`.
     """
     check_references(sum(map(len, references)))
     try:
-        reading = TypeReader(strict=strict)
-        known = [
-            _name(reading.read(read_json(reference, MAX_STORED_LENGTH))) for reference in references
+        type_reader = TypeReader(strict=strict)
+        known_types = [
+            _name(type_reader.read(read_json(reference, MAX_STORED_LENGTH)))
+            for reference in references
         ]
-        root = reading.read(read_json(text, MAX_LENGTH if strict else MAX_STORED_LENGTH))
+        root = type_reader.read(read_json(text, MAX_LENGTH if strict else MAX_STORED_LENGTH))
         if strict:
-            check_defaults(reading.defaults)
-        schema = AvroSchema(root, tuple(references), frozenset(filter(None, known)))
-        if references or reading.looked_ahead:
+            check_defaults(type_reader.defaults)
+        schema = AvroSchema(root, tuple(references), frozenset(filter(None, known_types)))
+        if references or type_reader.looked_ahead:
             schema.check_depth()
     except RecursionError:
         raise InvalidSchema(TOO_DEEP) from None
@@ -44,9 +45,9 @@ def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> 
 
 
 def check_references(length: int) -> None:
-    """Check the total length of all texts that a schema refers to. Raises InvalidSchema."""
+    """Checks the total length of all texts that a schema refers to. Raises InvalidSchema."""
     if length > MAX_STORED_LENGTH:
-        raise InvalidSchema(f"its references have more than {MAX_STORED_LENGTH:,} characters")
+        raise InvalidSchema(f"the references have more than {MAX_STORED_LENGTH:,} characters")
 
 
 def _name(type_: Type) -> str | None:
@@ -94,7 +95,8 @@ class AvroSchema:
         return fingerprint(self.canonical_form)
 
     def check_depth(self) -> None:
-        """Types that name each other may be nested deeper than any of the texts."""
+        """Checks the nesting of the types, which may be deeper than in any of the texts, as types
+        name each other. Raises InvalidSchema."""
         for text in {self.text, self.resolved_text}:
             read_json(text, 2 * MAX_STORED_LENGTH)
 

@@ -29,7 +29,7 @@ _UNPROCESSABLE: Final = 422
 
 
 class Outcome(StrEnum):
-    """The outcome for a schema."""
+    """The outcome of planning or registering a schema."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -38,7 +38,8 @@ class Outcome(StrEnum):
 
 
 class LevelChange(msgspec.Struct, frozen=True):
-    """A change of a level. `before` is None if the subject had no level of its own."""
+    """A change of a compatibility level. `before` is None if the subject had no level of its
+    own."""
 
     before: str | None
     after: Level
@@ -65,7 +66,7 @@ class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planner:
-    """Plans schemas one by one, each after those of the folder that it needs."""
+    """Plans schemas one by one, each after the schemas of the folder that it needs."""
 
     def __init__(self, registry: RegistryClient, levels: Mapping[str, Level] | None = None) -> None:
         """`levels`: the levels that subjects are to get."""
@@ -74,7 +75,7 @@ class Planner:
         self._plans: dict[str, RegistrationPlan] = {}
 
     def plan(self, file: SchemaFile) -> RegistrationPlan:
-        """Plan a schema. Raises RegistryError if the registry does not answer; other errors are
+        """Plans a schema. Raises RegistryError if the registry does not answer; other errors are
         outcomes."""
         try:
             plan = self._plan(file)
@@ -88,38 +89,48 @@ class Planner:
         return plan
 
     def read(self, file: SchemaFile) -> AvroSchema:
-        """The schema, with the latest versions of its references."""
+        """Returns the schema, with the latest versions of its references."""
         return parse(file.text, self._texts([], self._references(file)))
 
     def _plan(self, file: SchemaFile) -> RegistrationPlan:
-        inside = [self._plans[needed.subject] for needed in file.needs if needed.inside]
-        if refused := [plan.file.path for plan in inside if plan.schema is None]:
-            raise InvalidSchema(f"it needs {', '.join(refused)}")
-        latest = self._registry.latest(file.subject)
-        pending = tuple(
-            needed for needed in file.needs if needed.inside and not self._version(needed)
+        needed_plans = [
+            self._plans[needed_type.subject] for needed_type in file.needs if needed_type.inside
+        ]
+        if refused_paths := [plan.file.path for plan in needed_plans if plan.schema is None]:
+            raise InvalidSchema(f"the schema needs {', '.join(refused_paths)}")
+        latest_version = self._registry.latest(file.subject)
+        pending_types = tuple(
+            needed_type
+            for needed_type in file.needs
+            if needed_type.inside and not self._version(needed_type)
         )
         # Unless something else changes, a schema keeps referring to the same versions.
-        used = latest.references if latest else ()
-        registered = None
-        for references in dict.fromkeys((self._references(file, used), self._references(file))):
-            schema = parse(file.text, self._texts(inside, references))
-            if not pending:
-                registered = self._registry.lookup(
-                    file.subject, file.text, in_order(references, latest)
+        used_references = latest_version.references if latest_version else ()
+        registered_version = None
+        for references in dict.fromkeys(
+            (self._references(file, used_references), self._references(file))
+        ):
+            schema = parse(file.text, self._texts(needed_plans, references))
+            if not pending_types:
+                registered_version = self._registry.lookup(
+                    file.subject, file.text, in_order(references, latest_version)
                 )
-            if registered is not None:
+            if registered_version is not None:
                 break
         plan = RegistrationPlan(
             file=file,
-            outcome=Outcome.UNCHANGED if registered else Outcome.CHANGED if latest else Outcome.NEW,
+            outcome=Outcome.UNCHANGED
+            if registered_version
+            else Outcome.CHANGED
+            if latest_version
+            else Outcome.NEW,
             schema=schema,
             references=references,
-            pending=pending,
-            latest=latest,
-            registered=registered,
+            pending=pending_types,
+            latest=latest_version,
+            registered=registered_version,
             level_change=self._level_change(file.subject),
-            differences=() if registered else self._differences(latest, schema),
+            differences=() if registered_version else self._differences(latest_version, schema),
         )
         if reasons := tuple(self._objections(plan)):
             return replace(plan, outcome=Outcome.REFUSED, reasons=reasons)
@@ -127,27 +138,29 @@ class Planner:
 
     def _version(self, needed: Needed) -> int | None:
         """The version that a schema of this folder already has."""
-        registered = self._plans[needed.subject].registered
-        return registered.version if registered else None
+        registered_version = self._plans[needed.subject].registered
+        return registered_version.version if registered_version else None
 
     def _references(
         self, file: SchemaFile, used: Iterable[Reference] = ()
     ) -> tuple[Reference, ...]:
         """References to the latest versions, or to those that were used before."""
-        before = {reference.name: reference for reference in used}
+        old_references = {reference.name: reference for reference in used}
         references = []
-        for needed in file.needs:
-            if needed.inside:
-                if version := self._version(needed):
-                    references.append(Reference(needed.name, needed.subject, version))
-            elif needed.name in before:
-                references.append(before[needed.name])
-            elif latest := self._registry.latest(needed.subject):
-                references.append(Reference(needed.name, needed.subject, latest.version))
+        for needed_type in file.needs:
+            if needed_type.inside:
+                if version := self._version(needed_type):
+                    references.append(Reference(needed_type.name, needed_type.subject, version))
+            elif needed_type.name in old_references:
+                references.append(old_references[needed_type.name])
+            elif latest_version := self._registry.latest(needed_type.subject):
+                references.append(
+                    Reference(needed_type.name, needed_type.subject, latest_version.version)
+                )
             else:
                 raise InvalidSchema(
-                    f"it names {needed.name}, which is not defined here, and the registry has no "
-                    f"subject {needed.subject}"
+                    f"{needed_type.name} is not defined here, and the registry has no "
+                    f"subject {needed_type.subject}"
                 )
         return tuple(references)
 
@@ -156,17 +169,19 @@ class Planner:
     ) -> list[str]:
         """The texts of all references, each after those that it needs itself."""
         schemas = [plan.schema for plan in inside if plan.schema is not None]
-        ours = {plan.file.subject for plan in inside}
-        theirs = [reference for reference in references if reference.subject not in ours]
+        own_subjects = {plan.file.subject for plan in inside}
+        other_references = [
+            reference for reference in references if reference.subject not in own_subjects
+        ]
         texts = [text for schema in schemas for text in (*schema.references, schema.text)]
-        return list(dict.fromkeys([*self._registry.texts_of(theirs), *texts]))
+        return list(dict.fromkeys([*self._registry.texts_of(other_references), *texts]))
 
     def _level_change(self, subject: str) -> LevelChange | None:
-        wanted = self._levels.get(subject)
-        if wanted is None:
+        level = self._levels.get(subject)
+        if level is None:
             return None
-        before = self._registry.own_level(subject)
-        return None if before == wanted else LevelChange(before, wanted)
+        old_level = self._registry.own_level(subject)
+        return None if old_level == level else LevelChange(old_level, level)
 
     def _differences(
         self, latest: RegisteredSchema | None, schema: AvroSchema
@@ -182,8 +197,8 @@ class Planner:
             return ()
         subject = plan.file.subject
         changes: dict[UnitChange, None] = {}
-        for number in reversed(self._registry.versions(subject)):
-            version = self._registry.resolved(self._registry.version(subject, number))
+        for version_number in reversed(self._registry.versions(subject)):
+            version = self._registry.resolved(self._registry.version(subject, version_number))
             changes |= dict.fromkeys(unit_changes(version, plan.schema))
         return tuple(changes)
 
@@ -218,20 +233,24 @@ class Planner:
         )
         versions = [plan.latest]
         if level.endswith("_TRANSITIVE"):
-            older = self._registry.versions(subject)
-            versions = [self._registry.version(subject, number) for number in older]
-        previous = [(version.version, self._registry.resolved(version)) for version in versions]
-        return explain(level, plan.schema, previous)
+            older_versions = self._registry.versions(subject)
+            versions = [
+                self._registry.version(subject, version_number) for version_number in older_versions
+            ]
+        earlier_schemas = [
+            (version.version, self._registry.resolved(version)) for version in versions
+        ]
+        return explain(level, plan.schema, earlier_schemas)
 
 
 def in_order(
     references: Iterable[Reference], latest: RegisteredSchema | None
 ) -> tuple[Reference, ...]:
-    """The references in the order of the latest version: for a registry, the order matters."""
-    before = [reference.name for reference in latest.references] if latest else []
+    """Returns the references in the order of the latest version, as order matters to a registry."""
+    old_order = [reference.name for reference in latest.references] if latest else []
 
     def place(reference: Reference) -> int:
-        return before.index(reference.name) if reference.name in before else -1
+        return old_order.index(reference.name) if reference.name in old_order else -1
 
     return tuple(sorted(references, key=place))
 
@@ -239,19 +258,19 @@ def in_order(
 def register(
     registry: RegistryClient, plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]
 ) -> RegisteredSchema:
-    """Carry out a plan; `done`: the registered schemas of the folder that it needs."""
+    """Carries out a plan. `done` are the registered schemas of the folder that it needs."""
     file = plan.file
     if plan.level_change:
         registry.set_level(file.subject, plan.level_change.after)
     if plan.registered:
         return plan.registered
-    new = [
-        Reference(needed.name, needed.subject, done[needed.subject].version)
-        for needed in plan.pending
+    new_references = [
+        Reference(needed_type.name, needed_type.subject, done[needed_type.subject].version)
+        for needed_type in plan.pending
     ]
-    references = in_order([*plan.references, *new], plan.latest)
+    references = in_order([*plan.references, *new_references], plan.latest)
     registry.register(file.subject, file.text, references)
-    registered = registry.lookup(file.subject, file.text, references)
-    if registered is None:
+    registered_version = registry.lookup(file.subject, file.text, references)
+    if registered_version is None:
         raise RegistryError(f"{file.subject} was registered, but has been deleted since")
-    return registered
+    return registered_version

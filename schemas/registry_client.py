@@ -107,13 +107,13 @@ class RegistryClient:
         self._transport.close()
 
     def contact(self) -> None:
-        """Returns once an instance has answered anything, within the limits for a first answer."""
+        """Returns once any instance has answered, within the limits for a first answer."""
         self._transport.contact()
 
     # Queries
 
     def subjects(self, *, deleted: bool = False) -> list[str]:
-        """Subjects by name; `deleted` includes softly deleted ones."""
+        """Returns subjects by name; `deleted` includes softly deleted ones."""
         return self._transport.ask(list[str], "GET", f"/subjects{_query(deleted=deleted)}")
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
@@ -127,7 +127,7 @@ class RegistryClient:
         return self._transport.ask(RegisteredSchema, "GET", path)
 
     def latest(self, subject: str) -> RegisteredSchema | None:
-        """The latest version, or None if there is no such subject."""
+        """Returns the latest version, or None if there is no such subject."""
         try:
             return self.version(subject)
         except RegistryRefused as error:
@@ -138,7 +138,7 @@ class RegistryClient:
     def all_schemas(
         self, *, latest_only: bool = False, deleted: bool = False
     ) -> list[RegisteredSchema]:
-        """All versions of all subjects, or the latest of each."""
+        """Returns all versions of all subjects, or the latest of each."""
         schemas: list[RegisteredSchema] = []
         while True:
             query = _query(
@@ -150,18 +150,18 @@ class RegistryClient:
                 return schemas
 
     def schema(self, schema_id: int) -> AvroSchema:
-        """The schema of an id, ready to read messages with."""
+        """Returns the schema of an id, ready to read messages with."""
         with self._lock:
-            kept = self._schemas.get(schema_id)
-        if kept is None:
-            kept = self.resolved(self.text_of(schema_id))
+            cached_schema = self._schemas.get(schema_id)
+        if cached_schema is None:
+            cached_schema = self.resolved(self.text_of(schema_id))
             with self._lock:
-                _keep(self._schemas, schema_id, kept)
-        return kept
+                _keep(self._schemas, schema_id, cached_schema)
+        return cached_schema
 
     def schema_of_message(self, schema_id: int) -> AvroSchema | None:
-        """The schema with the id in a message: None if there is no such schema, BadMessage if it
-        cannot be used."""
+        """Returns the schema whose id a message has; None if there is no such schema. Raises
+        BadMessage if it cannot be used."""
         try:
             return self.schema(schema_id)
         except RegistryRefused as refused:
@@ -169,70 +169,72 @@ class RegistryClient:
                 return None
             raise
         except InvalidSchema as error:
-            raise BadMessage(f"its schema {schema_id} cannot be used: {error}") from None
+            raise BadMessage(f"schema {schema_id} cannot be used: {error}") from None
 
     def text_of(self, schema_id: int) -> SchemaOfId:
-        """The registry's text for an id, of any schema type."""
+        """Returns the registry's text for an id, of any schema type."""
         return self._transport.ask(SchemaOfId, "GET", f"/schemas/ids/{schema_id}")
 
     def places_of(self, schema_id: int) -> list[SubjectVersion]:
-        """The subjects and versions that have this id."""
+        """Returns the subjects and versions that have this id."""
         path = f"/schemas/ids/{schema_id}/versions"
         return self._transport.ask(list[SubjectVersion], "GET", path)
 
     def referenced_by(self, subject: str, version: int) -> list[int]:
-        """The ids of schemas that refer to this version."""
+        """Returns the ids of schemas that refer to this version."""
         path = f"{_subject(subject)}/versions/{version}/referencedby"
         return self._transport.ask(list[int], "GET", path)
 
     def resolved(self, registered: RegisteredSchema | SchemaOfId) -> AvroSchema:
-        """The schema with all its references."""
+        """Returns the schema of a version with all its references."""
         if registered.type != AVRO:
-            raise InvalidSchema(f"it is a schema of type {registered.type}, not {AVRO}")
+            raise InvalidSchema(f"the schema is of type {registered.type}, not {AVRO}")
         return parse(registered.text, self.texts_of(registered.references), strict=False)
 
     def texts_of(self, references: Sequence[Reference]) -> list[str]:
-        """The texts of direct and indirect references, each after those that it needs. Raises
-        InvalidSchema beyond the limits for references."""
+        """Returns the texts of direct and indirect references, each after those that it needs.
+        Raises InvalidSchema beyond the limits for references."""
         texts: list[str] = []
         length = 0
-        seen: set[tuple[str, int]] = set()
+        seen_versions: set[tuple[str, int]] = set()
         # Each is visited twice: first to queue its own references, then to be added.
-        waiting: list[tuple[Reference, str | None]] = [
+        pending_references: list[tuple[Reference, str | None]] = [
             (reference, None) for reference in reversed(references)
         ]
-        while waiting:
-            reference, text = waiting.pop()
+        while pending_references:
+            reference, text = pending_references.pop()
             if text is not None:
                 texts.append(text)
                 continue
             key = (reference.subject, reference.version)
-            if key in seen:
+            if key in seen_versions:
                 continue
-            seen.add(key)
-            if len(seen) > _MOST_REFERENCES:
-                raise RegistryError(f"more than {_MOST_REFERENCES:,} references")
+            seen_versions.add(key)
+            if len(seen_versions) > _MOST_REFERENCES:
+                raise RegistryError(f"the schema has more than {_MOST_REFERENCES:,} references")
             version = self.version(*key, deleted=True)
             length += len(version.text)
             check_references(length)
-            waiting.append((reference, version.text))
-            waiting += [(inner, None) for inner in reversed(version.references)]
+            pending_references.append((reference, version.text))
+            pending_references += [
+                (inner_reference, None) for inner_reference in reversed(version.references)
+            ]
         return texts
 
     # Registering, checking, deleting
 
     def register(self, subject: str, text: str, references: Sequence[Reference] = ()) -> int:
-        """Register the schema; returns its id, new or existing."""
+        """Registers the schema; returns its id, new or existing."""
         key = (subject, text, tuple(references))
         with self._lock:
-            kept = self._ids.get(key)
-        if kept is None:
+            cached_id = self._ids.get(key)
+        if cached_id is None:
             request = SchemaRequest(text, references)
             path = f"{_subject(subject)}/versions"
-            kept = self._transport.ask(RegisteredId, "POST", path, request).id
+            cached_id = self._transport.ask(RegisteredId, "POST", path, request).id
             with self._lock:
-                _keep(self._ids, key, kept)
-        return kept
+                _keep(self._ids, key, cached_id)
+        return cached_id
 
     def lookup(
         self,
@@ -242,7 +244,7 @@ class RegistryClient:
         *,
         deleted: bool = False,
     ) -> RegisteredSchema | None:
-        """The version of the subject with exactly this schema, or None."""
+        """Returns the version of the subject with exactly this schema, or None."""
         path = f"{_subject(subject)}{_query(deleted=deleted)}"
         try:
             request = SchemaRequest(text, references)
@@ -255,14 +257,16 @@ class RegistryClient:
     def check(
         self, subject: str, text: str, references: Sequence[Reference] = ()
     ) -> CompatibilityVerdict:
-        """Whether the subject's compatibility level allows the schema as the next version."""
+        """Returns whether the subject's compatibility level allows the schema as the next
+        version."""
         path = f"/compatibility{_subject(subject)}/versions{_query(verbose=True)}"
         return self._transport.ask(
             CompatibilityVerdict, "POST", path, SchemaRequest(text, references)
         )
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """The deleted versions. Permanent deletion requires a previous soft one."""
+        """Deletes a subject; returns the deleted versions. Permanent deletion requires an earlier
+        soft deletion."""
         path = f"{_subject(subject)}{_query(permanent=permanent)}"
         return self._transport.ask(list[int], "DELETE", path, repeatable=False)
 
@@ -273,12 +277,12 @@ class RegistryClient:
     # Compatibility and mode
 
     def level(self, subject: str | None = None) -> str:
-        """The level that applies to a subject; without a subject, the global one."""
+        """Returns the level that applies to a subject; without a subject, the global one."""
         path = f"/config{_of(subject)}{_query(defaultToGlobal=subject is not None)}"
         return self._transport.ask(EffectiveLevel, "GET", path).level
 
     def own_level(self, subject: str) -> str | None:
-        """The level that is set for this subject, or None."""
+        """Returns the level that is set for this subject, or None."""
         try:
             return self._transport.ask(EffectiveLevel, "GET", f"/config{_of(subject)}").level
         except RegistryRefused as error:
@@ -287,15 +291,15 @@ class RegistryClient:
             raise
 
     def set_level(self, subject: str | None, level: str) -> None:
-        """Set the level of a subject, or the global one."""
+        """Sets the level of a subject, or the global one."""
         self._transport.ask(SetLevel, "PUT", f"/config{_of(subject)}", SetLevel(level))
 
     def reset_level(self, subject: str | None) -> None:
-        """Unset the level."""
+        """Removes the level of a subject, or the global one."""
         self._transport.ask(EffectiveLevel, "DELETE", f"/config{_of(subject)}", repeatable=False)
 
     def mode(self, subject: str | None = None) -> str:
-        """The mode that applies to a subject, or globally: READWRITE or another."""
+        """Returns the mode that applies to a subject, or globally: READWRITE or another."""
         path = f"/mode{_of(subject)}{_query(defaultToGlobal=subject is not None)}"
         return self._transport.ask(EffectiveMode, "GET", path).mode
 

@@ -1,6 +1,5 @@
 """Kafka's protocol and record batches. No I/O, no threads: bytes in, bytes and file slices out.
-Whatever a peer sends, this package raises only the exceptions in `errors.py`.
-"""
+Whatever a peer sends, this package raises only the exceptions in `errors.py`."""
 
 import sys
 from importlib import import_module

@@ -35,12 +35,12 @@ typedef enum {
 
 /* Formatted with the faulty number and the record's. */
 static const char *const SENTENCES[] = {
-    [CUT] = "malformed records: they end in the middle of one",
+    [CUT] = "malformed records: the last record is incomplete",
     [LONG_NUMBER] = "a number of more than five bytes",
     [LONG_TIME] = "a time of more than ten bytes",
     [RECORD_SIZE] = "malformed records: a record of %lld bytes",
     [ATTRIBUTES] = "a record's attributes are %lld, beyond 127",
-    [OFFSET] = "offset delta %lld where %lld must be",
+    [OFFSET] = "offset delta %lld, expected %lld",
     [NEGATIVE] = "a length of %lld",
     [BEYOND] = "malformed records: %lld bytes in a record that has not as many left",
     [KEYLESS] = "a compacted topic needs a key in every record",

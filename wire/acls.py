@@ -5,7 +5,7 @@ a prefix. It applies to one principal, `User:alice`, or to all, `User:*`; to one
 to one operation, or ALL. It allows or denies.
 
 The codes are the protocol's; `words` are those of Kafka's ZooKeeper nodes and tools. Values only:
-`broker.access.acls` evaluates them, `cluster.records.acls` stores them.
+`broker.access.acl_evaluation` evaluates them, `cluster.records.acls` stores them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ EVERYBODY: Final = "User:*"
 class _Word(IntEnum):
     @property
     def words(self) -> str:
-        """The form that Kafka writes: `DescribeConfigs`."""
+        """Kafka's spelling of the name: `DescribeConfigs`."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
@@ -43,8 +43,8 @@ class ResourceType(_Word):
 
 
 class PatternType(_Word):
-    """How a pattern's name is interpreted. ANY and MATCH are only for filters: MATCH selects every
-    pattern that covers a resource of this name."""
+    """The interpretation of a pattern's name. ANY and MATCH are only for filters: MATCH selects
+    every pattern that covers a resource of this name."""
 
     ANY = 1
     MATCH = 2
@@ -70,7 +70,7 @@ class Operation(_Word):
 
 
 class Permission(_Word):
-    """ANY is only for filters."""
+    """Whether an ACL allows or denies. ANY is only for filters."""
 
     ANY = 1
     DENY = 2
@@ -107,14 +107,14 @@ class ResourcePattern(msgspec.Struct, frozen=True, order=True):
     pattern_type: PatternType = PatternType.LITERAL
 
     def covers(self, name: str) -> bool:
-        """Whether it covers the resource of this name."""
+        """Returns whether the pattern covers the resource of this name."""
         if self.pattern_type is PatternType.PREFIXED:
             return name.startswith(self.name)
         return self.name in {name, ANYTHING}
 
 
 class Acl(msgspec.Struct, frozen=True, order=True):
-    """One rule, without its pattern."""
+    """One rule for a principal and a host, without its pattern."""
 
     principal: str
     host: str
@@ -149,7 +149,7 @@ class AclFilter(msgspec.Struct, frozen=True):
         return self.name == pattern.name
 
     def takes(self, acl: Acl) -> bool:
-        """Whether it matches an ACL of a matching pattern."""
+        """Returns whether the filter matches an ACL whose pattern it matches."""
         return (
             self.principal in {None, acl.principal}
             and self.host in {None, acl.host}
@@ -159,12 +159,12 @@ class AclFilter(msgspec.Struct, frozen=True):
 
     def found(self, acls: Acls) -> dict[ResourcePattern, tuple[Acl, ...]]:
         """Returns the matching ACLs by pattern."""
-        matching = {
+        acls_by_pattern = {
             pattern: tuple(acl for acl in rules if self.takes(acl))
             for pattern, rules in acls.items()
             if self.takes_pattern(pattern)
         }
-        return {pattern: rules for pattern, rules in matching.items() if rules}
+        return {pattern: rules for pattern, rules in acls_by_pattern.items() if rules}
 
 
 def count(acls: Iterable[tuple[Acl, ...]]) -> int:

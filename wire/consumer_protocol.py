@@ -1,5 +1,5 @@
-"""The member data of groups of protocol type `consumer`: subscriptions, which go to the leader with
-JoinGroup, and assignments, which come from it with SyncGroup.
+"""The member data of groups of protocol type `consumer`: subscriptions, which JoinGroup takes to
+the leader, and assignments, which SyncGroup takes to the members.
 
 For the group's coordinator both are opaque bytes. Penstock's own members write them, and commands
 that show groups read those of all kinds of clients. They begin with their version, an int16; the
@@ -60,7 +60,7 @@ class Subscription(Struct, frozen=True, kw_only=True):
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
-    """The partitions assigned to a member. All versions have the same form."""
+    """The partitions assigned to a member. All versions have the same encoding."""
 
     assigned_partitions: tuple[TopicPartitions, ...] = ()
     user_data: bytes | None = None
@@ -76,7 +76,7 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicPartitions, ..
 
 
 def pairs(topics: Iterable[TopicPartitions]) -> Iterator[tuple[str, int]]:
-    """Yields topic and partition of each, in order. A topic may be listed more than once."""
+    """Yields each topic and partition, in order. A topic may be listed more than once."""
     return ((topic.topic, partition) for topic in topics for partition in topic.partitions)
 
 
@@ -109,13 +109,13 @@ def _read(kind: str, data: memoryview) -> Any:
         version, start = read_int16(data, 0)
         if version < 0:
             raise ProtocolError(f"version {version}")
-        newest = min(version, LATEST)
+        version_read = min(version, LATEST)
         try:
-            return _form(kind, newest)[0](data, start)[0]
+            return _form(kind, version_read)[0](data, start)[0]
         except ProtocolError:
-            if (older := _read_as_older(kind, newest, data, start)) is None:
+            if (value := _read_as_older(kind, version_read, data, start)) is None:
                 raise
-            return older
+            return value
     except ProtocolError as error:
         raise MemberDataError(f"invalid {kind} of {len(data)} bytes: {error}") from None
 

@@ -22,7 +22,7 @@ class ProtocolError(WireError):
 
 
 class BatchError(WireError):
-    """A record batch is refused with `code`, because of that `record` if only one is at fault."""
+    """A record batch is rejected with `code`, because of that `record` if only one is invalid."""
 
     def __init__(self, code: ErrorCode, message: str, record: int | None = None) -> None:
         super().__init__(message)

@@ -28,7 +28,7 @@ def response_schema(key: int, version: int) -> type[ResponsePayload]:
 
 
 def data_schema(name: str, version: int) -> type[Entity]:
-    """The schema of data that messages carry as bytes."""
+    """Returns the schema of data that messages carry as bytes."""
     return imported(index.load_entity_schema, name, version, EntityType.data)
 
 

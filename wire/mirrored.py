@@ -1,4 +1,4 @@
-"""The topic configs of a mirrored topic, and the transactional id under which mirrors write.
+"""The configs of a mirrored topic, and the transactional id under which mirrors write.
 
 A topic that is a copy has the topic config `penstock.mirror.of`, which names its source:
 `dc1/page_views/5QDhz2mVQt6JbSHYXm9lKg` is the topic `page_views` of the cluster `dc1`, with that
@@ -56,7 +56,7 @@ class MirrorOf(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses the output of `str`. `ValueError` says what is allowed."""
+        """Parses the output of `str`. Raises ValueError that says what is allowed."""
         parts = text.split("/")
         if len(parts) != _PARTS:
             raise ValueError(
@@ -70,12 +70,13 @@ class MirrorOf(msgspec.Struct, frozen=True):
 
     @property
     def of_penstocks_own(self) -> bool:
-        """Whether it is an internal topic such as `_schemas`, which ledgers do not cover."""
+        """Whether the source is an internal topic such as `_schemas`, which ledgers do not
+        cover."""
         return self.topic.startswith("_")
 
     @property
     def place(self) -> str:
-        """The name for people: `dc1/page_views`."""
+        """The topic's name with its cluster, for people: `dc1/page_views`."""
         return f"{self.cluster}/{self.topic}"
 
 
@@ -91,7 +92,7 @@ class MirrorCut(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses the output of `str`. `ValueError` says what is allowed."""
+        """Parses the output of `str`. Raises ValueError that says what is allowed."""
         match = _CUT.fullmatch(text)
         if match is None or int(match[3]) >= int(match[4]):
             raise ValueError(
@@ -101,8 +102,8 @@ class MirrorCut(msgspec.Struct, frozen=True):
         return cls(match[1], *map(int, match.groups()[1:]))
 
     def __str__(self) -> str:
-        place = f"{self.topic_id}/{self.partition}"
-        return f"{place}:{self.first}-{self.end}@{self.leader_epoch}"
+        partition_name = f"{self.topic_id}/{self.partition}"
+        return f"{partition_name}:{self.first}-{self.end}@{self.leader_epoch}"
 
 
 def _check_name(kind: str, name: str) -> None:

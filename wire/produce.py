@@ -78,21 +78,21 @@ def read_request(version: int, body: memoryview) -> ProduceRequest:
     try:
         return _read_flexible(body) if version >= FLEXIBLE else _read_plain(body)
     except (struct.error, IndexError):
-        raise ProtocolError(f"the message ends at byte {len(body)}, too early") from None
+        raise ProtocolError(f"the message is truncated at byte {len(body)}") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"a string is not UTF-8: {error.reason}") from None
 
 
 def _read_plain(body: memoryview) -> ProduceRequest:
     if len(body) >= _SHORTEST_WITH_BATCH:
-        size_of_id, acks, timeout_ms, topics, size = _ONE_TOPIC.unpack_from(body)
-        if size_of_id == _NULL and topics == 1 and size >= 0:
+        size_of_id, acks, timeout_ms, topic_count, size = _ONE_TOPIC.unpack_from(body)
+        if size_of_id == _NULL and topic_count == 1 and size >= 0:
             position = _ONE_TOPIC.size + size
             start = position + _ONE_PARTITION.size
-            partitions = 0
+            partition_count = 0
             if start <= len(body):
-                partitions, index, length = _ONE_PARTITION.unpack_from(body, position)
-            if partitions == 1 and 0 <= length <= len(body) - start:
+                partition_count, index, length = _ONE_PARTITION.unpack_from(body, position)
+            if partition_count == 1 and 0 <= length <= len(body) - start:
                 topic = str(body[_ONE_TOPIC.size : position], "utf-8")
                 batch = PartitionBatch(topic, index, body[start : start + length])
                 return ProduceRequest(None, acks, timeout_ms, [batch])
@@ -101,16 +101,16 @@ def _read_plain(body: memoryview) -> ProduceRequest:
     if size != _NULL:
         transactional_id, position = str(_cut(body, 2, size), "utf-8"), 2 + size
     acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(body, position)
-    (topics,) = _INT32.unpack_from(body, position + 6)
+    (topic_count,) = _INT32.unpack_from(body, position + 6)
     position += 10
     batches: list[PartitionBatch] = []
-    for _ in range(_count(topics, body, position)):
+    for _ in range(_count(topic_count, body, position)):
         (size,) = _INT16.unpack_from(body, position)
         topic = str(_cut(body, position + 2, size), "utf-8")
         position += 2 + size
-        (partitions,) = _INT32.unpack_from(body, position)
+        (partition_count,) = _INT32.unpack_from(body, position)
         position += 4
-        for _ in range(_count(partitions, body, position, MOST_BATCHES - len(batches))):
+        for _ in range(_count(partition_count, body, position, MOST_BATCHES - len(batches))):
             index, size = _INDEX_AND_SIZE.unpack_from(body, position)
             position += 8
             records = None
@@ -125,13 +125,13 @@ def _read_flexible(body: memoryview) -> ProduceRequest:
     read_size, skip_tags = primitives.read_unsigned_varint, primitives.skip_tagged_fields
     transactional_id, position = _read_nullable(body, 0)
     acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(body, position)
-    topics, position = read_size(body, position + 6)
+    topic_count, position = read_size(body, position + 6)
     batches: list[PartitionBatch] = []
-    for _ in range(_count(topics - 1, body, position)):
+    for _ in range(_count(topic_count - 1, body, position)):
         size, position = read_size(body, position)
         topic = str(_cut(body, position, size - 1), "utf-8")
-        partitions, position = read_size(body, position + size - 1)
-        for _ in range(_count(partitions - 1, body, position, MOST_BATCHES - len(batches))):
+        partition_count, position = read_size(body, position + size - 1)
+        for _ in range(_count(partition_count - 1, body, position, MOST_BATCHES - len(batches))):
             (index,) = _INT32.unpack_from(body, position)
             size, position = read_size(body, position + 4)
             records = None
@@ -147,14 +147,14 @@ def _read_flexible(body: memoryview) -> ProduceRequest:
 
 def _count(count: int, body: memoryview, position: int, most: int = MOST_BATCHES) -> int:
     if not 0 <= count <= most or count > len(body) - position:
-        raise ProtocolError(f"array of {count} elements at byte {position} of {len(body)}")
+        raise ProtocolError(f"invalid array length {count} at byte {position} of {len(body)}")
     return count
 
 
 def _cut(body: memoryview, position: int, size: int) -> memoryview:
     end = position + size
     if size < 0 or end > len(body):
-        raise ProtocolError(f"{size} bytes expected at byte {position} of {len(body)}")
+        raise ProtocolError(f"invalid length {size} at byte {position} of {len(body)}")
     return body[position:end]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.counted.paths import Act
 from bench.permissions import generated_acls
-from broker.access.acls import Permissions
+from broker.access.acl_evaluation import Permissions
 from broker.connections.caller import ANONYMOUS
 from wire.acls import Operation, ResourceType
 

@@ -1,1 +1,1 @@
-"""What a client may do."""
+"""The rights of a broker's clients: ACLs and their evaluation."""

@@ -12,7 +12,7 @@ Denials are reported to `denied`, which counts and logs them; calling `may` repo
 from collections.abc import Callable, Iterable, Set
 from typing import Final
 
-from broker.access.acls import ON, Permissions
+from broker.access.acl_evaluation import ON, Permissions
 from broker.configs.config import AuthorizationConfig
 from broker.connections.caller import Caller
 from broker.errors import ApiError
@@ -46,7 +46,7 @@ class Rights:
 
     @property
     def limited(self) -> bool:
-        """Whether ACLs are looked up; otherwise everything is allowed."""
+        """Whether ACLs restrict the caller; otherwise everything is allowed."""
         return self._permissions is not None
 
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
@@ -73,13 +73,14 @@ class Rights:
         return self._permissions.allowed(self._principal, self._host, kind, name) & ON[kind]
 
     def operations_on_cluster(self) -> int:
-        """The operations on the cluster, as bits; none for a caller that may not describe it."""
+        """The allowed operations on the cluster, as bits; none for a caller that may not describe
+        it."""
         if not self.may_on_cluster(Operation.DESCRIBE):
             return 0
         return self.operations(ResourceType.CLUSTER, THE_CLUSTER)
 
     def refuses(self, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether the operation is denied; a denial is reported."""
+        """Returns whether the operation is denied, and reports a denial."""
         if self.may(operation, kind, name):
             return False
         self._denied(self._caller, operation, kind, name)
@@ -97,14 +98,14 @@ class Rights:
 
 
 def denial(operation: Operation, kind: ResourceType, name: str) -> ApiError:
-    """The error for a missing right. It names the operation, and does not reveal whether the
-    resource exists."""
-    which = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
-    return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {which}")
+    """Returns the error for a missing right. It names the operation, and does not reveal whether
+    the resource exists."""
+    resource = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
+    return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {resource}")
 
 
 class Authorization:
-    """The ACLs in force. Any thread."""
+    """The ACLs in force. Safe to use on any thread."""
 
     def __init__(self, config: AuthorizationConfig | None, denied: Denied) -> None:
         self._config = config
@@ -131,14 +132,14 @@ class Authorization:
         return {} if self._permissions is None else self._permissions.acls
 
     def follow(self, acls: Acls) -> None:
-        before = self._permissions
-        if self._config is None or (before is not None and before.acls is acls):
+        old_permissions = self._permissions
+        if self._config is None or (old_permissions is not None and old_permissions.acls is acls):
             return
         self._permissions = Permissions(
             acls,
             self._super_users,
             allow_if_no_acl=self._config.allow_if_no_acl,
-            before=before,
+            before=old_permissions,
         )
 
     def of(self, caller: Caller) -> Rights:

@@ -1,4 +1,4 @@
-"""Producer ids: they cannot be guessed, and each identifies its principal to the brokers.
+"""Producer ids that cannot be guessed, and from which every broker can tell the principal.
 
 An id is a positive int64: 40 random bits, then 23 bits of a keyed hash of these and of the
 principal that it was assigned to. The key is the cluster's, and only brokers can read it. So every
@@ -41,8 +41,8 @@ class ProducerIds:
         self.belongs = lru_cache(_REMEMBERED)(self._belongs)
 
     def new(self, principal: str) -> int:
-        drawn = secrets.randbits(_RANDOM_BITS)
-        return drawn << _MARK_BITS | self._mark(drawn, principal)
+        random_bits = secrets.randbits(_RANDOM_BITS)
+        return random_bits << _MARK_BITS | self._mark(random_bits, principal)
 
     def _belongs(self, producer_id: int, principal: str) -> bool:
         """Whether the principal may use the id. Checked for every batch: answers are cached."""

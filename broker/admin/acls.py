@@ -60,22 +60,22 @@ class AclAdmin:
     async def add(
         self, added: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """Add rules; returns those that could not be added, with the reason."""
-        there = count(self.acls.values())
-        if there + sum(map(len, added.values())) > MOST_ACLS:
-            full = ApiError(
+        """Adds ACLs; returns the patterns whose ACLs could not be added, with the reason."""
+        acl_count = count(self.acls.values())
+        if acl_count + sum(map(len, added.values())) > MOST_ACLS:
+            error = ApiError(
                 ErrorCode.invalid_request,
-                f"there are already {there} ACLs, and at most {MOST_ACLS} are allowed: use "
+                f"there are already {acl_count} ACLs, and at most {MOST_ACLS} are allowed: use "
                 "prefixed patterns, or remove unneeded ACLs",
             )
-            return dict.fromkeys(added, full)
+            return dict.fromkeys(added, error)
         _log("added", added, caller)
         return await self._change(acls.add, added, lambda now, wanted: wanted <= now)
 
     async def remove(
         self, removed: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """Remove rules; returns those that could not be removed, with the reason."""
+        """Removes ACLs; returns the patterns whose ACLs could not be removed, with the reason."""
         _log("removed", removed, caller)
         return await self._change(acls.remove, removed, lambda now, gone: not (gone & now))
 
@@ -85,18 +85,18 @@ class AclAdmin:
         changes: Mapping[ResourcePattern, Collection[Acl]],
         is_in_force: Callable[[set[Acl], set[Acl]], bool],
     ) -> dict[ResourcePattern, ApiError]:
-        failed = await asyncio.to_thread(_write, self._session, write, changes)
-        waiting = [
-            (pattern, set(change)) for pattern, change in changes.items() if pattern not in failed
+        errors = await asyncio.to_thread(_write, self._session, write, changes)
+        pending_changes = [
+            (pattern, set(change)) for pattern, change in changes.items() if pattern not in errors
         ]
 
         def all_in_force() -> bool:
-            known = self.acls
-            while waiting:
-                pattern, applied = waiting[-1]
-                if not is_in_force(set(known.get(pattern, ())), applied):
+            current_acls = self.acls
+            while pending_changes:
+                pattern, changed_acls = pending_changes[-1]
+                if not is_in_force(set(current_acls.get(pattern, ())), changed_acls):
                     return False
-                waiting.pop()
+                pending_changes.pop()
             return True
 
         with suppress(TimeoutError):  # it is written, and may have been changed again since
@@ -104,7 +104,7 @@ class AclAdmin:
                 # Waiting in the view would hold a thread for each waiting client.
                 while not all_in_force():  # noqa: ASYNC110
                     await asyncio.sleep(_GLANCE_SECONDS)
-        return failed
+        return errors
 
 
 def _write(
@@ -113,19 +113,19 @@ def _write(
     changes: Mapping[ResourcePattern, Collection[Acl]],
 ) -> dict[ResourcePattern, ApiError]:
     """Runs in a worker thread."""
-    failed: dict[ResourcePattern, ApiError] = {}
-    silent: ApiError | None = None  # the others would only run into the same timeout
+    errors: dict[ResourcePattern, ApiError] = {}
+    outage: ApiError | None = None  # the others would only run into the same timeout
     for pattern, change in changes.items():
-        if silent is not None:
-            failed[pattern] = silent
+        if outage is not None:
+            errors[pattern] = outage
             continue
         try:
             write(session, pattern, change)
         except Unavailable as error:  # it may have happened
-            failed[pattern] = silent = ApiError(ErrorCode.request_timed_out, str(error))
+            errors[pattern] = outage = ApiError(ErrorCode.request_timed_out, str(error))
         except ClusterError as error:
-            failed[pattern] = ApiError(ErrorCode.invalid_request, str(error))
-    return failed
+            errors[pattern] = ApiError(ErrorCode.invalid_request, str(error))
+    return errors
 
 
 def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: Caller) -> None:
@@ -143,9 +143,13 @@ def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: 
 
 
 def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
-    """The ACL that a client asks to create, and the pattern that it belongs to."""
-    kind = _checked_code(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
-    how = _checked_code(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
+    """Returns the ACL that a client asks to create, and the pattern of its resources."""
+    resource_type = _checked_code(
+        ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type"
+    )
+    pattern_type = _checked_code(
+        PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type"
+    )
     name, principal = asked.resource_name, asked.principal
     acl = Acl(
         principal,
@@ -161,17 +165,17 @@ def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
                 ErrorCode.invalid_request,
                 f"the {field} has {len(text)} characters, at most {LONGEST_NAME} are allowed",
             )
-    if kind is ResourceType.CLUSTER and name != THE_CLUSTER:
+    if resource_type is ResourceType.CLUSTER and name != THE_CLUSTER:
         raise ApiError(
             ErrorCode.invalid_request,
             f"The only valid name for the CLUSTER resource is {THE_CLUSTER}",
         )
-    type_, colon, who = principal.partition(":")
-    if not (type_ and colon and who):
+    type_, colon, principal_name = principal.partition(":")
+    if not (type_ and colon and principal_name):
         raise ApiError(
             ErrorCode.invalid_request, f"{principal[:80]!r} is not of the form User:name"
         )
-    return ResourcePattern(kind, name, how), acl
+    return ResourcePattern(resource_type, name, pattern_type), acl
 
 
 def understood_filter(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
@@ -207,7 +211,7 @@ def by_pattern(
 
 
 def check_is_on(is_on: bool) -> None:
-    """Raises ApiError if authorization is off, as an ACL would have no effect."""
+    """Raises ApiError if authorization is off, as ACLs would have no effect."""
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,

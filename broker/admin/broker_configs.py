@@ -34,8 +34,8 @@ class BrokerConfigAdmin:
     async def set_configs(
         self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        after = {key: dynamic_key(key).canonical(text) for key, text in overrides.items()}
-        await self._alter(name, lambda _: after, validate_only)
+        new_configs = {key: dynamic_key(key).canonical(text) for key, text in overrides.items()}
+        await self._alter(name, lambda _: new_configs, validate_only)
 
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
@@ -43,10 +43,10 @@ class BrokerConfigAdmin:
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
-            after = changed(before, steps, key_of=dynamic_key)
+            new_configs = changed(before, steps, key_of=dynamic_key)
             return {
                 key: DYNAMIC_KEYS[key].canonical(text) if key in DYNAMIC_KEYS else text
-                for key, text in after.items()
+                for key, text in new_configs.items()
             }
 
         await self._alter(name, change, validate_only)
@@ -58,21 +58,21 @@ class BrokerConfigAdmin:
         validate_only: bool,
     ) -> None:
         broker_id = checked_name(name)
-        before = self._view.snapshot
-        if broker_id is not None and broker_id not in {*before.brokers, *before.broker_configs}:
+        snapshot = self._view.snapshot
+        if broker_id is not None and broker_id not in {*snapshot.brokers, *snapshot.broker_configs}:
             raise ApiError(ErrorCode.invalid_request, f"there is no broker {broker_id}")
         if validate_only:
-            change(overrides_of(before, broker_id))
+            change(overrides_of(snapshot, broker_id))
             return
         resource = BrokerResource(broker_id)
-        after = await in_thread(configs.alter, self._session, resource, change)
+        new_configs = await in_thread(configs.alter, self._session, resource, change)
         with suppress(TimeoutError):  # it is written, and may have been overwritten since
             async with asyncio.timeout(_SEEN_SECONDS):
-                await self._topics.seen(lambda map_: overrides_of(map_, broker_id) == after)
+                await self._topics.seen(lambda map_: overrides_of(map_, broker_id) == new_configs)
 
 
 def checked_name(name: str) -> int | None:
-    """The broker that the name stands for; None: all brokers. Raises ApiError."""
+    """Returns the id of the named broker; None stands for all brokers. Raises ApiError."""
     if name == EVERY_BROKER:
         return None
     if not (name.isascii() and name.isdigit() and len(name) <= 10 and int(name) <= _LAST_ID):

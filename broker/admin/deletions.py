@@ -1,4 +1,5 @@
-"""Both ends of deleting topics: a broker reports its part as deleted, the controller finishes.
+"""Deletes topics in two steps: each broker reports its replicas as deleted, then the controller
+removes the topic.
 
 A topic is marked in ZooKeeper first, with a note for every broker that holds a part of it. Each of
 them deletes its part when it applies the map (partitions.py), and then removes its note. The
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Deletes this broker's parts of topics. Belongs to the event loop."""
+    """Deletes this broker's replicas of topics. Belongs to the event loop."""
 
     def __init__(
         self, broker_id: int, session: Session, cluster: ClusterView, partitions: Partitions
@@ -44,7 +45,7 @@ class Deletions:
         self.follow(self._cluster.snapshot)
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Performs the deletions that `snapshot` demands, once the partitions here have applied
+        """Performs the deletions that `snapshot` requests, once the partitions here have applied
         it."""
         if not self._concerns_us(snapshot):
             return
@@ -55,20 +56,20 @@ class Deletions:
     def _concerns_us(self, snapshot: ClusterSnapshot) -> bool:
         if self._epoch is not None and snapshot.deleting:
             return True
-        return any(self._broker_id in owing for owing in snapshot.owed_deletions.values())
+        return any(self._broker_id in broker_ids for broker_ids in snapshot.owed_deletions.values())
 
     async def _work(self) -> None:
         while self._again:
             self._again = False
             await self._partitions.caught_up()
-            applied = self._partitions.applied
+            snapshot = self._partitions.applied
             try:
-                for topic_id in gone(applied, self._broker_id):
+                for topic_id in gone(snapshot, self._broker_id):
                     await asyncio.to_thread(
                         topics.has_deleted, self._session, self._broker_id, topic_id
                     )
-                for topic in sorted(applied.deleting):
-                    await self._finish(topic, frozenset(applied.brokers))
+                for topic in sorted(snapshot.deleting):
+                    await self._finish(topic, frozenset(snapshot.brokers))
             except ClusterError as error:
                 log.warning("deletions not completed, retrying error=%r", str(error))
                 self._again = True
@@ -80,14 +81,15 @@ class Deletions:
 
 
 def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
-    """Returns the deleted topics that still await this broker's confirmation, once it has
-    applied a snapshot: it has no data of them any more.
+    """Returns the deleted topics that await this broker's confirmation and, since it applied the
+    snapshot, have no data here.
 
     A topic that is still there and unmarked was read between its note and its mark.
     """
     names = applied.topic_names
     return [
         topic_id
-        for topic_id, owing in applied.owed_deletions.items()
-        if broker_id in owing and (topic_id not in names or names[topic_id] in applied.deleting)
+        for topic_id, broker_ids in applied.owed_deletions.items()
+        if broker_id in broker_ids
+        and (topic_id not in names or names[topic_id] in applied.deleting)
     ]

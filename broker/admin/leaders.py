@@ -1,4 +1,5 @@
-"""Leader elections on behalf of clients: of preferred leaders, or unclean ones that may lose data.
+"""Leader elections on behalf of clients: of preferred leaders, or unclean elections, which may lose
+data.
 
 The preferred leader of a partition is the first of its replicas. Only the controller elects, by the
 same rules as when brokers come and go (controller/elections.py). A client is answered when this
@@ -33,8 +34,8 @@ class LeaderAdmin:
     async def elect(
         self, wanted: Sequence[Key] | None, *, unclean: bool, timeout_ms: int
     ) -> Outcomes:
-        """Returns the outcome for each partition, None for an elected leader; without `wanted`, for
-        all partitions that needed an election."""
+        """Returns the outcome for each partition, None for an elected leader. Without `wanted`,
+        covers all partitions that need an election."""
         epoch = await self._topics.controllership(timeout_ms)
         outcomes: Outcomes = {}
         changes: list[StateChange] = []
@@ -50,10 +51,10 @@ class LeaderAdmin:
                         outcomes[key] = error
             return changes
 
-        stand = await in_thread(self._leaders.change, propose, epoch)
-        for change, stands in zip(changes, stand, strict=True):
-            outcomes[change.topic, change.partition] = None if stands else _changed_meanwhile()
-        await within(timeout_ms, self._topics.seen(lambda now: _shows(now, changes, stand)))
+        states = await in_thread(self._leaders.change, propose, epoch)
+        for change, state in zip(changes, states, strict=True):
+            outcomes[change.topic, change.partition] = None if state else _changed_meanwhile()
+        await within(timeout_ms, self._topics.seen(lambda now: _shows(now, changes, states)))
         return outcomes
 
 
@@ -76,22 +77,22 @@ def _requested_change(
     if unclean:
         if partition.leader != NO_LEADER:
             raise _NOT_NEEDED
-        after = elected(partition, brokers, unclean=True)
-        if after.leader == NO_LEADER:
+        new_state = elected(partition, brokers, unclean=True)
+        if new_state.leader == NO_LEADER:
             raise ApiError(
-                ErrorCode.eligible_leaders_not_available, "None of its replicas is alive."
+                ErrorCode.eligible_leaders_not_available, "No replica of the partition is alive."
             )
     else:
         if partition.replicas[:1] == (partition.leader,):
             raise _NOT_NEEDED
-        after = preferred(partition, brokers)
-        if after is partition:
+        new_state = preferred(partition, brokers)
+        if new_state is partition:
             raise ApiError(
                 ErrorCode.preferred_leader_not_available,
                 "The preferred leader (the first replica) is not alive, not in sync, or about to "
                 "stop.",
             )
-    return change_of(topic, index, after)
+    return change_of(topic, index, new_state)
 
 
 def _topic(snapshot: ClusterSnapshot, key: Key) -> TopicInfo:
@@ -117,9 +118,9 @@ def _shows(
 ) -> bool:
     """Whether the snapshot has all that was written, or something newer."""
     return all(
-        _version(snapshot, change) >= stands.version
-        for change, stands in zip(changes, stand, strict=True)
-        if stands is not None
+        _version(snapshot, change) >= state.version
+        for change, state in zip(changes, stand, strict=True)
+        if state is not None
     )
 
 

@@ -34,13 +34,13 @@ class QuotaAdmin:
         return self._view.quotas
 
     async def alter(self, entity: Entity, changes: Changes) -> None:
-        """Change quotas. Raises ApiError."""
+        """Changes quotas. Raises ApiError."""
         await asyncio.to_thread(self._alter, entity, changes)
 
     def _alter(self, entity: Entity, changes: Changes) -> None:
         def changed(before: Mapping[str, float]) -> Mapping[str, float]:
-            after = {key: limit for key, limit in before.items() if key not in changes}
-            return after | {key: limit for key, limit in changes.items() if limit is not None}
+            new_quotas = {key: limit for key, limit in before.items() if key not in changes}
+            return new_quotas | {key: limit for key, limit in changes.items() if limit is not None}
 
         try:
             quotas.alter(self._session, entity, changed)
@@ -55,25 +55,27 @@ class QuotaAdmin:
 def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
     """The entity in canonical order. Raises ApiError unless it can have quotas."""
     kinds = [kind for kind, _ in parts]
-    if unknown := next((kind for kind in kinds if kind not in _KINDS), None):
-        raise _invalid(f"Unhandled client quota entity type: {unknown:.50}")
+    if unknown_kind := next((kind for kind in kinds if kind not in _KINDS), None):
+        raise _invalid(f"Unhandled client quota entity type: {unknown_kind:.50}")
     if not kinds or len(set(kinds)) < len(kinds):
         raise _invalid("an entity must have one part, or two of different types")
     if ADDRESS in kinds and len(kinds) > 1:
         raise _invalid("an ip entity cannot be combined with another")
     for _, name in parts:
         if name is not None and not (name and name.isprintable() and len(name) <= _LONGEST_NAME):
-            raise _invalid(f"a name must have printable characters only, at most {_LONGEST_NAME}")
+            raise _invalid(
+                f"an entity name must have only printable characters, at most {_LONGEST_NAME}"
+            )
     return tuple(sorted(parts, key=lambda part: part[0]))
 
 
 def check_changes(entity: Entity, changes: Changes) -> None:
     """Checks new quotas for an entity. Raises ApiError."""
-    of_address = entity[0][0] == ADDRESS
-    known = {str(quota) for quota in Quota if (quota in OF_ADDRESSES) == of_address}
+    is_address = entity[0][0] == ADDRESS
+    quota_names = {str(quota) for quota in Quota if (quota in OF_ADDRESSES) == is_address}
     for key, value in changes.items():
-        if key not in known:
-            raise _invalid(f"{key:.50} is not one of {', '.join(sorted(known))}")
+        if key not in quota_names:
+            raise _invalid(f"{key:.50} is not one of {', '.join(sorted(quota_names))}")
         if value is not None and not (math.isfinite(value) and value > 0):
             raise _invalid(f"{key} must be positive")
 

@@ -38,8 +38,8 @@ class ReassignmentAdmin:
         self._most_partitions = most_partitions
 
     async def reassign(self, name: str, targets: Targets, timeout_ms: int) -> Outcomes:
-        """Returns the outcome for each partition of a topic. If a leader changes an in-sync set at
-        the same time, it is tried again from the new state."""
+        """Returns the outcome for each partition of a topic. Starts again from the new state if a
+        leader changes an in-sync set meanwhile."""
         for _ in range(_TRIES - 1):
             outcomes, is_overtaken = await self._begin(name, targets, timeout_ms)
             if not is_overtaken:
@@ -54,27 +54,28 @@ class ReassignmentAdmin:
         snapshot = self._view.snapshot
         topic = snapshot.topics.get(name)
         outcomes: Outcomes = {}
-        changed: dict[int, PartitionInfo] = {}
+        new_states: dict[int, PartitionInfo] = {}
         for index, target in targets.items():
             outcomes[index] = None
             try:
                 if topic is None or name in snapshot.deleting:
                     raise _unknown(name, index)
-                changed[index] = self._after(snapshot, topic, index, target)
+                new_states[index] = self._after(snapshot, topic, index, target)
             except ApiError as error:
                 outcomes[index] = error
-        if topic is None or not changed:
+        if topic is None or not new_states:
             return outcomes, False
         try:
-            await in_thread(change_replicas, self._session, epoch, topic, changed)
+            await in_thread(change_replicas, self._session, epoch, topic, new_states)
         except ApiError as error:
             is_overtaken = error.code is ErrorCode.operation_not_attempted
-            return {**outcomes, **dict.fromkeys(changed, error)}, is_overtaken
+            return {**outcomes, **dict.fromkeys(new_states, error)}, is_overtaken
 
         def is_seen(now: ClusterSnapshot) -> bool:
             info = now.topics.get(name)
             return info is None or all(
-                info.partitions[index].version > after.version for index, after in changed.items()
+                info.partitions[index].version > state.version
+                for index, state in new_states.items()
             )
 
         await within(timeout_ms, self._topics.seen(is_seen))
@@ -95,18 +96,20 @@ class ReassignmentAdmin:
                 raise ApiError(
                     ErrorCode.no_reassignment_in_progress, "The partition is not being reassigned."
                 )
-            after = cancelled(partition, brokers)
+            new_state = cancelled(partition, brokers)
         else:
-            wanted = check_target(target, snapshot)
-            more = tuple(replica for replica in wanted if replica not in partition.replicas)
-            check_room((more,), snapshot, (), self._most_partitions)
-            after = begun(partition, wanted, brokers)
-        if after is None:
+            replicas = check_target(target, snapshot)
+            new_replicas = tuple(
+                replica for replica in replicas if replica not in partition.replicas
+            )
+            check_room((new_replicas,), snapshot, (), self._most_partitions)
+            new_state = begun(partition, replicas, brokers)
+        if new_state is None:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
                 "None of the replicas that would stay is alive and in sync.",
             )
-        return after
+        return new_state
 
 
 def _unknown(name: str, index: int) -> ApiError:

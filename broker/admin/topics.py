@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class CreatedTopic(msgspec.Struct, frozen=True):
-    """A topic as it was created; without an id if it was only validated."""
+    """A created topic, without an id if the request was only validated."""
 
     topic_id: UUID | None
     partitions: int
@@ -124,13 +124,13 @@ class TopicAdmin:
             await in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
         _tell_unused(topic.name, config)
         indexes = range(len(assignment))
-        settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
-        await within(timeout_ms, settled)
+        is_settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
+        await within(timeout_ms, is_settled)
         return CreatedTopic(info.topic_id, len(assignment), len(assignment[0]), config)
 
     async def auto_create(self, name: str, mutations: Mutations = UNLIMITED) -> bool:
-        """Create a topic that a client asked about, with the broker's defaults; False if it was
-        created by another request."""
+        """Creates a topic that a client asked about, with the broker's defaults; returns False if
+        another request has created it."""
         try:
             try:
                 await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS, mutations=mutations)
@@ -153,7 +153,7 @@ class TopicAdmin:
         timeout_ms: int,
         mutations: Mutations = UNLIMITED,
     ) -> None:
-        """Delete a topic; with an id, only if the topic of that name still has it.
+        """Deletes a topic; with an id, only if the topic of that name still has this id.
 
         Returns once the name may be used again.
         """
@@ -165,9 +165,9 @@ class TopicAdmin:
         await in_thread(topics.mark_deleted, self._session, epoch, name)
 
         def is_gone(snapshot: ClusterSnapshot) -> bool:
-            known = snapshot.topics.get(name)
-            if known is not None:
-                return known.topic_id != info.topic_id
+            topic = snapshot.topics.get(name)
+            if topic is not None:
+                return topic.topic_id != info.topic_id
             return name not in snapshot.deleting  # watched separately, and possibly seen later
 
         await within(timeout_ms, self.seen(is_gone))
@@ -182,20 +182,23 @@ class TopicAdmin:
         validate_only: bool = False,
         mutations: Mutations = UNLIMITED,
     ) -> None:
-        """Extend a topic to `count` partitions, the new ones on the brokers of `assignments`."""
+        """Extends a topic to `count` partitions, and places the new ones on the brokers of
+        `assignments`."""
         epoch = await self.controllership(timeout_ms)
         info = self._existing(name)
         snapshot = self._view.snapshot
-        first = len(info.partitions)
+        first_index = len(info.partitions)
         assignment = extension(info, count, assignments, snapshot)
         self._check_room(name, assignment)
         if validate_only:
             return
         mutations.use(len(assignment))
-        added = _beginnings(assignment, snapshot, epoch)
-        with self._making(name, first, assignment):
-            await in_thread(topics.add_partitions, self._session, epoch, name, first, added)
-        indexes = range(first, count)
+        new_partitions = _beginnings(assignment, snapshot, epoch)
+        with self._making(name, first_index, assignment):
+            await in_thread(
+                topics.add_partitions, self._session, epoch, name, first_index, new_partitions
+            )
+        indexes = range(first_index, count)
         await within(timeout_ms, self._partitions.wait_settled(name, info.topic_id, indexes))
 
     @contextmanager
@@ -209,12 +212,16 @@ class TopicAdmin:
             raise
 
     def _check_room(self, name: str, assignment: Assignment) -> None:
-        known, making = self._view.snapshot.topics, self._being_made
-        for other, (count, _) in tuple(making.items()):
-            if other in known and len(known[other].partitions) >= count:
-                del making[other]
-        being_made = [where for topic, (_, where) in making.items() if topic != name]
-        check_room(assignment, self._view.snapshot, being_made, self._most_partitions)
+        topics, pending_topics = self._view.snapshot.topics, self._being_made
+        for topic_name, (count, _) in tuple(pending_topics.items()):
+            if topic_name in topics and len(topics[topic_name].partitions) >= count:
+                del pending_topics[topic_name]
+        pending_assignments = [
+            pending_assignment
+            for topic, (_, pending_assignment) in pending_topics.items()
+            if topic != name
+        ]
+        check_room(assignment, self._view.snapshot, pending_assignments, self._most_partitions)
 
     # Configs
 
@@ -234,15 +241,23 @@ class TopicAdmin:
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
-            after = changed(before, steps, defaults)
+            new_overrides = changed(before, steps, defaults)
             # Overrides of another release are not checked, but stay.
-            foreign = {key: text for key, text in after.items() if not is_known(key)}
-            ours = {key: text for key, text in after.items() if key not in foreign}
-            return {**foreign, **TopicConfig.parse(ours, defaults).overrides}
+            foreign_configs = {
+                key: text for key, text in new_overrides.items() if not is_known(key)
+            }
+            own_configs = {
+                key: text for key, text in new_overrides.items() if key not in foreign_configs
+            }
+            return {**foreign_configs, **TopicConfig.parse(own_configs, defaults).overrides}
 
-        after = await self._alter(name, change, [step.name for step in steps], validate_only)
-        altered = {step.name: after[step.name] for step in steps if step.name in after}
-        _tell_unused(name, TopicConfig.salvage(altered)[0])
+        new_overrides = await self._alter(
+            name, change, [step.name for step in steps], validate_only
+        )
+        new_values = {
+            step.name: new_overrides[step.name] for step in steps if step.name in new_overrides
+        }
+        _tell_unused(name, TopicConfig.salvage(new_values)[0])
 
     async def _alter(
         self,
@@ -257,34 +272,42 @@ class TopicAdmin:
             change(self._view.snapshot.topic_configs.get(name, NOTHING))
             return NOTHING
         resource = configs.TopicResource(name)
-        after = await in_thread(configs.alter, self._session, resource, change)
+        new_overrides = await in_thread(configs.alter, self._session, resource, change)
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:
-            known = [snapshot.topic_configs.get(name, NOTHING)]
-            known += [
+            configs_seen = [snapshot.topic_configs.get(name, NOTHING)]
+            configs_seen += [
                 partition.config.overrides
                 for partition in self._partitions
                 if partition.topic == name
             ]
-            return all(before.get(key) == after.get(key) for before in known for key in keys)
+            return all(
+                overrides.get(key) == new_overrides.get(key)
+                for overrides in configs_seen
+                for key in keys
+            )
 
         with suppress(TimeoutError):  # it is written, and may have been overwritten since
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
                 await self.seen(is_in_effect)
-        return after
+        return new_overrides
 
     # Preconditions
 
     async def controllership(self, timeout_ms: int) -> ControllerEpoch:
-        """The right to write the map. If there is no controller yet, wait for one."""
+        """Returns the right to write the map; waits for a controller if there is none yet."""
         patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self.seen(lambda map_: self._knows_controller(map_.controller_id))
         epoch = self._controller_epoch()
         if epoch is None:
-            known = self._view.snapshot.controller_id
-            hint = "there is no controller at the moment" if known is None else f"broker {known} is"
+            controller_id = self._view.snapshot.controller_id
+            hint = (
+                "there is no controller at the moment"
+                if controller_id is None
+                else f"broker {controller_id} is"
+            )
             raise ApiError(
                 ErrorCode.not_controller,
                 f"broker {self._broker_id} is not the controller: {hint}",
@@ -312,8 +335,8 @@ class TopicAdmin:
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
-        """Returns when the view shows the change. A wait in the view would hold a thread for each
-        client."""
+        """Returns when the view shows the change. Polls, because waiting in the view would hold a
+        thread for each client."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
 
@@ -329,13 +352,13 @@ def _beginnings(
     """New partitions are empty, so all live replicas are in sync, and the first leads."""
     infos = []
     for replicas in assignment:
-        in_sync = tuple(replica for replica in replicas if replica in snapshot.brokers)
+        isr = tuple(replica for replica in replicas if replica in snapshot.brokers)
         infos.append(
             PartitionInfo(
                 replicas=replicas,
-                leader=in_sync[0] if in_sync else NO_LEADER,
+                leader=isr[0] if isr else NO_LEADER,
                 leader_epoch=0,
-                isr=in_sync,
+                isr=isr,
                 controller_epoch=epoch.epoch,
             )
         )
@@ -343,7 +366,7 @@ def _beginnings(
 
 
 async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking ZooKeeper call in a worker thread; its errors become Kafka's."""
+    """Runs a blocking ZooKeeper call in a worker thread; translates its errors into Kafka's."""
     try:
         return await asyncio.to_thread(act, *args, **kwargs)
     except TopicExists as error:
@@ -363,12 +386,12 @@ async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 async def within(timeout_ms: int, done: Awaitable[None]) -> None:
-    """Wait for the effect of a write, for as long as the client waits."""
+    """Waits for the effect of a write, for as long as the client waits."""
     try:
         async with asyncio.timeout(max(timeout_ms, 0) / 1000):
             await done
     except TimeoutError:
         raise ApiError(
             ErrorCode.request_timed_out,
-            f"written, but not in effect after {timeout_ms} ms",
+            f"the change is written, but not in effect after {timeout_ms} ms",
         ) from None

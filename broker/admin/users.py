@@ -38,19 +38,22 @@ class UserAdmin:
         return self._view.users
 
     async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
-        """For each user, makes all changes or none; then the value is the reason."""
+        """Makes all changes of a user, or none; returns the reason for each user without
+        changes."""
         return await asyncio.to_thread(self._alter, changes)
 
     def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
         outcome: dict[str, ApiError | None] = {}
-        for name, wanted in changes.items():
+        for name, user_changes in changes.items():
             outcome[name] = None
             try:
-                users.alter(self._session, name, partial(_merged, wanted))
+                users.alter(self._session, name, partial(_merged, user_changes))
             except ClusterError as error:
                 outcome[name] = _api_error(error)
             else:
-                log.info("passwords altered user=%r mechanisms=%s", name, ",".join(sorted(wanted)))
+                log.info(
+                    "passwords altered user=%r mechanisms=%s", name, ",".join(sorted(user_changes))
+                )
         try:
             self._view.refresh()
         except Unavailable as error:
@@ -67,10 +70,16 @@ def check_name(name: str) -> None:
 
 
 def _merged(changes: Changes, before: Credentials) -> Credentials:
-    if any(new is None and mechanism not in before for mechanism, new in changes.items()):
+    if any(
+        credential is None and mechanism not in before for mechanism, credential in changes.items()
+    ):
         raise UnknownUser(_NO_SUCH)
-    merged = {**before, **changes}
-    return {mechanism: new for mechanism, new in merged.items() if new is not None}
+    credentials = {**before, **changes}
+    return {
+        mechanism: credential
+        for mechanism, credential in credentials.items()
+        if credential is not None
+    }
 
 
 def _api_error(error: ClusterError) -> ApiError:

@@ -1,3 +1,2 @@
-"""The APIs that a broker serves: one file each, whose docstring names the versions and what is not
-implemented; and one table of all of them.
-"""
+"""The APIs that a broker serves: one file each, whose docstring lists the versions and what is not
+implemented; and one table of all APIs."""

@@ -1,4 +1,5 @@
-"""Records what clients change through one broker in its administration log: who, when, from where.
+"""Records changes that clients make through one broker in its administration log: who, when, from
+where.
 
 Every administrative request leaves its entries there (`broker.api.changes`). If a handler fails,
 the entry says that the outcome is unknown. Belongs to the event loop, and never waits for the disk.
@@ -22,8 +23,8 @@ class Administration:
         self._known = known
 
     def begins(self, key: int, request: Any, caller: Caller) -> Ended | None:
-        """Prepares the entry of a request before it is served; None if nothing is recorded about
-        it."""
+        """Prepares the log entry of a request before it is served; returns None if such requests
+        are not recorded."""
         row = REMEMBERED.get(key)
         if row is None:
             return None
@@ -40,14 +41,14 @@ class Administration:
 
     def created_by_asking(self, caller: Caller, topic: str) -> None:
         info = self._known.cluster.snapshot.topics.get(topic)
-        created = {} if info is None else {"partitions": str(len(info.partitions))}
+        details = {} if info is None else {"partitions": str(len(info.partitions))}
         self._note(
             caller,
             Change(
                 action="create",
                 kind=Kind.TOPIC,
                 name=topic,
-                after=created,
+                after=details,
                 message="on first use (auto_create_topics)",
             ),
         )

@@ -39,16 +39,16 @@ async def handle(
     needs: Needs, request: AlterConfigsRequest, caller: Caller
 ) -> AlterConfigsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter(
+    name_counts = Counter(
         (resource.resource_type, resource.resource_name) for resource in request.resources
     )
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
             check_rights(rights, resource.resource_type, resource.resource_name)
-            check_resource(resource.resource_type, resource.resource_name, times)
-            of_topic = resource.resource_type == ResourceType.TOPIC
-            admin = needs.topics if of_topic else needs.broker_configs
+            check_resource(resource.resource_type, resource.resource_name, name_counts)
+            is_topic = resource.resource_type == ResourceType.TOPIC
+            admin = needs.topics if is_topic else needs.broker_configs
             await admin.set_configs(
                 resource.resource_name, _overrides(resource), validate_only=request.validate_only
             )
@@ -69,8 +69,8 @@ async def handle(
 
 
 def check_rights(rights: Rights, resource_type: int, name: str) -> None:
-    """Raises ApiError unless the client may alter configs of the resource, if such a resource
-    exists."""
+    """Raises ApiError unless the client may alter the configs of the resource. Ignores resource
+    types without configs."""
     if resource_type == ResourceType.BROKER:
         rights.check_cluster(Operation.ALTER_CONFIGS)
     elif resource_type == ResourceType.TOPIC:
@@ -78,11 +78,12 @@ def check_rights(rights: Rights, resource_type: int, name: str) -> None:
 
 
 def check_resource(resource_type: int, name: str, times: Counter[tuple[int, str]]) -> None:
-    """Raise unless the resource has configs that can be altered, and is named only once."""
+    """Raises ApiError if the resource has no configs that can be altered, or the request names it
+    twice."""
     if resource_type not in {ResourceType.BROKER, ResourceType.TOPIC}:
         raise ApiError(
             ErrorCode.invalid_request,
-            f"resource type {resource_type} has no configs; topics (2) and brokers (4) have",
+            f"resource type {resource_type} has no configs: only topics (2) and brokers (4) have",
         )
     if times[resource_type, name] > 1:
         raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")

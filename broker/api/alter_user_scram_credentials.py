@@ -47,19 +47,19 @@ async def handle(
     if denial is not None:
         outcome = dict.fromkeys(names, denial)
     elif len(names) > MOST_USERS:
-        why = f"{len(names)} users in one request, at most {MOST_USERS} are allowed"
-        outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, why))
+        reason = f"{len(names)} users in one request, at most {MOST_USERS} are allowed"
+        outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, reason))
     else:
-        refused = _refused(request)
+        error = _refused(request)
         changes: dict[str, dict[ScramMechanism, ScramCredential | None]] = {}
         for deletion in request.deletions:
-            if deletion.name not in refused:
+            if deletion.name not in error:
                 changes.setdefault(deletion.name, {})[_mechanism(deletion.mechanism)] = None
         for upsertion in request.upsertions:
-            if upsertion.name not in refused:
+            if upsertion.name not in error:
                 credential = _credential(upsertion)
                 changes.setdefault(upsertion.name, {})[credential.mechanism] = credential
-        outcome = {**refused, **await needs.users.alter(changes)}
+        outcome = {**error, **await needs.users.alter(changes)}
     return AlterUserScramCredentialsResponse(
         results=tuple(_result(name, outcome[name]) for name in names)
     )
@@ -75,23 +75,25 @@ def _denial(rights: Rights) -> ApiError | None:
 
 def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
     """The users whose changes are rejected, with the reason."""
-    refused: dict[str, ApiError] = {}
-    altered = _altered(request)
-    times = Counter((alteration.name, alteration.mechanism) for alteration in altered)
-    for alteration in altered:
+    errors: dict[str, ApiError] = {}
+    alterations = _altered(request)
+    alteration_counts = Counter(
+        (alteration.name, alteration.mechanism) for alteration in alterations
+    )
+    for alteration in alterations:
         try:
             check_name(alteration.name)
             _mechanism(alteration.mechanism)
             if isinstance(alteration, ScramCredentialUpsertion):
                 _check(alteration)
-            if times[alteration.name, alteration.mechanism] > 1:
+            if alteration_counts[alteration.name, alteration.mechanism] > 1:
                 raise ApiError(
                     ErrorCode.duplicate_resource,
                     "A user credential cannot be altered twice in the same request",
                 )
         except ApiError as error:
-            refused.setdefault(alteration.name, error)
-    return refused
+            errors.setdefault(alteration.name, error)
+    return errors
 
 
 def _altered(request: AlterUserScramCredentialsRequest) -> tuple[_Altered, ...]:
@@ -111,12 +113,12 @@ def _check(upsertion: ScramCredentialUpsertion) -> None:
     except ValueError as error:
         raise ApiError(ErrorCode.unacceptable_credential, str(error)) from None
     if not 0 < len(upsertion.salt) <= _LONGEST_SALT:
-        why = f"the salt has {len(upsertion.salt)} bytes; 1 to {_LONGEST_SALT} are allowed"
-        raise ApiError(ErrorCode.unacceptable_credential, why)
+        reason = f"the salt has {len(upsertion.salt)} bytes; 1 to {_LONGEST_SALT} are allowed"
+        raise ApiError(ErrorCode.unacceptable_credential, reason)
     if not 0 < len(upsertion.salted_password) <= _LONGEST_PASSWORD:
         size = len(upsertion.salted_password)
-        why = f"the salted password has {size} bytes; 1 to {_LONGEST_PASSWORD} are allowed"
-        raise ApiError(ErrorCode.unacceptable_credential, why)
+        reason = f"the salted password has {size} bytes; 1 to {_LONGEST_PASSWORD} are allowed"
+        raise ApiError(ErrorCode.unacceptable_credential, reason)
 
 
 def _credential(upsertion: ScramCredentialUpsertion) -> ScramCredential:

@@ -38,10 +38,10 @@ class BatchChecks(Protocol):
     """Checks the records of large batches on a thread, beside the event loop."""
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Serve the rest of a request in a task."""
+        """Serves the rest of a request in a task."""
 
     async def check(self, batch: memoryview, *, keyed: bool) -> None:
-        """Raise `BatchError` if the batch's records are invalid."""
+        """Raises `BatchError` if the batch's records are invalid."""
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Needs(msgspec.Struct, frozen=True):
 
 
 class Appending:
-    """One request, batch by batch. `results` has the outcome of each batch so far."""
+    """Appends the batches of one request, one by one. `results` has the outcomes so far."""
 
     __slots__ = (
         "_acks", "_batches", "_began", "_connection", "_denied", "_header", "_needs", "_now_ms",
@@ -91,11 +91,11 @@ class Appending:
         """Whether this client may not write to the topic. A denial is logged once a request."""
         if self._rights is None:
             return False
-        denied = self._denied.get(topic)
-        if denied is None:
-            denied = self._rights.refuses(Operation.WRITE, ResourceType.TOPIC, topic)
-            self._denied[topic] = denied
-        return denied
+        is_denied = self._denied.get(topic)
+        if is_denied is None:
+            is_denied = self._rights.refuses(Operation.WRITE, ResourceType.TOPIC, topic)
+            self._denied[topic] = is_denied
+        return is_denied
 
     def refuse_all(self, code: ErrorCode, why: str) -> None:
         self.results = [
@@ -154,7 +154,7 @@ class Appending:
         )
 
     def answer(self, reply: Reply | None) -> None:
-        """Answer, in `reply` or at once, now that all batches are appended or rejected."""
+        """Answers, in `reply` or at once, when all batches are appended or rejected."""
         needs, connection, results = self._needs, self._connection, self.results
         if self._uncommitted:
             reply = reply or connection.reply()
@@ -162,9 +162,9 @@ class Appending:
             answer.wait(self._uncommitted, self._timeout_ms)
             return
         if self._acks == 0:
-            if failed := next((result for result in results if result.code), None):
-                why = f"acks=0 and {failed.message}"
-                connection.close(f"error={why:.200}", like="acks=0")
+            if failure := next((result for result in results if result.code), None):
+                reason = f"acks=0 and {failure.message}"
+                connection.close(f"error={reason:.200}", like="acks=0")
             elif reply is not None:
                 reply.send([])
         else:
@@ -178,7 +178,7 @@ class Appending:
 
 
 def check_in_sync(partition: Partition) -> None:
-    """Raise if too few replicas are in sync for acks=all."""
+    """Raises ApiError if too few replicas are in sync for acks=all."""
     if partition.min_insync_replicas > partition.in_sync:
         raise ApiError(
             ErrorCode.not_enough_replicas,
@@ -247,7 +247,7 @@ class _Answer:
 
 
 def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:
-    """The batches, copied out of the shared buffer while the connection waits for them."""
+    """Returns the batches with small ones copied, as the connection reuses its shared buffer."""
     return [
         batch._replace(records=memoryview(bytearray(batch.records)))
         if batch.records is not None and len(batch.records) <= SHARED_BUFFER

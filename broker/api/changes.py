@@ -1,4 +1,5 @@
-"""The entries of each administrative API in the administration log, in one table.
+"""Derives the entries of the administration log from requests and responses: one table of all
+administrative APIs.
 
 An API's function is called before its handler, so that it can capture the previous state. What it
 returns is called with the response, and yields an entry for each thing that was requested, whether
@@ -56,7 +57,7 @@ CameOf = tuple[ErrorCode, str | None]  # the code, and the message for the perso
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Where a broker looks up the state before a change."""
+    """The parts of a broker that know the state before a change."""
 
     cluster: ClusterView
     partitions: Partitions
@@ -69,7 +70,8 @@ Changes = Callable[[Any], Iterable[Change]]
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """A row of the table. `_row` checks that the types of its members agree."""
+    """A row of the table: how one API's changes are recorded. `_row` checks that the types of its
+    members agree."""
 
     action: str
     kind: Kind
@@ -92,18 +94,18 @@ def _topics_created(
     known: Known, request: create_topics.CreateTopicsRequest
 ) -> Callable[[create_topics.CreateTopicsResponse], Iterator[Change]]:
     def changes(response: create_topics.CreateTopicsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.topics, response.topics, strict=True):
+        for topic, result in zip(request.topics, response.topics, strict=True):
             if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            count = asked.num_partitions
+            count = topic.num_partitions
             if result.error_code == ErrorCode.none:
-                info = known.cluster.snapshot.topics.get(asked.name)
+                info = known.cluster.snapshot.topics.get(topic.name)
                 count = count if info is None else len(info.partitions)
-            configs = {config.name: config.value or "" for config in asked.configs}
+            configs = {config.name: config.value or "" for config in topic.configs}
             yield _change(
                 "create",
                 Kind.TOPIC,
-                asked.name,
+                topic.name,
                 after={"partitions": str(count), **configs},
                 came_of=(result.error_code, result.error_message),
             )
@@ -115,15 +117,15 @@ def _topics_deleted(
     known: Known, request: delete_topics.DeleteTopicsRequest
 ) -> Callable[[delete_topics.DeleteTopicsResponse], Iterator[Change]]:
     snapshot = known.cluster.snapshot
-    named = (delete_topics.DeleteTopicState(name=name) for name in request.topic_names)
-    asked = (*request.topics, *named)
+    named_topics = (delete_topics.DeleteTopicState(name=name) for name in request.topic_names)
+    requested_topics = (*request.topics, *named_topics)
 
     def changes(response: delete_topics.DeleteTopicsResponse) -> Iterator[Change]:
-        for topic, result in zip(asked, response.responses, strict=True):
-            by_id = "" if topic.topic_id is None else str(topic.topic_id)
+        for topic, result in zip(requested_topics, response.responses, strict=True):
+            topic_id = "" if topic.topic_id is None else str(topic.topic_id)
             name = topic.name
             if name is None and topic.topic_id is not None:
-                name = snapshot.topic_names.get(topic.topic_id, by_id)
+                name = snapshot.topic_names.get(topic.topic_id, topic_id)
             info = snapshot.topics.get(name or "")
             yield _change(
                 "delete",
@@ -139,19 +141,19 @@ def _topics_deleted(
 def _partitions_added(
     known: Known, request: create_partitions.CreatePartitionsRequest
 ) -> Callable[[create_partitions.CreatePartitionsResponse], Iterator[Change]]:
-    there = known.cluster.snapshot.topics
+    topics = known.cluster.snapshot.topics
 
     def changes(response: create_partitions.CreatePartitionsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.topics, response.results, strict=True):
+        for requested_topic, result in zip(request.topics, response.results, strict=True):
             if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            info = there.get(asked.name)
+            info = topics.get(requested_topic.name)
             yield _change(
                 "extend",
                 Kind.TOPIC,
-                asked.name,
+                requested_topic.name,
                 before={} if info is None else {"partitions": str(len(info.partitions))},
-                after={"partitions": str(asked.count)},
+                after={"partitions": str(requested_topic.count)},
                 came_of=(result.error_code, result.error_message),
             )
 
@@ -170,28 +172,33 @@ def _records_deleted(
     }
 
     def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
-        """One entry for each topic and outcome, with its partitions' new start offsets."""
-        for asked, topic in zip(request.topics, response.topics, strict=True):
-            wanted = {partition.partition_index: partition.offset for partition in asked.partitions}
+        """Yields one entry for each topic and outcome, with its partitions' new start offsets."""
+        for requested_topic, topic in zip(request.topics, response.topics, strict=True):
+            requested_offsets = {
+                partition.partition_index: partition.offset
+                for partition in requested_topic.partitions
+            }
             for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
-                concerned = [
+                affected_partitions = [
                     partition for partition in topic.partitions if partition.error_code == code
                 ]
-                done = code == ErrorCode.none
+                is_done = code == ErrorCode.none
                 yield _change(
                     "delete",
                     Kind.RECORDS,
                     topic.name,
                     before={
                         f"start of {partition.partition_index}": start
-                        for partition in concerned
+                        for partition in affected_partitions
                         if (start := starts[topic.name, partition.partition_index])
                     },
                     after={
                         f"start of {partition.partition_index}": str(
-                            partition.low_watermark if done else wanted[partition.partition_index]
+                            partition.low_watermark
+                            if is_done
+                            else requested_offsets[partition.partition_index]
                         )
-                        for partition in concerned
+                        for partition in affected_partitions
                     },
                     came_of=(code, None),
                 )
@@ -202,25 +209,25 @@ def _records_deleted(
 def _leaders_elected(
     known: Known, request: elect_leaders.ElectLeadersRequest
 ) -> Callable[[elect_leaders.ElectLeadersResponse], Iterator[Change]]:
-    before = known.cluster.snapshot
+    snapshot = known.cluster.snapshot
 
     def changes(response: elect_leaders.ElectLeadersResponse) -> Iterator[Change]:
-        """One entry for each topic and outcome, with its partitions' leaders."""
+        """Yields one entry for each topic and outcome, with its partitions' leaders."""
         for topic in response.replica_election_results:
             for code in dict.fromkeys(partition.error_code for partition in topic.partition_result):
-                concerned = [
+                affected_partitions = [
                     partition
                     for partition in topic.partition_result
                     if partition.error_code == code
                 ]
-                indexes = [partition.partition_id for partition in concerned]
+                indexes = [partition.partition_id for partition in affected_partitions]
                 yield _change(
                     "elect",
                     Kind.TOPIC,
                     topic.topic,
-                    before=_leaders_of(before, topic.topic, indexes),
+                    before=_leaders_of(snapshot, topic.topic, indexes),
                     after=_leaders_of(known.cluster.snapshot, topic.topic, indexes),
-                    came_of=(code, concerned[0].error_message),
+                    came_of=(code, affected_partitions[0].error_message),
                 )
         if not response.replica_election_results and request.topic_partitions is None:
             yield _change("elect", Kind.TOPIC, "*", came_of=(response.error_code, None))
@@ -233,7 +240,7 @@ def _replicas_moved(
 ) -> Callable[
     [alter_partition_reassignments.AlterPartitionReassignmentsResponse], Iterator[Change]
 ]:
-    there = known.cluster.snapshot.topics
+    topics = known.cluster.snapshot.topics
 
     def changes(
         response: alter_partition_reassignments.AlterPartitionReassignmentsResponse,
@@ -244,16 +251,16 @@ def _replicas_moved(
             for partition in topic.partitions
         }
         for topic in request.topics:
-            info = there.get(topic.name)
+            info = topics.get(topic.name)
             for partition in topic.partitions:
                 index = partition.partition_index
-                is_there = info is not None and 0 <= index < len(info.partitions)
-                before = info.partitions[index].replicas if info and is_there else ()
+                exists = info is not None and 0 <= index < len(info.partitions)
+                old_replicas = info.partitions[index].replicas if info and exists else ()
                 yield _change(
                     "move",
                     Kind.TOPIC,
                     topic.name,
-                    before={f"replicas of {index}": _listed(before)} if is_there else NOTHING,
+                    before={f"replicas of {index}": _listed(old_replicas)} if exists else NOTHING,
                     after={f"replicas of {index}": _listed(partition.replicas)},
                     came_of=results.get(
                         (topic.name, index), (response.error_code, response.error_message)
@@ -304,7 +311,7 @@ def _configs_altered(
     ],
     Iterator[Change],
 ]:
-    before = known.cluster.snapshot
+    snapshot = known.cluster.snapshot
 
     def changes(
         response: alter_configs.AlterConfigsResponse
@@ -312,13 +319,13 @@ def _configs_altered(
     ) -> Iterator[Change]:
         resources: Sequence[_Resource] = request.resources
         results: Sequence[_ResourceResult] = response.responses
-        for asked, result in zip(resources, results, strict=True):
+        for resource, result in zip(resources, results, strict=True):
             if not _is_dry_run(request.validate_only, result.error_code):
                 yield _configured(
                     known,
-                    (asked.resource_type, asked.resource_name),
-                    _overrides(before, asked.resource_type, asked.resource_name),
-                    {config.name: config.value or "" for config in asked.configs},
+                    (resource.resource_type, resource.resource_name),
+                    _overrides(snapshot, resource.resource_type, resource.resource_name),
+                    {config.name: config.value or "" for config in resource.configs},
                     (result.error_code, result.error_message),
                 )
 
@@ -335,18 +342,18 @@ def _configured(
     """An entry with the configs that differ; if rejected, those that were requested."""
     kind, name = resource
     if came_of[0] != ErrorCode.none:
-        before, after = NOTHING, wanted
+        old_configs, new_configs = NOTHING, wanted
     else:
         now = _overrides(known.cluster.snapshot, kind, name)
-        after = {key: text for key, text in now.items() if before.get(key) != text}
-        before = {key: text for key, text in before.items() if now.get(key) != text}
-    of_topic = kind == ConfigOf.TOPIC
+        new_configs = {key: text for key, text in now.items() if before.get(key) != text}
+        old_configs = {key: text for key, text in before.items() if now.get(key) != text}
+    is_topic = kind == ConfigOf.TOPIC
     return _change(
         "alter",
-        Kind.TOPIC_CONFIG if of_topic else Kind.BROKER_CONFIG,
+        Kind.TOPIC_CONFIG if is_topic else Kind.BROKER_CONFIG,
         name,
-        before=before,
-        after=after,
+        before=old_configs,
+        after=new_configs,
         came_of=came_of,
     )
 
@@ -367,17 +374,17 @@ def _acls_added(
     _known: Known, request: create_acls.CreateAclsRequest
 ) -> Callable[[create_acls.CreateAclsResponse], Iterator[Change]]:
     def changes(response: create_acls.CreateAclsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.creations, response.results, strict=True):
+        for creation, result in zip(request.creations, response.results, strict=True):
             yield _change(
                 "create",
                 Kind.ACL,
-                _resource(asked.resource_type, asked.resource_name),
+                _resource(creation.resource_type, creation.resource_name),
                 after=_rule(
-                    asked.resource_pattern_type,
-                    asked.principal,
-                    asked.host,
-                    asked.operation,
-                    asked.permission_type,
+                    creation.resource_pattern_type,
+                    creation.principal,
+                    creation.host,
+                    creation.operation,
+                    creation.permission_type,
                 ),
                 came_of=(result.error_code, result.error_message),
             )
@@ -389,7 +396,7 @@ def _acls_removed(
     _known: Known, request: delete_acls.DeleteAclsRequest
 ) -> Callable[[delete_acls.DeleteAclsResponse], Iterator[Change]]:
     def changes(response: delete_acls.DeleteAclsResponse) -> Iterator[Change]:
-        for asked, result in zip(request.filters, response.filter_results, strict=True):
+        for acl_filter, result in zip(request.filters, response.filter_results, strict=True):
             for rule in result.matching_acls:
                 yield _change(
                     "delete",
@@ -405,13 +412,15 @@ def _acls_removed(
                     came_of=(rule.error_code, rule.error_message),
                 )
             if not result.matching_acls:
-                nothing = "there was no such rule"
-                done = result.error_code == ErrorCode.none
+                no_rule = "there was no such rule"
+                is_done = result.error_code == ErrorCode.none
                 yield _change(
                     "delete",
                     Kind.ACL,
-                    _resource(asked.resource_type_filter, asked.resource_name_filter or "*"),
-                    came_of=(result.error_code, nothing if done else result.error_message),
+                    _resource(
+                        acl_filter.resource_type_filter, acl_filter.resource_name_filter or "*"
+                    ),
+                    came_of=(result.error_code, no_rule if is_done else result.error_message),
                 )
 
     return changes
@@ -445,30 +454,40 @@ def _users_altered(
     known: Known, request: alter_user_scram_credentials.AlterUserScramCredentialsRequest
 ) -> Callable[[alter_user_scram_credentials.AlterUserScramCredentialsResponse], Iterator[Change]]:
     users = known.users.users
-    deleted: dict[str, set[str]] = {}
-    new: dict[str, dict[str, str]] = {}
+    deleted_mechanisms: dict[str, set[str]] = {}
+    new_passwords: dict[str, dict[str, str]] = {}
     for deletion in request.deletions:
-        deleted.setdefault(deletion.name, set()).add(_mechanism(deletion.mechanism))
+        deleted_mechanisms.setdefault(deletion.name, set()).add(_mechanism(deletion.mechanism))
     for upsertion in request.upsertions:
         password = f"another password, {upsertion.iterations} iterations"
-        new.setdefault(upsertion.name, {})[_mechanism(upsertion.mechanism)] = password
+        new_passwords.setdefault(upsertion.name, {})[_mechanism(upsertion.mechanism)] = password
 
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
     ) -> Iterator[Change]:
-        """The changed users, without passwords except for their iterations."""
+        """Yields the changed users, with the iterations of their passwords, but no passwords."""
         for result in response.results:
-            before = {
-                str(kind): f"{kept.iterations} iterations"
-                for kind, kept in users.get(result.user, {}).items()
+            old_passwords = {
+                str(kind): f"{credential.iterations} iterations"
+                for kind, credential in users.get(result.user, {}).items()
             }
-            passwords = new.get(result.user, {})
-            stays = before.keys() - deleted.get(result.user, set()) - passwords.keys()
+            passwords = new_passwords.get(result.user, {})
+            remaining_mechanisms = (
+                old_passwords.keys() - deleted_mechanisms.get(result.user, set()) - passwords.keys()
+            )
             yield _change(
-                "alter" if before and (passwords or stays) else "create" if passwords else "delete",
+                "alter"
+                if old_passwords and (passwords or remaining_mechanisms)
+                else "create"
+                if passwords
+                else "delete",
                 Kind.USER,
                 result.user,
-                before={key: text for key, text in before.items() if key not in stays},
+                before={
+                    key: text
+                    for key, text in old_passwords.items()
+                    if key not in remaining_mechanisms
+                },
                 after=passwords,
                 came_of=(result.error_code, result.error_message),
             )
@@ -487,22 +506,20 @@ def _quotas_altered(
     snapshot = known.quotas.quotas
 
     def changes(response: alter_client_quotas.AlterClientQuotasResponse) -> Iterator[Change]:
-        for asked, result in zip(request.entries, response.entries, strict=True):
+        for entry, result in zip(request.entries, response.entries, strict=True):
             if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            parts = [(part.entity_type, part.entity_name) for part in asked.entity]
+            parts = [(part.entity_type, part.entity_name) for part in entry.entity]
             parts.sort(key=lambda part: part[0])
-            known_before = snapshot.get(tuple(parts), {})
+            old_quotas = snapshot.get(tuple(parts), {})
             yield _change(
                 "alter",
                 Kind.QUOTA,
                 ",".join(f"{kind}={'*' if name is None else name}" for kind, name in parts),
                 before={
-                    op.key: f"{known_before[op.key]:.12g}"
-                    for op in asked.ops
-                    if op.key in known_before
+                    op.key: f"{old_quotas[op.key]:.12g}" for op in entry.ops if op.key in old_quotas
                 },
-                after={op.key: f"{op.value:.12g}" for op in asked.ops if not op.remove},
+                after={op.key: f"{op.value:.12g}" for op in entry.ops if not op.remove},
                 came_of=(result.error_code, result.error_message),
             )
 
@@ -533,12 +550,16 @@ def _offsets_deleted(
             yield _change("delete offsets", Kind.GROUP, group, came_of=(response.error_code, None))
         for topic in response.topics:
             for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
-                which = [e.partition_index for e in topic.partitions if e.error_code == code]
+                indexes = [
+                    partition_result.partition_index
+                    for partition_result in topic.partitions
+                    if partition_result.error_code == code
+                ]
                 yield _change(
                     "delete offsets",
                     Kind.GROUP,
                     group,
-                    before={f"partitions of {topic.name}": _listed(tuple(which))},
+                    before={f"partitions of {topic.name}": _listed(tuple(indexes))},
                     came_of=(code, None),
                 )
 

@@ -33,14 +33,14 @@ async def handle(needs: Needs, request: CreateAclsRequest, caller: Caller) -> Cr
         needs.authorization.of(caller).check_cluster(Operation.ALTER)
         check_is_on(needs.authorization.is_on)
     except ApiError as error:
-        refused = AclCreationResult(error_code=error.code, error_message=error.message)
-        return CreateAclsResponse(results=(refused,) * len(request.creations))
-    understood = [_understood(creation) for creation in request.creations]
-    wanted = by_pattern(rule for rule in understood if not isinstance(rule, ApiError))
-    failed = await needs.admin.add(wanted, caller)
+        refusal_result = AclCreationResult(error_code=error.code, error_message=error.message)
+        return CreateAclsResponse(results=(refusal_result,) * len(request.creations))
+    rules = [_understood(creation) for creation in request.creations]
+    acls_by_pattern = by_pattern(rule for rule in rules if not isinstance(rule, ApiError))
+    errors = await needs.admin.add(acls_by_pattern, caller)
     results = []
-    for rule in understood:
-        refusal = rule if isinstance(rule, ApiError) else failed.get(rule[0])
+    for rule in rules:
+        refusal = rule if isinstance(rule, ApiError) else errors.get(rule[0])
         results.append(
             AclCreationResult()
             if refusal is None

@@ -38,11 +38,11 @@ async def handle(
     needs: Needs, request: CreatePartitionsRequest, caller: Caller
 ) -> CreatePartitionsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter(topic.name for topic in request.topics)
+    name_counts = Counter(topic.name for topic in request.topics)
 
     async def extend(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult:
         try:
-            if times[topic.name] > 1:
+            if name_counts[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic in request.")
             rights.check_topic(Operation.ALTER, topic.name)
             await needs.topics.add_partitions(

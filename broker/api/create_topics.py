@@ -43,21 +43,22 @@ async def handle(
 ) -> CreateTopicsResponse:
     topics, rights = needs.topics, needs.authorization.of(caller)
     may_create_any = rights.may_on_cluster(Operation.CREATE)
-    times = Counter(topic.name for topic in request.topics)
-    wanted = sum(_partitions(topics, topic) for topic in request.topics)
+    name_counts = Counter(topic.name for topic in request.topics)
+    partition_count = sum(_partitions(topics, topic) for topic in request.topics)
 
     async def create(topic: CreatableTopic) -> CreatableTopicResult:
         try:
             if not may_create_any:
                 rights.check_topic(Operation.CREATE, topic.name)
-            if times[topic.name] > 1:
+            if name_counts[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
-            if wanted > MOST_PARTITIONS:
+            if partition_count > MOST_PARTITIONS:
                 raise ApiError(
                     ErrorCode.invalid_partitions,
-                    f"{wanted} partitions in one request, at most {MOST_PARTITIONS} are allowed",
+                    f"{partition_count} partitions in one request, at most {MOST_PARTITIONS} are "
+                    "allowed",
                 )
-            created = await topics.create(
+            created_topic = await topics.create(
                 _new_topic(topic),
                 timeout_ms=request.timeout,
                 validate_only=request.validate_only,
@@ -68,10 +69,10 @@ async def handle(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
         if rights.may_on_topic(Operation.DESCRIBE_CONFIGS, topic.name):
-            return _result(topics, topic.name, created)
+            return _result(topics, topic.name, created_topic)
         return CreatableTopicResult(
             name=topic.name,
-            topic_id=created.topic_id,
+            topic_id=created_topic.topic_id,
             topic_config_error_code=ErrorCode.topic_authorization_failed,
         )
 
@@ -99,7 +100,9 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
         assignment.partition_index: assignment.broker_ids for assignment in topic.assignments
     }
     if len(assignment) < len(topic.assignments):
-        raise ApiError(ErrorCode.invalid_replica_assignment, "a partition is assigned twice")
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment, "the assignments name a partition twice"
+        )
     configs: dict[str, str] = {}
     for config in topic.configs:
         if config.value is None:

@@ -39,29 +39,29 @@ async def handle(needs: Needs, request: DeleteAclsRequest, caller: Caller) -> De
         needs.authorization.of(caller).check_cluster(Operation.ALTER)
         check_is_on(needs.authorization.is_on)
     except ApiError as error:
-        refused = DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
-        return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
+        refusal_result = DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
+        return DeleteAclsResponse(filter_results=(refusal_result,) * len(request.filters))
     if len(request.filters) > MOST_FILTERS:
-        refused = DeleteAclsFilterResult(
+        refusal_result = DeleteAclsFilterResult(
             error_code=ErrorCode.invalid_request,
             error_message=f"{len(request.filters)} filters, at most {MOST_FILTERS} are allowed",
         )
-        return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
-    results = [_taken(needs.admin, wanted) for wanted in request.filters]
-    all_taken = by_pattern(
+        return DeleteAclsResponse(filter_results=(refusal_result,) * len(request.filters))
+    results = [_taken(needs.admin, acl_filter) for acl_filter in request.filters]
+    acls_by_pattern = by_pattern(
         rule for match in results if not isinstance(match, ApiError) for rule in match
     )
-    failed = await needs.admin.remove(all_taken, caller)
-    return DeleteAclsResponse(filter_results=tuple(_result(match, failed) for match in results))
+    errors = await needs.admin.remove(acls_by_pattern, caller)
+    return DeleteAclsResponse(filter_results=tuple(_result(match, errors) for match in results))
 
 
 def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
     try:
-        wanted = understood_filter(asked)
+        acl_filter = understood_filter(asked)
     except ApiError as error:
         return error
-    matches = sorted(wanted.found(admin.acls).items())
-    return [(pattern, acl) for pattern, standing in matches for acl in standing]
+    matching_acls = sorted(acl_filter.found(admin.acls).items())
+    return [(pattern, acl) for pattern, acls in matching_acls for acl in acls]
 
 
 def _result(
@@ -69,10 +69,10 @@ def _result(
 ) -> DeleteAclsFilterResult:
     if isinstance(removed, ApiError):
         return DeleteAclsFilterResult(error_code=removed.code, error_message=removed.message)
-    matching = []
+    matching_acls = []
     for pattern, acl in removed:
         error = failed.get(pattern)
-        matching.append(
+        matching_acls.append(
             DeleteAclsMatchingAcl(
                 error_code=error.code if error else ErrorCode.none,
                 error_message=error.message if error else None,
@@ -85,4 +85,4 @@ def _result(
                 permission_type=acl.permission,
             )
         )
-    return DeleteAclsFilterResult(matching_acls=tuple(matching))
+    return DeleteAclsFilterResult(matching_acls=tuple(matching_acls))

@@ -38,7 +38,7 @@ async def handle(
     needs: Needs, request: DeleteRecordsRequest, caller: Caller
 ) -> DeleteRecordsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter(
+    partition_counts = Counter(
         (topic.name, partition.partition_index)
         for topic in request.topics
         for partition in topic.partitions
@@ -47,7 +47,7 @@ async def handle(
     async def delete(topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         index = wanted.partition_index
         try:
-            if times[topic, index] > 1:
+            if partition_counts[topic, index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
             rights.check_topic(Operation.DELETE, topic)
             start = await _delete(needs.partitions, topic, index, wanted.offset)
@@ -74,8 +74,8 @@ async def _delete(partitions: Partitions, topic: str, index: int, offset: int) -
     """Delete the records below `offset`; returns the new start offset."""
     partition = partitions.find(topic, index)
     partition.check_leader()
-    shown = partition.log.exposed_offset
-    if shown < partition.acknowledged_end and not 0 <= offset <= shown:
+    exposed_offset = partition.log.exposed_offset
+    if exposed_offset < partition.acknowledged_end and not 0 <= offset <= exposed_offset:
         await exposed([partition])
         partition.check_leader()
     if not partition.config.deletes:

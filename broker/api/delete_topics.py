@@ -41,14 +41,14 @@ async def handle(
     needs: Needs, request: DeleteTopicsRequest, caller: Caller
 ) -> DeleteTopicsResponse:
     rights = needs.authorization.of(caller)
-    named = (DeleteTopicState(name=name) for name in request.topic_names)
-    topics = (*request.topics, *named)
+    named_topics = (DeleteTopicState(name=name) for name in request.topic_names)
+    topics = (*request.topics, *named_topics)
     snapshot = needs.cluster.snapshot
     names = [
         snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
         for topic in topics
     ]
-    times = Counter(names)
+    name_counts = Counter(names)
 
     async def delete(topic: DeleteTopicState, name: str | None) -> DeletableTopicResult:
         try:
@@ -59,15 +59,15 @@ async def handle(
             if name is None:
                 raise _unknown(topic)
             rights.check_topic(Operation.DELETE, name)
-            if times[name] > 1:
+            if name_counts[name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
             await needs.topics.delete(
                 name, topic.topic_id, timeout_ms=request.timeout, mutations=caller.mutations
             )
         except ApiError as error:
-            hidden = name is None or not rights.may_on_topic(Operation.DESCRIBE, name)
+            is_hidden = name is None or not rights.may_on_topic(Operation.DESCRIBE, name)
             return DeletableTopicResult(
-                name=topic.name if hidden else name,
+                name=topic.name if is_hidden else name,
                 topic_id=topic.topic_id,
                 error_code=error.code,
                 error_message=error.message,

@@ -30,7 +30,7 @@ def handle(needs: Needs, request: DescribeAclsRequest, caller: Caller) -> Descri
     try:
         needs.authorization.of(caller).check_cluster(Operation.DESCRIBE)
         check_is_on(needs.authorization.is_on)
-        wanted = understood_filter(request)
+        acl_filter = understood_filter(request)
     except ApiError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     return DescribeAclsResponse(
@@ -46,9 +46,9 @@ def handle(needs: Needs, request: DescribeAclsRequest, caller: Caller) -> Descri
                         operation=acl.operation,
                         permission_type=acl.permission,
                     )
-                    for acl in standing
+                    for acl in acls
                 ),
             )
-            for pattern, standing in sorted(wanted.found(needs.admin.acls).items())
+            for pattern, acls in sorted(acl_filter.found(needs.admin.acls).items())
         )
     )

@@ -36,8 +36,8 @@ def handle(
         return DescribeClientQuotasResponse(
             error_code=error.code, error_message=error.message, entries=None
         )
-    wanted = {component.entity_type: component for component in request.components}
-    if len(wanted) < len(request.components) or any(
+    components = {component.entity_type: component for component in request.components}
+    if len(components) < len(request.components) or any(
         component.match_type not in set(QuotaMatch) for component in request.components
     ):
         return DescribeClientQuotasResponse(
@@ -54,7 +54,7 @@ def handle(
                 values=tuple(ValueData(key=key, value=value) for key, value in values.items()),
             )
             for entity, values in needs.quotas.quotas.items()
-            if _matches(entity, wanted, strict=request.strict)
+            if _matches(entity, components, strict=request.strict)
         )
     )
 

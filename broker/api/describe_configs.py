@@ -47,14 +47,16 @@ def handle(
     needs: Needs, request: DescribeConfigsRequest, caller: Caller
 ) -> DescribeConfigsResponse:
     rights = needs.authorization.of(caller)
-    described: set[tuple[int, str]] = set()
+    described_resources: set[tuple[int, str]] = set()
 
     def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
-        which = (resource.resource_type, resource.resource_name)
+        resource_key = (resource.resource_type, resource.resource_name)
         try:
-            if which in described:  # answers are long: each resource is answered once
+            if (
+                resource_key in described_resources
+            ):  # answers are long: each resource is answered once
                 raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")
-            described.add(which)
+            described_resources.add(resource_key)
             entries = _entries(needs, rights, resource)
         except ApiError as error:
             return DescribeConfigsResult(
@@ -63,7 +65,7 @@ def handle(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
-        wanted = frozenset(resource.configuration_keys or ())
+        requested_keys = frozenset(resource.configuration_keys or ())
         return DescribeConfigsResult(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
@@ -74,7 +76,7 @@ def handle(
                     documentation=request.include_documentation,
                 )
                 for entry in entries
-                if not wanted or entry.name in wanted
+                if not requested_keys or entry.name in requested_keys
             ),
         )
 
@@ -95,7 +97,8 @@ def _entries(
             return _of_broker(needs, resource.resource_name)
     raise ApiError(
         ErrorCode.invalid_request,
-        f"resource type {resource.resource_type} has no configs; topics (2) and brokers (4) have",
+        f"resource type {resource.resource_type} has no configs: only topics (2) and brokers (4) "
+        "have",
     )
 
 

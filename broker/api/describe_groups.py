@@ -22,9 +22,12 @@ async def handle(
     needs: Needs, request: DescribeGroupsRequest, caller: Caller
 ) -> DescribeGroupsResponse:
     rights = needs.authorization.of(caller)
-    asks = request.include_authorized_operations
+    asks_for_operations = request.include_authorized_operations
     client = client_of(caller)
-    groups = [await _described(needs, rights, name, client, asks=asks) for name in request.groups]
+    groups = [
+        await _described(needs, rights, name, client, asks=asks_for_operations)
+        for name in request.groups
+    ]
     return DescribeGroupsResponse(groups=tuple(groups))
 
 

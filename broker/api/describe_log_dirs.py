@@ -41,30 +41,34 @@ def handle(
     rights = needs.authorization.of(caller)
     if rights.refuses(Operation.DESCRIBE, ResourceType.CLUSTER, THE_CLUSTER):
         # Versions before 3 have no field for the error: they get an empty list, as from Kafka.
-        refused = ErrorCode.cluster_authorization_failed
-        return DescribeLogDirsResponse(error_code=refused, results=())
-    asked = None
+        error_code = ErrorCode.cluster_authorization_failed
+        return DescribeLogDirsResponse(error_code=error_code, results=())
+    requested_keys = None
     if request.topics is not None:
-        asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    sizes: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+        requested_keys = {
+            (topic.topic, index) for topic in request.topics for index in topic.partitions
+        }
+    partitions_by_topic: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for partition in needs.partitions:
-        wanted = asked is None or (partition.topic, partition.index) in asked
-        if wanted and not partition.offline_reason:
-            sizes[partition.topic].append(
+        is_requested = (
+            requested_keys is None or (partition.topic, partition.index) in requested_keys
+        )
+        if is_requested and not partition.offline_reason:
+            partitions_by_topic[partition.topic].append(
                 DescribeLogDirsPartition(
                     partition_index=partition.index, partition_size=partition.log.size
                 )
             )
     directory = Path(needs.data_dir).absolute()
-    total, usable = _space(directory)
+    total_bytes, usable_bytes = _space(directory)
     result = DescribeLogDirsResult(
         log_dir=str(directory),
         topics=tuple(
             DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
-            for name, partitions in sizes.items()
+            for name, partitions in partitions_by_topic.items()
         ),
-        total_bytes=total,
-        usable_bytes=usable,
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
     )
     return DescribeLogDirsResponse(results=(result,))
 

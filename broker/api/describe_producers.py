@@ -34,13 +34,13 @@ def handle(
     needs: Needs, request: DescribeProducersRequest, caller: Caller
 ) -> DescribeProducersResponse:
     rights = needs.authorization.of(caller)
-    described: set[tuple[str, int]] = set()
+    described_keys: set[tuple[str, int]] = set()
 
     def describe(topic: str, index: int) -> PartitionResponse:
         try:
-            if (topic, index) in described:
+            if (topic, index) in described_keys:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
-            described.add((topic, index))
+            described_keys.add((topic, index))
             rights.check_topic(Operation.READ, topic)
             partition = needs.partitions.find(topic, index)
             partition.check_leader()

@@ -39,12 +39,12 @@ def handle(
         return DescribeUserScramCredentialsResponse(
             error_code=error.code, error_message=error.message, results=()
         )
-    known = needs.users.users
+    users = needs.users.users
     if not request.users:
-        results = tuple(_described(name, known[name]) for name in sorted(known))
+        results = tuple(_described(name, users[name]) for name in sorted(users))
     else:
-        times = Counter(user.name for user in request.users)
-        results = tuple(_requested(name, times[name], known) for name in times)
+        name_counts = Counter(user.name for user in request.users)
+        results = tuple(_requested(name, name_counts[name], users) for name in name_counts)
     return DescribeUserScramCredentialsResponse(results=results)
 
 

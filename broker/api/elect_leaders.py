@@ -32,22 +32,22 @@ class Needs(msgspec.Struct, frozen=True):
 async def handle(
     needs: Needs, request: ElectLeadersRequest, caller: Caller
 ) -> ElectLeadersResponse:
-    wanted = _wanted(request)
+    requested_keys = _wanted(request)
     try:
         needs.authorization.of(caller).check_cluster(Operation.ALTER)
         if request.election_type not in set(ElectionType):
             raise ApiError(
-                ErrorCode.invalid_request, f"election type {request.election_type} is not known"
+                ErrorCode.invalid_request, f"unknown election type {request.election_type}"
             )
         outcomes = await needs.leaders.elect(
-            wanted,
+            requested_keys,
             unclean=request.election_type == ElectionType.UNCLEAN,
             timeout_ms=request.timeout,
         )
     except ApiError as error:
         return ElectLeadersResponse(
             error_code=error.code,
-            replica_election_results=_results(dict.fromkeys(wanted or (), error)),
+            replica_election_results=_results(dict.fromkeys(requested_keys or (), error)),
         )
     return ElectLeadersResponse(replica_election_results=_results(outcomes))
 
@@ -61,12 +61,12 @@ def _wanted(request: ElectLeadersRequest) -> list[Key] | None:
 
 
 def _results(outcomes: Mapping[Key, ApiError | None]) -> tuple[ReplicaElectionResult, ...]:
-    by_topic: dict[str, list[PartitionResult]] = {}
+    results_by_topic: dict[str, list[PartitionResult]] = {}
     for (topic, index), error in outcomes.items():
-        by_topic.setdefault(topic, []).append(_result(index, error))
+        results_by_topic.setdefault(topic, []).append(_result(index, error))
     return tuple(
         ReplicaElectionResult(topic=topic, partition_result=tuple(results))
-        for topic, results in by_topic.items()
+        for topic, results in results_by_topic.items()
     )
 
 

@@ -19,15 +19,15 @@ _LONGEST_SECONDS: Final = 1.0  # wait for a replica that lags
 
 
 async def exposed(partitions: Iterable[Partition]) -> None:
-    """Return when everything acknowledged so far is exposed, or never will be."""
-    waiting = []
+    """Returns when everything acknowledged so far is exposed, or can no longer be."""
+    waiting_events = []
     for partition in partitions:
-        done = asyncio.Event()
-        partition.when_committed(partition.acknowledged_end, partial(_note, done))
-        waiting.append(done.wait())
+        exposed_event = asyncio.Event()
+        partition.when_committed(partition.acknowledged_end, partial(_note, exposed_event))
+        waiting_events.append(exposed_event.wait())
     with suppress(TimeoutError):
         async with asyncio.timeout(_LONGEST_SECONDS):
-            await asyncio.gather(*waiting)
+            await asyncio.gather(*waiting_events)
 
 
 def _note(done: asyncio.Event, _code: ErrorCode) -> None:

@@ -89,7 +89,7 @@ class Needs(msgspec.Struct, frozen=True):
 
 
 def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
-    """Respond as soon as there is enough, or after the client's maximum wait."""
+    """Responds as soon as there is enough data, or after the client's maximum wait."""
     try:
         fetch = _begin(needs, connection, request)
     except ApiError as error:
@@ -105,7 +105,7 @@ def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: E
 async def look_in_turns(
     needs: Needs, reply: Reply, request: FetchRequest, encode: Encode, work: InTurns
 ) -> FetchResponse | None:
-    """`serve` for a request of many partitions; None if it waits, and is answered later."""
+    """Serves a request of many partitions in pieces; returns None if the answer comes later."""
     connection = reply.connection
     try:
         fetch = _begin(needs, connection, request)
@@ -143,7 +143,7 @@ class _Look(NamedTuple):
 
 
 class _Fetch(ABC):
-    """One request, tried again whenever one of its partitions has new messages."""
+    """One fetch request, read again whenever one of its partitions has new messages."""
 
     __slots__ = (
         "_caller", "_client", "_decided", "_denied", "_enough", "_needs", "_read", "_room",
@@ -168,7 +168,7 @@ class _Fetch(ABC):
 
     @property
     def satisfied(self) -> bool:
-        """Whether the outcome of the last look can be sent without waiting for more."""
+        """Whether the data of the last look can be sent without waiting for more."""
         return self._decided or sum(piece.length for _, piece in self._read) >= self._enough
 
     def look(self) -> None:
@@ -183,30 +183,30 @@ class _Fetch(ABC):
     def _look(self) -> None: ...
 
     def looking(self) -> Generator[None, None, None]:
-        """`look`, in pieces if there may be many partitions."""
+        """Does what `look` does, in pieces if there may be many partitions."""
         self.look()
         yield
 
     def answer(self, connection: Connection) -> FetchResponse:
-        """The response to the last look."""
+        """Returns the response with the data of the last look."""
         self._count(connection)
         return self._answer()
 
     def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
-        """`answer`, in pieces if there may be many partitions."""
+        """Does what `answer` does, in pieces if there may be many partitions."""
         yield
         return self.answer(connection)
 
     def _count(self, connection: Connection) -> None:
         if self._is_followers:
-            copied = self._needs.metrics.replicas
-            copied.fetches += 1
-            copied.bytes_out += sum(piece.length for _, piece in self._read)
-            moved = sum(
+            traffic = self._needs.metrics.replicas
+            traffic.fetches += 1
+            traffic.bytes_out += sum(piece.length for _, piece in self._read)
+            moved_bytes = sum(
                 piece.length for partition, piece in self._read if self._is_throttled(partition)
             )
-            if moved:
-                self._needs.throttle.used(moved, self._needs.loop.time())
+            if moved_bytes:
+                self._needs.throttle.used(moved_bytes, self._needs.loop.time())
         else:
             total = 0
             for partition, piece in self._read:
@@ -220,7 +220,7 @@ class _Fetch(ABC):
     def _answer(self) -> FetchResponse: ...
 
     def wait(self, parked: "_Parked") -> None:
-        """Register to be woken by anything that can add to the last look."""
+        """Registers for a wake-up by anything that can add to the last look."""
         self._read = []  # it is read again after the wait: until then it holds no files
         self._wait(parked)
 
@@ -240,18 +240,18 @@ class _Fetch(ABC):
         if not self._is_followers:
             return authorization.denied_topics(self._caller, Operation.READ, topics)
         rights = authorization.of(self._caller)
-        refused = rights.refuses(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, THE_CLUSTER)
-        return topics if refused else frozenset()
+        is_refused = rights.refuses(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, THE_CLUSTER)
+        return topics if is_refused else frozenset()
 
     def _note_progress(self) -> None:
         """A follower has flushed everything before the offset that it fetches. Errors are reported
         when the request is looked at."""
         topics = self.request.topics
-        denied = self._denied_among({topic.topic for topic in topics})
+        denied_topics = self._denied_among({topic.topic for topic in topics})
         for topic in topics:
-            if topic.topic not in denied:
-                for wanted in topic.partitions:
-                    self._note(topic.topic, wanted)
+            if topic.topic not in denied_topics:
+                for fetch_partition in topic.partitions:
+                    self._note(topic.topic, fetch_partition)
 
     def _note(self, topic: str, wanted: FetchPartition) -> None:
         with suppress(ApiError, StorageError):
@@ -293,13 +293,13 @@ class _Fetch(ABC):
     def _found(self, partition: Partition, wanted: FetchPartition) -> _Look:
         """A client that must truncate, or fetch elsewhere, is told only that."""
         log, piece = partition.log, None
-        diverging = _history_of(partition, wanted) if wanted.last_fetched_epoch >= 0 else None
-        nearest = -1 if diverging is not None else self._nearest(partition, wanted)
-        is_served_here = diverging is None and nearest < 0
-        held_back = is_served_here and self._is_held_back(partition)
+        diverging_epoch = _history_of(partition, wanted) if wanted.last_fetched_epoch >= 0 else None
+        nearest_replica = -1 if diverging_epoch is not None else self._nearest(partition, wanted)
+        is_served_here = diverging_epoch is None and nearest_replica < 0
+        is_held_back = is_served_here and self._is_held_back(partition)
         if not is_served_here:
             self._decided = True
-        elif not held_back:
+        elif not is_held_back:
             piece = self._slice(partition, wanted)
         end = log.end_offset if self._is_followers else log.exposed_offset
         has_more = piece is None and wanted.fetch_offset < end
@@ -308,12 +308,12 @@ class _Fetch(ABC):
             high_watermark=log.exposed_offset,
             last_stable_offset=log.exposed_offset,
             log_start_offset=log.start_offset,
-            diverging_epoch=_SAME_HISTORY if diverging is None else diverging,
-            preferred_read_replica=nearest,
+            diverging_epoch=_SAME_HISTORY if diverging_epoch is None else diverging_epoch,
+            preferred_read_replica=nearest_replica,
             records=b"" if piece is None else piece,
         )
-        rests = is_served_here and piece is None and not has_more
-        return _Look(partition, data, rests, is_served_here and has_more and not held_back)
+        is_resting = is_served_here and piece is None and not has_more
+        return _Look(partition, data, is_resting, is_served_here and has_more and not is_held_back)
 
     def _is_throttled(self, partition: Partition) -> bool:
         return self._is_followers and partition.sends_throttled_to(self.request.replica_id)
@@ -331,9 +331,9 @@ class _Fetch(ABC):
             limit = self._needs.throttle.portion(limit)
         if self._read and (not limit or self._is_full or self._is_too_small(wanted)):
             return None
-        read = partition.read_for_follower if self._is_followers else partition.read
+        read_batches = partition.read_for_follower if self._is_followers else partition.read
         try:
-            piece = read(wanted.fetch_offset, limit, self._client)
+            piece = read_batches(wanted.fetch_offset, limit, self._client)
         except NoRoom:  # for its files: the client will ask again
             return None
         if piece is None or (piece.length > limit and self._read):
@@ -357,20 +357,20 @@ class _Fetch(ABC):
         if not rack or followers is None or self._is_followers:
             return -1
         brokers = self._needs.cluster.snapshot.brokers
-        if (here := brokers.get(partition.broker_id)) is None or here.rack == rack:
+        if (own_broker := brokers.get(partition.broker_id)) is None or own_broker.rack == rack:
             return -1
-        best, furthest = -1, wanted.fetch_offset - 1
+        nearest_replica, highest_offset = -1, wanted.fetch_offset - 1
         for replica in partition.info.isr:
             broker = brokers.get(replica)
             if (
                 broker is not None
                 and broker.rack == rack
                 and followers.knows(replica)
-                and followers.offset_of(replica) > furthest
+                and followers.offset_of(replica) > highest_offset
                 and broker.reached_by(self._caller.listener) is not None
             ):
-                best, furthest = replica, followers.offset_of(replica)
-        return best
+                nearest_replica, highest_offset = replica, followers.offset_of(replica)
+        return nearest_replica
 
     def _failed(
         self,
@@ -395,10 +395,10 @@ class _Fetch(ABC):
         with suppress(ApiError):
             info = self._needs.partitions.find(topic, index).info
             return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
-        known = self._needs.cluster.snapshot.topics.get(topic)
-        if known is None or not 0 <= index < len(known.partitions):
+        topic_info = self._needs.cluster.snapshot.topics.get(topic)
+        if topic_info is None or not 0 <= index < len(topic_info.partitions):
             return _NO_LEADER
-        info = known.partitions[index]
+        info = topic_info.partitions[index]
         return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
 
 
@@ -409,21 +409,21 @@ def _history_of(partition: Partition, wanted: FetchPartition) -> EpochEndOffset 
     """None if the histories agree, else the client's epoch's end. Raises `OffsetOutOfRange`."""
     log, offset = partition.log, wanted.fetch_offset
     if offset < log.start_offset:
-        raise OffsetOutOfRange(f"offset {offset} is below {log.start_offset}")
+        raise OffsetOutOfRange(f"offset {offset} is below the start offset, {log.start_offset}")
     if wanted.last_fetched_epoch < 0:
         if offset > log.end_offset:
-            raise OffsetOutOfRange(f"offset {offset} is above {log.end_offset}")
+            raise OffsetOutOfRange(f"offset {offset} is above the end offset, {log.end_offset}")
         return None
     epoch, end_offset = end_of_epoch(partition, wanted.last_fetched_epoch)
     if epoch == NOT_KNOWN:
-        raise OffsetOutOfRange(f"epoch {wanted.last_fetched_epoch} is not known")
+        raise OffsetOutOfRange(f"unknown last fetched epoch {wanted.last_fetched_epoch}")
     if epoch < wanted.last_fetched_epoch or end_offset < offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 
 
 class _WholeFetch(_Fetch):
-    """A request that names all partitions, and is answered about all of them."""
+    """A request that names all partitions, and whose response has all of them."""
 
     __slots__ = ("_looks", "_opens", "_owner", "_watched")
 
@@ -455,10 +455,10 @@ class _WholeFetch(_Fetch):
             for topic in portion:
                 looks: list[_Look] = []
                 self._looks.append(looks)
-                for wanted in topic.partitions:
+                for fetch_partition in topic.partitions:
                     if len(looks) % _OF_A_TURN == _OF_A_TURN - 1:
                         yield
-                    looks.append(look_at(topic.topic, wanted))
+                    looks.append(look_at(topic.topic, fetch_partition))
 
     def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
         self._count(connection)
@@ -479,9 +479,9 @@ class _WholeFetch(_Fetch):
         )
 
     def _responses(self, looks: list[list[_Look]]) -> Iterator[FetchableTopicResponse]:
-        for topic, of in zip(self.request.topics, looks, strict=True):
+        for topic, topic_looks in zip(self.request.topics, looks, strict=True):
             yield FetchableTopicResponse(
-                topic=topic.topic, partitions=tuple(look.data for look in of)
+                topic=topic.topic, partitions=tuple(look.data for look in topic_looks)
             )
 
     def _open(self, looks: Iterable[list[_Look]]) -> int:
@@ -493,8 +493,8 @@ class _WholeFetch(_Fetch):
         if session is None:
             return NO_SESSION
         session.rights = self._needs.authorization.acls
-        for topic, of in zip(request.topics, looks, strict=True):
-            for look in of:
+        for topic, topic_looks in zip(request.topics, looks, strict=True):
+            for look in topic_looks:
                 entry = session.partitions[topic.topic, look.data.partition_index]
                 _tell(session, entry, look)
         return session.id
@@ -503,7 +503,9 @@ class _WholeFetch(_Fetch):
         looks, self._looks = self._looks, []
         if self._watched:
             return
-        self._watched = [look.partition for of in looks for look in of if look.partition]
+        self._watched = [
+            look.partition for topic_looks in looks for look in topic_looks if look.partition
+        ]
         for partition in self._watched:
             if self._is_followers:
                 partition.watch_end(parked.wake)
@@ -519,7 +521,7 @@ class _WholeFetch(_Fetch):
 
 
 class _SessionFetch(_Fetch):
-    """A request within a session, whose response has only news."""
+    """A request within a session, whose response has only the partitions with news."""
 
     __slots__ = ("_looks", "_session")
 
@@ -536,9 +538,9 @@ class _SessionFetch(_Fetch):
         """Note the progress of a follower in all partitions of its session: one without traffic is
         named only once, and may join the in-sync replicas at any time after that."""
         partitions = self._session.partitions
-        denied = self._denied_among({topic for topic, _ in partitions})
+        denied_topics = self._denied_among({topic for topic, _ in partitions})
         for (topic, _), entry in tuple(partitions.items()):
-            if topic not in denied:
+            if topic not in denied_topics:
                 self._note(topic, entry.wanted)
 
     def _look(self) -> None:
@@ -564,10 +566,10 @@ class _SessionFetch(_Fetch):
     def _answer(self) -> FetchResponse:
         session = self._session
         looks, self._looks = self._looks, []
-        answered: dict[str, list[PartitionData]] = {}
+        data_by_topic: dict[str, list[PartitionData]] = {}
         for entry, look in looks:
             if entry.has_news(look.data):
-                answered.setdefault(entry.topic, []).append(look.data)
+                data_by_topic.setdefault(entry.topic, []).append(look.data)
             _tell(session, entry, look)
         if session.id == NO_SESSION:
             session.close()
@@ -575,7 +577,7 @@ class _SessionFetch(_Fetch):
             session_id=session.id,
             responses=tuple(
                 FetchableTopicResponse(topic=topic, partitions=tuple(data))
-                for topic, data in answered.items()
+                for topic, data in data_by_topic.items()
             ),
         )
 
@@ -609,23 +611,24 @@ class _Parked:
         self._loop = needs.loop
         self._soon = False
         reply.dropped = self._leave
-        wait = min(fetch.request.max_wait, _LONGEST_WAIT_MS) / 1000
-        self._due = self._loop.time() + wait
+        wait_seconds = min(fetch.request.max_wait, _LONGEST_WAIT_MS) / 1000
+        self._due = self._loop.time() + wait_seconds
         self._timer = self._loop.call_at(self._due, self._finish)
         fetch.wait(self)
 
     def wake(self) -> None:
-        """Many partitions may get data in one turn of the loop: look once."""
+        """Looks once more in the next turn of the event loop, as many partitions may get data in
+        one turn."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._look)
 
     def wake_later(self) -> None:
-        due = self._loop.time() + _NEWS_WAITS_SECONDS
-        if due < self._due:
-            self._due = due
+        due_time = self._loop.time() + _NEWS_WAITS_SECONDS
+        if due_time < self._due:
+            self._due = due_time
             self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._finish)
+            self._timer = self._loop.call_at(due_time, self._finish)
 
     def end(self, code: ErrorCode) -> None:
         self._leave()

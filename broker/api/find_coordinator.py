@@ -49,19 +49,19 @@ def handle(
         return _coordinator(needs, rights, caller.listener, request.key_type, key)
 
     coordinators = [coordinator(key) for key in request.coordinator_keys]
-    only = coordinators[0] if coordinators else coordinator(request.key)
+    first_coordinator = coordinators[0] if coordinators else coordinator(request.key)
     return FindCoordinatorResponse(
-        error_code=only.error_code,
-        error_message=only.error_message,
-        node_id=only.node_id,
-        host=only.host,
-        port=only.port,
+        error_code=first_coordinator.error_code,
+        error_message=first_coordinator.error_message,
+        node_id=first_coordinator.node_id,
+        host=first_coordinator.host,
+        port=first_coordinator.port,
         coordinators=tuple(coordinators),
     )
 
 
 def without_transactions(caller: Caller) -> ErrorCode:
-    """The error for a request about a transaction, which this client treats as fatal."""
+    """Returns the error for a request about a transaction, which this client treats as fatal."""
     if caller.is_librdkafka:
         return ErrorCode.transactional_id_authorization_failed
     return ErrorCode.unsupported_version
@@ -69,13 +69,13 @@ def without_transactions(caller: Caller) -> ErrorCode:
 
 def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key: str) -> Found:
     if key_type != GROUP:
-        return _unavailable(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
+        return _unavailable(key, ErrorCode.invalid_request, f"unknown key type {key_type}")
     try:
         rights.check(Operation.DESCRIBE, ResourceType.GROUP, key)
     except ApiError as error:
         return _unavailable(key, error.code, error.message)
-    which = needs.groups.coordinator_of(key)
-    broker = None if which is None else needs.cluster.snapshot.brokers.get(which)
+    broker_id = needs.groups.coordinator_of(key)
+    broker = None if broker_id is None else needs.cluster.snapshot.brokers.get(broker_id)
     address = broker and broker.reached_by(listener)
     if not broker or not address:
         return _unavailable(

@@ -16,7 +16,8 @@ class Needs(msgspec.Struct, frozen=True):
     authorization: Authorization
 
     def refuses(self, caller: Caller, operation: Operation, group: str) -> bool:
-        """Whether the caller may not do this to a group. The denial is logged."""
+        """Returns whether the caller may not perform the operation on the group, and logs a
+        denial."""
         return refuses(self.authorization.of(caller), operation, group)
 
 

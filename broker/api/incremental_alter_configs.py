@@ -41,16 +41,16 @@ async def handle(
     needs: Needs, request: IncrementalAlterConfigsRequest, caller: Caller
 ) -> IncrementalAlterConfigsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter(
+    name_counts = Counter(
         (resource.resource_type, resource.resource_name) for resource in request.resources
     )
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
             check_rights(rights, resource.resource_type, resource.resource_name)
-            check_resource(resource.resource_type, resource.resource_name, times)
-            of_topic = resource.resource_type == ResourceType.TOPIC
-            admin = needs.topics if of_topic else needs.broker_configs
+            check_resource(resource.resource_type, resource.resource_name, name_counts)
+            is_topic = resource.resource_type == ResourceType.TOPIC
+            admin = needs.topics if is_topic else needs.broker_configs
             await admin.change_configs(
                 resource.resource_name, _changes(resource), validate_only=request.validate_only
             )
@@ -71,9 +71,9 @@ async def handle(
 
 
 def _changes(resource: AlterConfigsResource) -> list[ConfigChange]:
-    times = Counter(config.name for config in resource.configs)
-    if twice := [name for name, count in times.items() if count > 1]:
-        raise ApiError(ErrorCode.invalid_request, f"{twice[0][:100]} is changed twice")
+    name_counts = Counter(config.name for config in resource.configs)
+    if repeated_names := [name for name, count in name_counts.items() if count > 1]:
+        raise ApiError(ErrorCode.invalid_request, f"{repeated_names[0][:100]} is changed twice")
     changes = []
     for config in resource.configs:
         try:
@@ -81,7 +81,7 @@ def _changes(resource: AlterConfigsResource) -> list[ConfigChange]:
         except ValueError:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"operation {config.config_operation} on {config.name[:100]} is not known",
+                f"unknown operation {config.config_operation} on {config.name[:100]}",
             ) from None
         changes.append(ConfigChange(config.name, operation, config.value))
     return changes

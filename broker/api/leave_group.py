@@ -11,14 +11,14 @@ from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, Mem
 async def handle(needs: Needs, request: LeaveGroupRequest, caller: Caller) -> LeaveGroupResponse:
     if needs.refuses(caller, Operation.READ, request.group_id):
         return LeaveGroupResponse(error_code=REFUSED)
-    leaving = [
+    leaving_members = [
         Leaving(
             member_id=member.member_id, instance_id=member.group_instance_id, reason=member.reason
         )
         for member in request.members
     ]
     try:
-        outcome = await needs.groups.leave(request.group_id, leaving)
+        outcome = await needs.groups.leave(request.group_id, leaving_members)
     except ApiError as error:
         return LeaveGroupResponse(error_code=error.code)
     return LeaveGroupResponse(
@@ -27,6 +27,6 @@ async def handle(needs: Needs, request: LeaveGroupRequest, caller: Caller) -> Le
             MemberResponse(
                 member_id=member.member_id, group_instance_id=member.instance_id, error_code=code
             )
-            for member, code in zip(leaving, outcome.codes, strict=bool(outcome.codes))
+            for member, code in zip(leaving_members, outcome.codes, strict=bool(outcome.codes))
         ),
     )

@@ -49,9 +49,13 @@ class Needs(msgspec.Struct, frozen=True):
 def handle(
     needs: Needs, request: ListOffsetsRequest, caller: Caller
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-    behind: list[Partition] = []
-    response = _answer(needs, request, caller, behind)
-    return _answer_exposed(needs, request, caller, behind) if behind else response
+    lagging_partitions: list[Partition] = []
+    response = _answer(needs, request, caller, lagging_partitions)
+    return (
+        _answer_exposed(needs, request, caller, lagging_partitions)
+        if lagging_partitions
+        else response
+    )
 
 
 async def _answer_exposed(
@@ -66,7 +70,7 @@ def _answer(
 ) -> ListOffsetsResponse:
     """Adds to `behind` the partitions whose answer may change by exposing more."""
     rights = needs.authorization.of(caller)
-    times = Counter(
+    partition_counts = Counter(
         (topic.name, partition.partition_index)
         for topic in request.topics
         for partition in topic.partitions
@@ -75,7 +79,7 @@ def _answer(
     def find(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
         index = asked.partition_index
         try:
-            if times[topic, index] > 1:
+            if partition_counts[topic, index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
             rights.check_topic(Operation.DESCRIBE, topic)
             partition = needs.partitions.find(topic, index)
@@ -84,8 +88,8 @@ def _answer(
             is_follower = request.replica_id >= 0
             answer = _find(partition, asked, caller, is_follower=is_follower)
             is_end = asked.timestamp in {LATEST, MAX_TIMESTAMP} or answer.offset < 0
-            hides = partition.acknowledged_end > partition.log.exposed_offset
-            if is_end and hides and not is_follower:
+            hides_records = partition.acknowledged_end > partition.log.exposed_offset
+            if is_end and hides_records and not is_follower:
                 behind.append(partition)
             return answer
         except (ApiError, StorageError) as error:

@@ -37,14 +37,14 @@ def handle(
         )
     snapshot = needs.cluster.snapshot
     if request.topics is None:
-        wanted: dict[str, Iterable[int]] = {
+        requested_indexes: dict[str, Iterable[int]] = {
             name: range(len(info.partitions)) for name, info in snapshot.topics.items()
         }
     else:
-        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
+        requested_indexes = {topic.name: topic.partition_indexes for topic in request.topics}
     topics = (
         OngoingTopicReassignment(name=name, partitions=tuple(_moving(snapshot, name, indexes)))
-        for name, indexes in wanted.items()
+        for name, indexes in requested_indexes.items()
     )
     return ListPartitionReassignmentsResponse(
         topics=tuple(topic for topic in topics if topic.partitions)

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Iterable, Set
 import msgspec
 from msgspec.structs import replace
 
-from broker.access.acls import ON
+from broker.access.acl_evaluation import ON
 from broker.access.authorization import Authorization, Rights
 from broker.admin.topics import TopicAdmin
 from broker.api.administration import Administration
@@ -50,7 +50,7 @@ _FEW = 100
 
 
 class _Described(msgspec.Struct, frozen=True):
-    """The cached description of a topic, with the state from which it was made."""
+    """The cached description of a topic, with the state that it describes."""
 
     info: TopicInfo
     changes: int
@@ -58,8 +58,8 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 class DescribedTopics:
-    """The descriptions of topics by one broker, each cached until something about the topic
-    changes. Belongs to the event loop.
+    """The topic descriptions of one broker, each cached until the topic changes. Belongs to the
+    event loop.
 
     All clients ask again every few minutes, and whenever a topic is created or deleted: without the
     cache, describing thousands of topics for each client would delay the others.
@@ -74,23 +74,24 @@ class DescribedTopics:
     def of(
         self, snapshot: ClusterSnapshot, infos: list[TopicInfo], operations: int
     ) -> list[MetadataResponseTopic]:
-        """Descriptions of topics in the snapshot, with the client's authorized operations."""
+        """Returns descriptions of topics in the snapshot, with the client's authorized
+        operations."""
         if self._brokers != snapshot.brokers.keys():
             self._brokers = frozenset(snapshot.brokers)
             self._described.clear()
-        described = [self._described_topic(snapshot, info, operations) for info in infos]
+        descriptions = [self._described_topic(snapshot, info, operations) for info in infos]
         if len(self._described) > 2 * len(snapshot.topics) + _FEW:
             for key in [key for key in self._described if key[0] not in snapshot.topics]:
                 del self._described[key]
-        return described
+        return descriptions
 
     def _described_topic(
         self, snapshot: ClusterSnapshot, info: TopicInfo, operations: int
     ) -> MetadataResponseTopic:
         key = info.name, operations
-        known = self._described.get(key)
+        cached_topic = self._described.get(key)
         changes = self._partitions.changes(info.name)
-        if known is None or known.info is not info or known.changes != changes:
+        if cached_topic is None or cached_topic.info is not info or cached_topic.changes != changes:
             topic = MetadataResponseTopic(
                 name=info.name,
                 topic_id=info.topic_id,
@@ -100,17 +101,19 @@ class DescribedTopics:
                 ),
                 topic_authorized_operations=operations,
             )
-            known = self._described[key] = _Described(info, changes, topic)
-        return known.topic
+            cached_topic = self._described[key] = _Described(info, changes, topic)
+        return cached_topic.topic
 
     def _partition(
         self, snapshot: ClusterSnapshot, topic: str, index: int, info: PartitionInfo
     ) -> MetadataResponsePartition:
-        offline = tuple(replica for replica in info.replicas if replica not in snapshot.brokers)
+        offline_replicas = tuple(
+            replica for replica in info.replicas if replica not in snapshot.brokers
+        )
         leader = info.leader
         if leader == self._broker_id and not self._is_served(topic, index):
-            offline = (*offline, leader)
-        if leader in offline or leader not in snapshot.brokers:
+            offline_replicas = (*offline_replicas, leader)
+        if leader in offline_replicas or leader not in snapshot.brokers:
             leader = NO_BROKER
         return MetadataResponsePartition(
             error_code=ErrorCode.leader_not_available if leader == NO_BROKER else ErrorCode.none,
@@ -119,7 +122,7 @@ class DescribedTopics:
             leader_epoch=info.leader_epoch,
             replica_nodes=info.replicas,
             isr_nodes=info.isr,
-            offline_replicas=offline,
+            offline_replicas=offline_replicas,
         )
 
     def _is_served(self, topic: str, index: int) -> bool:
@@ -143,11 +146,15 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     if request.allow_auto_topic_creation and needs.auto_create:
         snapshot = needs.cluster.snapshot
-        known = snapshot.topics.keys() | snapshot.deleting
-        named = dict.fromkeys(topic.name for topic in request.topics or () if not topic.topic_id)
-        missing = [name for name in named if name is not None and name not in known]
-        if missing:
-            return _create_and_describe(needs, request, missing, caller)
+        known_names = snapshot.topics.keys() | snapshot.deleting
+        requested_names = dict.fromkeys(
+            topic.name for topic in request.topics or () if not topic.topic_id
+        )
+        missing_names = [
+            name for name in requested_names if name is not None and name not in known_names
+        ]
+        if missing_names:
+            return _create_and_describe(needs, request, missing_names, caller)
     return _describe(needs, request, {}, caller)
 
 
@@ -156,24 +163,24 @@ async def _create_and_describe(
 ) -> MetadataResponse:
     rights = needs.authorization.of(caller)
     may_create_any = rights.may_on_cluster(Operation.CREATE)
-    refused: dict[str, ErrorCode] = {}
-    creatable = []
+    error_codes: dict[str, ErrorCode] = {}
+    creatable_names = []
     for name in missing:
         if not rights.may_on_topic(Operation.DESCRIBE, name):
             continue
         if may_create_any or rights.may_on_topic(Operation.CREATE, name):
-            creatable.append(name)
+            creatable_names.append(name)
         else:
-            refused[name] = ErrorCode.topic_authorization_failed
-    for name in creatable[:_MOST_NEW_TOPICS]:
+            error_codes[name] = ErrorCode.topic_authorization_failed
+    for name in creatable_names[:_MOST_NEW_TOPICS]:
         try:
             if await needs.topics.auto_create(name, caller.mutations):
                 needs.administration.created_by_asking(caller, name)
         except ApiError as error:
-            refused[name] = error.code
+            error_codes[name] = error.code
             if error.code is ErrorCode.leader_not_available:
                 break  # no controller or no ZooKeeper: the others would time out too
-    return _describe(needs, request, refused, caller)
+    return _describe(needs, request, error_codes, caller)
 
 
 def _describe(
@@ -188,18 +195,20 @@ def _describe(
             for name, info in snapshot.topics.items()
             if name not in snapshot.deleting and rights.may_on_topic(Operation.DESCRIBE, name)
         ]
-        missing: list[MetadataResponseTopic] = []
+        missing_topics: list[MetadataResponseTopic] = []
     else:
-        asked = dict.fromkeys(request.topics)
-        infos, missing = _look_up(snapshot, asked, refused, rights)
-    asks = request.include_topic_authorized_operations
+        requested_topics = dict.fromkeys(request.topics)
+        infos, missing_topics = _look_up(snapshot, requested_topics, refused, rights)
+    asks_for_operations = request.include_topic_authorized_operations
     # Operations allowed to everybody are cached with the description, a client's own are added.
-    of_all = ON[ResourceType.TOPIC] if asks and not rights.limited else NOT_ASKED
-    topics = needs.described.of(snapshot, infos, of_all)
-    if asks and rights.limited:
+    operations_on_all = (
+        ON[ResourceType.TOPIC] if asks_for_operations and not rights.limited else NOT_ASKED
+    )
+    topics = needs.described.of(snapshot, infos, operations_on_all)
+    if asks_for_operations and rights.limited:
         topics = [_with_operations(topic, rights) for topic in topics]
-    if asks:
-        missing = [_with_operations(topic, rights) for topic in missing]
+    if asks_for_operations:
+        missing_topics = [_with_operations(topic, rights) for topic in missing_topics]
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
@@ -210,7 +219,7 @@ def _describe(
         ),
         cluster_id=snapshot.cluster_id,
         controller_id=NO_BROKER if snapshot.controller_id is None else snapshot.controller_id,
-        topics=(*topics, *missing),
+        topics=(*topics, *missing_topics),
         cluster_authorized_operations=rights.operations_on_cluster()
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
@@ -225,33 +234,33 @@ def _look_up(
 ) -> tuple[list[TopicInfo], list[MetadataResponseTopic]]:
     """The existing topics, and errors for those that are missing or must not be shown."""
     infos: list[TopicInfo] = []
-    missing: list[MetadataResponseTopic] = []
+    missing_topics: list[MetadataResponseTopic] = []
     for topic in asked:
         name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
         if name is None:
-            absent = AbsentTopic(
+            absent_topic = AbsentTopic(
                 error_code=ErrorCode.unknown_topic_id,
                 name=None,
                 topic_id=topic.topic_id,
             )
-            missing.append(absent)
+            missing_topics.append(absent_topic)
         elif rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, name):
             # An id is not secret, as in Kafka; a name is told only to clients that knew it.
-            hidden = AbsentTopic(
+            hidden_topic = AbsentTopic(
                 error_code=ErrorCode.topic_authorization_failed,
                 name=None if topic.topic_id else name,
                 topic_id=topic.topic_id,
             )
-            missing.append(hidden)
+            missing_topics.append(hidden_topic)
         elif name in snapshot.topics and name not in snapshot.deleting:
             infos.append(snapshot.topics[name])
         else:
-            absent = AbsentTopic(
+            absent_topic = AbsentTopic(
                 error_code=refused.get(name) or _missing_code(name),
                 name=name,
             )
-            missing.append(absent)
-    return infos, missing
+            missing_topics.append(absent_topic)
+    return infos, missing_topics
 
 
 def _with_operations(topic: MetadataResponseTopic, rights: Rights) -> MetadataResponseTopic:

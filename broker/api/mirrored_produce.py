@@ -52,8 +52,8 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append missing batches, and answer once all are committed. `began`: the arrival of the
-    request."""
+    """Appends missing batches, and answers once all are committed. `began` is the request's arrival
+    time."""
     work = _Work(needs, connection, header, request, began=began)
     rights = needs.authorization.of(connection.caller)
     if request.acks != ALL:
@@ -71,7 +71,7 @@ class _Work(Appending):
     __slots__ = ()
 
     def serve(self) -> None:
-        """Serve it at once if it is small, else in pieces."""
+        """Serves a small request at once, a large one in pieces."""
         size = sum(len(batch.records) for batch in self._batches if batch.records is not None)
         if size <= _AT_ONCE and not any(map(self._begins, self._batches)):
             for batch in self._batches:
@@ -137,7 +137,9 @@ class _Work(Appending):
     def _pieces(self, partition: Partition, batch: PartitionBatch) -> Iterator[None]:
         """Compare and append; every yield lets other requests take their turn."""
         if not batch.records:
-            raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
+            raise BatchError(
+                ErrorCode.invalid_record, "the request has no record batch for the partition"
+            )
         end_offset = 0
         for run in source_runs(batch.records):
             if end_offset:
@@ -148,20 +150,22 @@ class _Work(Appending):
         self._accept(batch, partition, first_offset(batch.records), end_offset)
 
     def _take(self, partition: Partition, run: SourceRun) -> None:
-        headers, begin = run.headers, 0
-        known = 0
+        headers, batch_start = run.headers, 0
+        known_count = 0
         if headers[0].base_offset < partition.log.end_offset:
-            read = partial(partition.read_for_follower, client=self._connection.peer)
-            known = count_known(partition.log, read, headers, compacts=partition.compacts)
-        for number, header in enumerate(headers):
-            end = begin + header.size
-            if number >= known:
+            read_batches = partial(partition.read_for_follower, client=self._connection.peer)
+            known_count = count_known(
+                partition.log, read_batches, headers, compacts=partition.compacts
+            )
+        for index, header in enumerate(headers):
+            end = batch_start + header.size
+            if index >= known_count:
                 _check_follows(partition, header.base_offset)
-                view = run.data[begin:end]
+                view = run.data[batch_start:end]
                 partition.append(
                     view, header, self._now_ms, self._connection.peer, keeps_offset=True
                 )
-            begin = end
+            batch_start = end
 
 
 def _check(partition: Partition) -> None:

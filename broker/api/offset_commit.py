@@ -42,21 +42,21 @@ async def handle(
     rights = needs.authorization.of(caller)
     if group_requests.refuses(rights, Operation.READ, request.group_id):
         return _answer(request, {}, group_requests.REFUSED)
-    refused: dict[TopicPartition, ErrorCode] = {}
+    error_codes: dict[TopicPartition, ErrorCode] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
     now = time.time_ns() // 1_000_000
     for topic in request.topics:
-        why_not = _topic_code(needs, rights, topic.name)
-        for wanted in topic.partitions:
-            partition = TopicPartition(topic.name, wanted.partition_index)
-            code = why_not or _fault(needs, topic.name, wanted)
+        topic_code = _topic_code(needs, rights, topic.name)
+        for requested_partition in topic.partitions:
+            partition = TopicPartition(topic.name, requested_partition.partition_index)
+            code = topic_code or _fault(needs, topic.name, requested_partition)
             if code:
-                refused[partition] = code
+                error_codes[partition] = code
             else:
                 offsets[partition] = CommittedOffset(
-                    offset=wanted.committed_offset,
-                    leader_epoch=wanted.committed_leader_epoch,
-                    metadata=wanted.committed_metadata or "",
+                    offset=requested_partition.committed_offset,
+                    leader_epoch=requested_partition.committed_leader_epoch,
+                    metadata=requested_partition.committed_metadata or "",
                     committed_ms=now,
                 )
     try:
@@ -70,7 +70,7 @@ async def handle(
         )
     except ApiError as error:
         code = error.code
-    return _answer(request, refused, code)
+    return _answer(request, error_codes, code)
 
 
 def _topic_code(needs: Needs, rights: Rights, topic: str) -> ErrorCode:
@@ -78,8 +78,8 @@ def _topic_code(needs: Needs, rights: Rights, topic: str) -> ErrorCode:
         rights.check_topic(Operation.READ, topic)
     except ApiError as error:
         return error.code
-    known = topic in needs.cluster.snapshot.topics
-    return ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
+    exists = topic in needs.cluster.snapshot.topics
+    return ErrorCode.none if exists else ErrorCode.unknown_topic_or_partition
 
 
 def _fault(needs: Needs, topic: str, asked: OffsetCommitRequestPartition) -> ErrorCode:

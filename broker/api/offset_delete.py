@@ -41,10 +41,10 @@ async def handle(
             TopicPartition(topic.name, partition.partition_index): code
             for partition in topic.partitions
         }
-    going = [key for key, code in codes.items() if not code]
+    deletable_keys = [key for key, code in codes.items() if not code]
     try:
         code, outcome = await needs.groups.delete_offsets(
-            request.group_id, going, client_of(caller)
+            request.group_id, deletable_keys, client_of(caller)
         )
     except ApiError as error:
         code, outcome = error.code, {}

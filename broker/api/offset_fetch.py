@@ -41,23 +41,25 @@ async def _of_group(
         return _refused(asked, REFUSED)
     try:
         if asked.topics is None:
-            committed = await needs.groups.offsets(name, None, client)
-            topics = _all_topics(rights, committed)
+            offsets = await needs.groups.offsets(name, None, client)
+            topics = _all_topics(rights, offsets)
         else:
-            seen = {
+            visible_offsets = {
                 topic.name: not rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
                 for topic in asked.topics
             }
-            wanted = [
+            requested_keys = [
                 TopicPartition(topic.name, index)
                 for topic in asked.topics
-                if seen[topic.name]
+                if visible_offsets[topic.name]
                 for index in topic.partition_indexes
             ]
-            known = await needs.groups.offsets(name, [*filter(_may_exist, wanted)], client)
+            requested_offsets = await needs.groups.offsets(
+                name, [*filter(_may_exist, requested_keys)], client
+            )
             topics = tuple(
-                _topic(topic, known)
-                if seen[topic.name]
+                _topic(topic, requested_offsets)
+                if visible_offsets[topic.name]
                 else _topic_error(topic, ErrorCode.topic_authorization_failed)
                 for topic in asked.topics
             )
@@ -76,14 +78,14 @@ def _may_exist(partition: TopicPartition) -> bool:
 
 
 def _all_topics(rights: Rights, committed: Offsets) -> tuple[OffsetFetchResponseTopic, ...]:
-    by_topic: dict[str, list[int]] = {}
+    indexes_by_topic: dict[str, list[int]] = {}
     for topic, index in committed:
-        by_topic.setdefault(topic, []).append(index)
+        indexes_by_topic.setdefault(topic, []).append(index)
     return tuple(
         _topic(
             OffsetFetchRequestTopic(name=name, partition_indexes=tuple(sorted(indexes))), committed
         )
-        for name, indexes in sorted(by_topic.items())
+        for name, indexes in sorted(indexes_by_topic.items())
         if rights.may_on_topic(Operation.DESCRIBE, name)
     )
 

@@ -63,14 +63,14 @@ def _find(
 
 
 def end_of_epoch(partition: Partition, epoch: int) -> tuple[int, int]:
-    """The largest epoch not above the requested one, and its end offset; (-1, -1) if that is
-    unknown.
+    """Returns the largest epoch not above the requested one, and its end offset; (-1, -1) if they
+    are unknown.
 
     A leader's own epoch begins at its log's end even before it has a batch: epochs between it and
     the previous one have no batches here.
     """
     log = partition.log
-    latest = log.epochs.latest
-    if partition.leads and latest < epoch < partition.leader_epoch:
-        return (latest if latest != NO_EPOCH else epoch), log.end_offset
+    latest_epoch = log.epochs.latest
+    if partition.leads and latest_epoch < epoch < partition.leader_epoch:
+        return (latest_epoch if latest_epoch != NO_EPOCH else epoch), log.end_offset
     return log.epochs.end_offset_for(epoch, log.end_offset)

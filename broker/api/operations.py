@@ -23,7 +23,7 @@ Right = tuple[Operation, ResourceType]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A right, what needs it, and what Kafka accepts in its place."""
+    """A required right, what needs it, and the other right that Kafka accepts instead."""
 
     operation: Operation
     kind: ResourceType
@@ -33,8 +33,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def rights(self) -> tuple[Right, ...]:
-        own = self.operation, self.kind
-        return (own,) if self.instead is None else (own, self.instead)
+        own_right = self.operation, self.kind
+        return (own_right,) if self.instead is None else (own_right, self.instead)
 
 
 _READ_TOPIC: Final = Operation.READ, _TOPIC

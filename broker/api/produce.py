@@ -53,7 +53,7 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append the batches, and answer as `acks` demands. `began` is when the request arrived."""
+    """Appends the batches, and answers as `acks` demands. `began` is the request's arrival time."""
     if request.transactional_id == MIRROR_ID:
         mirrored_produce.serve(needs, connection, header, request, began)
         return
@@ -72,10 +72,10 @@ class _Work(Appending):
     __slots__ = ()
 
     def serve(self) -> None:
-        """Append all batches and answer, now or later."""
-        for number, batch in enumerate(self._batches):
-            if number == _OF_A_TURN or not self._append(batch):
-                self._batches = kept(self._batches[number:])
+        """Appends all batches and answers, now or later."""
+        for index, batch in enumerate(self._batches):
+            if index == _OF_A_TURN or not self._append(batch):
+                self._batches = kept(self._batches[index:])
                 reply = self._connection.reply(exclusive=True)
                 self._needs.large_checks.begin(self._worked_on(self._serve_later(), reply))
                 return
@@ -83,14 +83,14 @@ class _Work(Appending):
 
     async def _serve_later(self) -> bool:
         """Serve the rest, from the first batch that is too large, or of many, to check at once."""
-        began = time.perf_counter()
-        for number, batch in enumerate(self._batches):
-            if not number % _OF_A_TURN:
-                self._seconds += time.perf_counter() - began
+        start_time = time.perf_counter()
+        for index, batch in enumerate(self._batches):
+            if not index % _OF_A_TURN:
+                self._seconds += time.perf_counter() - start_time
                 await self._needs.turns.next()
                 if not self._connection.open:
                     return False
-                began = time.perf_counter()
+                start_time = time.perf_counter()
             if self._append(batch):
                 continue
             error = await self._look_through(batch)
@@ -101,8 +101,8 @@ class _Work(Appending):
             else:
                 self._refuse(batch, error)
                 del error  # its traceback holds the unpacked records
-            began = time.perf_counter()
-        self._seconds += time.perf_counter() - began
+            start_time = time.perf_counter()
+        self._seconds += time.perf_counter() - start_time
         return True
 
     async def _look_through(self, batch: PartitionBatch) -> ApiError | BatchError | None:
@@ -135,11 +135,11 @@ class _Work(Appending):
             if partition.stamps_append_time:
                 stamp_append_time(view, now_ms)
                 header = header._replace(max_timestamp=now_ms)
-            appended = partition.append(view, header, now_ms, self._connection.peer)
+            appended_batch = partition.append(view, header, now_ms, self._connection.peer)
         except (ApiError, BatchError, StorageError) as error:
             self._refuse(batch, error)
             return True
-        base_offset, last_offset, _ = appended
+        base_offset, last_offset, _ = appended_batch
         append_time = now_ms if partition.stamps_append_time else -1
         self._accept(batch, partition, base_offset, last_offset + 1, append_time)
         return True
@@ -165,7 +165,9 @@ def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: i
             "to it; penstock mirror promote opens it",
         )
     if view is None:
-        raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
+        raise BatchError(
+            ErrorCode.invalid_record, "the request has no record batch for the partition"
+        )
     if len(view) > partition.max_message_bytes:
         raise ApiError(
             ErrorCode.message_too_large,
@@ -185,13 +187,13 @@ def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: i
 
 
 def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int) -> None:
-    earliest_allowed = now_ms - partition.timestamp_before_max_ms
-    latest_allowed = now_ms + partition.timestamp_after_max_ms
-    if base < earliest_allowed or latest > latest_allowed:
+    earliest_timestamp = now_ms - partition.timestamp_before_max_ms
+    latest_timestamp = now_ms + partition.timestamp_after_max_ms
+    if base < earliest_timestamp or latest > latest_timestamp:
         raise ApiError(
             ErrorCode.invalid_timestamp,
-            f"timestamps {base} to {latest} are not between {earliest_allowed} "
-            f"and {latest_allowed}",
+            f"timestamps {base} to {latest} are not between {earliest_timestamp} "
+            f"and {latest_timestamp}",
         )
 
 
@@ -222,7 +224,7 @@ class LargeChecks:
             if NATIVE:
                 await asyncio.to_thread(walk_large, batch, header, UNPACKED_LIMIT, keyed=keyed)
                 return
-            plain = await asyncio.to_thread(unpack_large, batch, header, UNPACKED_LIMIT)
-            large = LargeBatch(plain, header, keyed=keyed, allows=self._at_once.allows)
-            for _ in large.check():
+            plain_batch = await asyncio.to_thread(unpack_large, batch, header, UNPACKED_LIMIT)
+            large_batch = LargeBatch(plain_batch, header, keyed=keyed, allows=self._at_once.allows)
+            for _ in large_batch.check():
                 await asyncio.sleep(0)

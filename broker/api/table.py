@@ -1,5 +1,5 @@
 """Every API that is served, in one table: its key, its messages, the versions advertised to
-clients, its handler, and what the handler needs.
+clients, its handler, and the handler's dependencies.
 
 A handler is `handle(needs, request, caller) -> response`, plain or `async`. It gets no more of the
 broker than it needs: one of its parts, or a frozen `Needs` of its own module. The type checker
@@ -136,7 +136,7 @@ Response = TypeVar("Response")
 
 
 class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a broker that answer requests, read by this table only."""
+    """The parts of a broker that answer requests. Only this table reads them."""
 
     config: BrokerConfig
     listener: str
@@ -171,7 +171,7 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Served(msgspec.Struct, frozen=True):
-    """A row of the table. `_row` checks that the types of its members agree."""
+    """A row of the table: one API. `_row` checks that the types of its members agree."""
 
     key: int
     api: Api[Any, Any]
@@ -240,8 +240,8 @@ def _of_groups(parts: BrokerParts) -> group_requests.Needs:
 
 
 def _to_commit(parts: BrokerParts) -> offset_commit.Needs:
-    most = parts.config.groups.offset_metadata_bytes
-    return offset_commit.Needs(parts.groups, parts.cluster, parts.authorization, most)
+    max_metadata_bytes = parts.config.groups.offset_metadata_bytes
+    return offset_commit.Needs(parts.groups, parts.cluster, parts.authorization, max_metadata_bytes)
 
 
 def _to_elect(parts: BrokerParts) -> elect_leaders.Needs:

@@ -1,1 +1,1 @@
-"""The broker's file, and the configs of brokers and topics."""
+"""The broker's configuration file, and the configs of brokers and topics."""

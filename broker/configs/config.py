@@ -74,7 +74,7 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often a broker does housekeeping for its logs, in seconds."""
+    """The intervals of a broker's regular work on its logs, in seconds."""
 
     checkpoint: Seconds = 5.0
     """The interval between checkpoints. Each is for every twelfth partition, and for those with 4
@@ -91,7 +91,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a broker with a ledger checks that stored data is still what was sent."""
+    """The checks by which a broker with a ledger verifies that stored data is still what was
+    sent."""
 
     landed: bool = True
     """Every batch is read once after it was written, and its CRC is computed. Without this, only
@@ -119,7 +120,7 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How replicas are kept in sync."""
+    """The settings that keep replicas in sync."""
 
     lag_seconds: Seconds = 10.0
     """How long a follower may take to catch up with its leader before it leaves the in-sync set."""
@@ -184,7 +185,7 @@ class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One broker."""
+    """The configuration file of one broker."""
 
     id: int
     """The broker's id, unique in its cluster."""
@@ -294,14 +295,16 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         self._check_ledger()
 
     def _check_listeners(self) -> None:
-        short = (self.host, self.port, self.advertised_host, self.advertised_port)
-        if self.listeners and short != ("127.0.0.1", 9092, "", 0):
+        short_keys = (self.host, self.port, self.advertised_host, self.advertised_port)
+        if self.listeners and short_keys != ("127.0.0.1", 9092, "", 0):
             raise ValueError(
                 "with `listeners`, set `host`, `port` and the advertised address for each listener"
             )
         check_listeners(self.every_listener, self.between_brokers, insecure=self.insecure)
-        by_token = any(Mechanism.OAUTHBEARER in listener.logins for listener in self.every_listener)
-        if by_token and self.tokens is None:
+        needs_tokens = any(
+            Mechanism.OAUTHBEARER in listener.logins for listener in self.every_listener
+        )
+        if needs_tokens and self.tokens is None:
             raise ValueError("`tokens` is missing: `logins: [OAUTHBEARER]` needs it")
         if self.keeps_ledger and self.between_brokers is None and self._open_listener is None:
             raise ValueError(
@@ -335,13 +338,13 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def reaching(self) -> BetweenBrokers:
-        """How other brokers are reached: like this one by its own processes."""
-        can = self.between_brokers is not None or self._open_listener is not None
-        return self.between if can else BetweenBrokers(listener="")
+        """How this broker connects to other brokers: as its own processes connect to it."""
+        is_reachable = self.between_brokers is not None or self._open_listener is not None
+        return self.between if is_reachable else BetweenBrokers(listener="")
 
     @property
     def between(self) -> BetweenBrokers:
-        """How this broker's own processes, and others of the cluster, connect to it."""
+        """How this broker's own processes, and other brokers of the cluster, connect to it."""
         if self.between_brokers is not None:
             return self.between_brokers
         listener = self._open_listener
@@ -365,7 +368,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def open_addresses(self) -> tuple[str, ...]:
-        """Addresses open to other machines, or unencrypted: they need `insecure`."""
+        """The addresses that are open to other machines, or unencrypted; they require
+        `insecure`."""
         addresses = [
             f"listener {listener.name} on {listener.host}"
             for listener in self.every_listener

@@ -31,7 +31,8 @@ from wire.messages.describe_configs import (
 def topic_entries(
     config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of a topic with this replication factor, with synonyms and documentation."""
+    """Returns all configs of a topic with this replication factor, with synonyms and
+    documentation."""
     return tuple(
         _entry(
             key.name,
@@ -53,8 +54,8 @@ def broker_entries(
     listener: str,
     advertised: str,
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of one broker, which listens at one address and advertises another; `own` and
-    `shared` are set while it runs, for itself and for all brokers."""
+    """Returns all configs of one broker, with its listening and advertised addresses. `own` and
+    `shared` are its dynamic configs: those for this broker, and those for all brokers."""
     settings = BrokerSettings(config, defaults, listener, advertised)
     entries = [_own_entry(key, key.value(settings)) for key in OWN_CONFIGS]
     for key in TOPIC_CONFIG_KEYS.values():
@@ -98,7 +99,7 @@ def _dynamic(
 def without(
     entry: DescribeConfigsResourceResult, *, synonyms: bool, documentation: bool
 ) -> DescribeConfigsResourceResult:
-    """`entry` without the fields that were not requested."""
+    """Returns `entry` without the fields that were not requested."""
     return replace(
         entry,
         synonyms=entry.synonyms if synonyms else (),
@@ -134,28 +135,28 @@ def _own_entry(key: OwnConfig, value: str | None) -> DescribeConfigsResourceResu
 def _topic_synonyms(
     key: ConfigKey, config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
-    inherited = _broker_synonyms(key, defaults, replicas) if key.broker_name else ()
+    default_synonyms = _broker_synonyms(key, defaults, replicas) if key.broker_name else ()
     if key.name not in config.overrides:
-        return inherited
-    own = DescribeConfigsSynonym(
+        return default_synonyms
+    own_synonym = DescribeConfigsSynonym(
         name=key.name, value=config.overrides[key.name], source=ConfigSource.TOPIC_CONFIG
     )
-    return (own, *inherited)
+    return (own_synonym, *default_synonyms)
 
 
 def _broker_synonyms(
     key: ConfigKey, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsSynonym, ...]:
-    nobodys = DescribeConfigsSynonym(
+    unset_synonym = DescribeConfigsSynonym(
         name=key.broker_name,
         value=built_in(key, replicas),
         source=ConfigSource.DEFAULT_CONFIG,
     )
     if key.name not in defaults.configs:
-        return (nobodys,)
-    static = DescribeConfigsSynonym(
+        return (unset_synonym,)
+    static_synonym = DescribeConfigsSynonym(
         name=key.broker_name,
         value=key.canonical(defaults.configs[key.name]),
         source=ConfigSource.STATIC_BROKER_CONFIG,
     )
-    return (static, nobodys)
+    return (static_synonym, unset_synonym)

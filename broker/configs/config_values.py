@@ -28,7 +28,7 @@ _LONGEST_FOREIGN = 1000
 
 
 class ValueType(msgspec.Struct, frozen=True):
-    """A type as clients know it, with the bounds of one config."""
+    """The type of a config value as clients know it, with the bounds of one config."""
 
     kind: ConfigType
     read: Callable[[str], Value]
@@ -68,7 +68,8 @@ def boolean() -> ValueType:
 
 
 def one_of(*allowed: str, otherwise: str = "") -> ValueType:
-    """One of some words; `otherwise` explains the absence of others that Kafka may know."""
+    """Accepts one of the allowed words; `otherwise` explains why others that Kafka may know are
+    rejected."""
 
     def read(text: str) -> Value:
         if (word := text.strip()) in allowed:
@@ -79,7 +80,7 @@ def one_of(*allowed: str, otherwise: str = "") -> ValueType:
 
 
 def never(why: str) -> ValueType:
-    """Rejects true; `why` is the explanation."""
+    """Accepts only `false`; `why` explains the rejection of `true`."""
 
     def read(text: str) -> Value:
         if text.strip().lower() == "false":
@@ -90,7 +91,7 @@ def never(why: str) -> ValueType:
 
 
 def release_of_kafka() -> ValueType:
-    """The name of a Kafka format version: `2.8`, `3.0-IV1`."""
+    """Accepts the name of a Kafka format version: `2.8`, `3.0-IV1`."""
 
     def read(text: str) -> Value:
         if _RELEASE.fullmatch(word := text.strip()):
@@ -101,8 +102,7 @@ def release_of_kafka() -> ValueType:
 
 
 def left_off() -> ValueType:
-    """A config of a feature that only other brokers have; accepts values that leave it switched
-    off."""
+    """Accepts the values of a foreign feature's config that leave the feature off."""
 
     def read(text: str) -> Value:
         word = text.strip()
@@ -116,7 +116,7 @@ def left_off() -> ValueType:
 
 
 def some_of(*allowed: str) -> ValueType:
-    """A list of at least one of some words, in any order."""
+    """Accepts a list of at least one of the allowed words, in any order."""
 
     def read(text: str) -> Value:
         words = _words(text)
@@ -128,7 +128,7 @@ def some_of(*allowed: str) -> ValueType:
 
 
 def throttled_replicas() -> ValueType:
-    """Replicas as in Kafka's throttles: `partition:broker`, or all of them."""
+    """Accepts replicas as in Kafka's throttles: `partition:broker`, or all of them."""
 
     def read(text: str) -> Value:
         words = _words(text)
@@ -142,7 +142,7 @@ def throttled_replicas() -> ValueType:
 
 
 def mark_of_copy() -> ValueType:
-    """The topic that this one is a copy of (`MirrorOf`); empty if it is no copy."""
+    """Accepts the origin of a copied topic (`MirrorOf`); empty if the topic is not a copy."""
 
     def read(text: str) -> Value:
         return str(MirrorOf.parse(word)) if (word := text.strip()) else ""
@@ -151,14 +151,14 @@ def mark_of_copy() -> ValueType:
 
 
 def gaps() -> ValueType:
-    """Gaps in the offsets of partitions: `partition:from-to`."""
+    """Accepts gaps in the offsets of partitions: `partition:from-to`."""
 
     def read(text: str) -> Value:
         words = _words(text)
         if len(words) > _MOST_GAPS:
             raise ValueError(f"has {len(words)} gaps, at most {_MOST_GAPS} are allowed")
         for word in words:
-            if (parsed := gap(word)) is None or parsed[1] >= parsed[2]:
+            if (parsed_gap := gap(word)) is None or parsed_gap[1] >= parsed_gap[2]:
                 raise ValueError(
                     f"{word[:80]!r} is not [partitionId]:[from]-[to], the log's end and the "
                     "higher offset at which it continues"
@@ -169,7 +169,7 @@ def gaps() -> ValueType:
 
 
 def cuts() -> ValueType:
-    """Ranges cut off from partitions, in the format of `MirrorCut`."""
+    """Accepts ranges to cut off from partitions, in the format of `MirrorCut`."""
 
     def read(text: str) -> Value:
         words = _words(text)
@@ -183,13 +183,13 @@ def cuts() -> ValueType:
 
 
 def gap(word: str) -> tuple[int, int, int] | None:
-    """Partition, the log's end, and the offset after the gap; None if the text is malformed."""
+    """Parses a gap: partition, the log's end, and the offset after the gap; None if malformed."""
     match = _GAP.fullmatch(word)
     return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
 def replica(partition: int, broker_id: int) -> str:
-    """An entry of such a list."""
+    """Returns the entry of a replica in a list of throttled replicas."""
     return f"{partition}:{broker_id}"
 
 

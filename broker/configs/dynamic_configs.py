@@ -47,7 +47,7 @@ def dynamic_key(name: str) -> ConfigKey:
 
 
 def rate(name: str, broker_id: int, snapshot: ClusterSnapshot) -> int | None:
-    """Bytes a second; None: unlimited. A value that cannot be read counts as unset."""
+    """Returns a rate in bytes a second; None: unlimited. An unreadable value counts as unset."""
     for overrides in (snapshot.broker_configs.get(broker_id, NOTHING), snapshot.broker_defaults):
         if name in overrides:
             with suppress(ApiError):

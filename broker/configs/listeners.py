@@ -65,18 +65,18 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
         if Mechanism.GSSAPI in self.logins:
             raise ValueError("`logins: [GSSAPI]`: Penstock's brokers do not support Kerberos")
-        readable = _READABLE.intersection(self.logins)
-        if readable and not self.tls and not self.without_tls:
+        readable_mechanisms = _READABLE.intersection(self.logins)
+        if readable_mechanisms and not self.tls and not self.without_tls:
             raise ValueError(
-                f"`logins: [{min(readable)}]` sends secrets unencrypted: add `tls`, or "
+                f"`logins: [{min(readable_mechanisms)}]` sends secrets unencrypted: add `tls`, or "
                 "`without_tls: true` on a trusted network"
             )
 
     @property
     def protocol(self) -> str:
         """Kafka's name for the security protocol."""
-        secured = "SSL" if self.tls else PLAINTEXT
-        return f"SASL_{secured}" if self.logins else secured
+        transport = "SSL" if self.tls else PLAINTEXT
+        return f"SASL_{transport}" if self.logins else transport
 
     @property
     def knows_everybody(self) -> bool:
@@ -85,7 +85,7 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def is_open(self) -> bool:
-        """Whether it accepts every client, without TLS."""
+        """Whether the listener accepts every client, without TLS."""
         return not self.logins and not self.tls
 
 
@@ -104,13 +104,13 @@ def check_listeners(
     *,
     insecure: bool,
 ) -> None:
-    """Raise ValueError if they contradict each other, or one is unintentionally open."""
+    """Raises ValueError if listeners contradict each other, or one is unintentionally open."""
     names = [listener.name for listener in listeners]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"`listeners`: two have the name {twice}")
+    if repeated_name := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"`listeners`: two listeners have the name {repeated_name}")
     ports = [(listener.host, listener.port) for listener in listeners if listener.port]
     if len(set(ports)) < len(ports):
-        raise ValueError("`listeners`: two have the same address")
+        raise ValueError("`listeners`: two listeners have the same address")
     for listener in listeners:
         check_exposed("host", listener.host, insecure=insecure or listener.knows_everybody)
     if between is not None and between.listener not in names:
@@ -118,7 +118,7 @@ def check_listeners(
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """A running listener; it listens on `port`."""
+    """A running listener on `port`."""
 
     config: ListenerConfig
     port: int
@@ -149,7 +149,8 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def from_here(self) -> tuple[str, int]:
-        """The address for processes of this machine: the name in the certificate, if it has one."""
+        """Returns the address for processes of this machine: the name in the certificate, if it has
+        one."""
         if self.tls is not None:
             return self.advertised
         host = self.config.host
@@ -159,16 +160,16 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def certifies(self) -> bool:
-        """Whether a client's certificate determines its principal. If certificates are required
-        besides a login, the login does."""
+        """Whether a client's certificate determines its principal. If the listener requires both a
+        certificate and a login, the login does."""
         tls = self.config.tls
         if tls is None or not tls.client_ca:
             return False
         return not (self.config.logins and tls.requires_certificates)
 
     def certificate_name(self, connection: ssl.SSLSocket) -> str:
-        """The principal of the client's certificate; "" if it has shown none."""
-        shown = connection.getpeercert()
-        if not shown:
+        """Returns the principal of the client's certificate; "" if the client has shown none."""
+        certificate = connection.getpeercert()
+        if not certificate:
             return ""
-        return certificate_name(shown, self.config.certificate_names)
+        return certificate_name(certificate, self.config.certificate_names)

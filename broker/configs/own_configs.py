@@ -1,5 +1,5 @@
-"""The broker's own configs that cannot be set while it runs: Kafka's names, with values from the
-broker's file."""
+"""The broker's own configs that cannot be changed while it runs: Kafka's names, with values from
+the broker's file."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _LONG, _LIST = ConfigType.LONG, ConfigType.LIST
 
 
 class BrokerSettings(NamedTuple):
-    """The broker's settings that determine these configs."""
+    """The settings from which the values of the broker's own configs are derived."""
 
     config: BrokerConfig
     defaults: TopicDefaults

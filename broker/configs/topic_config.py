@@ -55,7 +55,8 @@ class TopicDefaults(msgspec.Struct, frozen=True):
 
 
 class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """All configs of one topic, parsed. What every batch needs has a field of its own."""
+    """All configs of one topic, parsed. Configs that every append reads have fields of their
+    own."""
 
     overrides: Mapping[str, str]
     values: Mapping[str, Value]
@@ -71,21 +72,21 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     def parse(
         cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
     ) -> "TopicConfig":
-        """Overrides as a client sent them."""
-        canonical = {
+        """Parses overrides from a client. Raises ApiError."""
+        canonical_overrides = {
             name: topic_config_key(name).canonical(text) for name, text in overrides.items()
         }
-        texts = {**defaults, **canonical}
-        foreign = [name for name in texts if name not in TOPIC_CONFIG_KEYS]
-        if len(foreign) > _MOST_FOREIGN:
-            why = f"{len(foreign)} foreign configs, at most {_MOST_FOREIGN} are allowed"
-            raise ApiError(ErrorCode.invalid_config, why)
+        texts = {**defaults, **canonical_overrides}
+        foreign_names = [name for name in texts if name not in TOPIC_CONFIG_KEYS]
+        if len(foreign_names) > _MOST_FOREIGN:
+            reason = f"{len(foreign_names)} foreign configs, at most {_MOST_FOREIGN} are allowed"
+            raise ApiError(ErrorCode.invalid_config, reason)
         values = {
             name: key.read(texts.get(name, key.default)) for name, key in TOPIC_CONFIG_KEYS.items()
-        } | {name: topic_config_key(name).read(texts[name]) for name in foreign}
+        } | {name: topic_config_key(name).read(texts[name]) for name in foreign_names}
         _check_together(values)
         return cls(
-            overrides=MappingProxyType(canonical),
+            overrides=MappingProxyType(canonical_overrides),
             values=MappingProxyType(values),
             max_message_bytes=_number(values, "max.message.bytes"),
             min_insync_replicas=_number(values, MIN_IN_SYNC),
@@ -93,28 +94,30 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
             timestamp_after_max_ms=_timestamp_bound(values, "message.timestamp.after.max.ms"),
             stamps_append_time=values["message.timestamp.type"] == "LogAppendTime",
             compacts="compact" in cast(tuple[str, ...], values["cleanup.policy"]),
-            mirror_of=MirrorOf.parse(mark) if (mark := str(values[MIRROR_OF])) else None,
+            mirror_of=MirrorOf.parse(mirror_text)
+            if (mirror_text := str(values[MIRROR_OF]))
+            else None,
         )
 
     @classmethod
     def salvage(
         cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
     ) -> tuple["TopicConfig", list[str]]:
-        """Overrides as the map has them, and the problems of those that were ignored."""
-        sound: dict[str, str] = {}
+        """Parses overrides from the map; returns the problems of those that it ignores, too."""
+        valid_overrides: dict[str, str] = {}
         problems: list[str] = []
         for name, text in overrides.items():
             try:
-                cls.parse({**sound, name: text}, defaults)
+                cls.parse({**valid_overrides, name: text}, defaults)
             except ApiError as error:
                 problems.append(error.message)
             else:
-                sound[name] = text
-        return cls.parse(sound, defaults), problems
+                valid_overrides[name] = text
+        return cls.parse(valid_overrides, defaults), problems
 
     @property
     def unused(self) -> dict[str, str]:
-        """Overrides that have no effect in Penstock, and differ from what applies anyway."""
+        """Overrides that have no effect in Penstock, and differ from the default."""
         keys = {name: topic_config_key(name) for name in self.overrides}
         return {
             name: self.overrides[name]
@@ -142,19 +145,22 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def throttles(self, name: str, partition: int, broker_id: int) -> bool:
-        listed = cast(tuple[str, ...], self.values[name])
-        return ALL_REPLICAS in listed or replica(partition, broker_id) in listed
+        throttled_replicas = cast(tuple[str, ...], self.values[name])
+        return (
+            ALL_REPLICAS in throttled_replicas
+            or replica(partition, broker_id) in throttled_replicas
+        )
 
     def accepts_gap(self, partition: int, end_offset: int, base_offset: int) -> bool:
-        """Whether a copy that ends at one offset may continue at the other."""
-        listed = cast(tuple[str, ...], self.values[ACCEPT_GAP])
-        return (partition, end_offset, base_offset) in map(gap, listed)
+        """Returns whether a copy that ends at `end_offset` may continue at `base_offset`."""
+        gap_words = cast(tuple[str, ...], self.values[ACCEPT_GAP])
+        return (partition, end_offset, base_offset) in map(gap, gap_words)
 
     def cut_of(self, topic_id: str, partition: int) -> MirrorCut | None:
-        """What an operator has ordered to be cut off from the end of a partition's log."""
-        begins = f"{topic_id}/{partition}:"
+        """Returns the cut that an operator has ordered at the end of a partition's log."""
+        prefix = f"{topic_id}/{partition}:"
         for word in cast(tuple[str, ...], self.values[CUT]):
-            if word.startswith(begins):
+            if word.startswith(prefix):
                 return MirrorCut.parse(word)
         return None
 
@@ -177,7 +183,8 @@ def changed(
     defaults: Mapping[str, str] = NOTHING,
     key_of: Callable[[str], ConfigKey] = topic_config_key,
 ) -> dict[str, str]:
-    """`overrides` after `changes`: a list that was not set begins with its default, as in Kafka."""
+    """Returns `overrides` after `changes`. As in Kafka, changes to an unset list start from its
+    default."""
     result = dict(overrides)
     for change in changes:
         name = change.name
@@ -196,23 +203,23 @@ def changed(
                 ErrorCode.invalid_request,
                 f"{change.operation.name.lower()} requires a list, and {name} is not one",
             )
-        before = result.get(name, defaults.get(name, key.default)).split(",")
+        old_words = result.get(name, defaults.get(name, key.default)).split(",")
         words = change.value.split(",")
         if change.operation is ConfigOperation.APPEND:
-            result[name] = ",".join(before + words)
+            result[name] = ",".join(old_words + words)
         else:
-            unwanted = {word.strip() for word in words}
-            result[name] = ",".join(word for word in before if word.strip() not in unwanted)
+            removed_words = {word.strip() for word in words}
+            result[name] = ",".join(word for word in old_words if word.strip() not in removed_words)
     return result
 
 
 def built_in(key: ConfigKey, replicas: int) -> str:
-    """The value without any override or default."""
+    """Returns the value without any override or broker default."""
     return "2" if key.name == MIN_IN_SYNC and replicas >= _MANY_REPLICAS else key.default
 
 
 def is_on(name: str, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> bool:
-    """The value of a boolean config of a topic; an unreadable one is off."""
+    """Returns the value of a boolean config of a topic; an unreadable value counts as false."""
     text = overrides.get(name, defaults.get(name, topic_config_key(name).default))
     return text.strip().lower() == "true"
 
@@ -249,10 +256,10 @@ def _timestamp_bound(values: Mapping[str, Value], name: str) -> int:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    low = _number(values, "min.compaction.lag.ms")
-    high = _number(values, "max.compaction.lag.ms")
-    if low > high:
+    min_lag = _number(values, "min.compaction.lag.ms")
+    max_lag = _number(values, "max.compaction.lag.ms")
+    if min_lag > max_lag:
         raise ApiError(
             ErrorCode.invalid_config,
-            f"min.compaction.lag.ms ({low}) is greater than max.compaction.lag.ms ({high})",
+            f"min.compaction.lag.ms ({min_lag}) is greater than max.compaction.lag.ms ({max_lag})",
         )

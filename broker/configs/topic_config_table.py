@@ -35,7 +35,8 @@ from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """One config: its type, its default, and the name of that default on brokers, if any."""
+    """One config: its type, its built-in default, and the broker config that sets the default, if
+    any."""
 
     name: str
     type: ValueType
@@ -381,10 +382,12 @@ def is_known(name: str) -> bool:
 def topic_config_key(name: str) -> ConfigKey:
     key = TOPIC_CONFIG_KEYS.get(name)
     if key is None and _CONFLUENTS.fullmatch(name):
-        about = "One of Confluent's configs, with a value that switches nothing on." + _UNUSED
-        return ConfigKey(name, left_off(), "", "", about, is_used=False)
+        documentation = (
+            "One of Confluent's configs, with a value that switches nothing on." + _UNUSED
+        )
+        return ConfigKey(name, left_off(), "", "", documentation, is_used=False)
     if key is None:
-        near = get_close_matches(name[:100], TOPIC_CONFIG_KEYS, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        similar_names = get_close_matches(name[:100], TOPIC_CONFIG_KEYS, n=1)
+        hint = f" (did you mean {similar_names[0]}?)" if similar_names else ""
         raise ApiError(ErrorCode.invalid_config, f"Unknown topic config name: {name[:100]}{hint}")
     return key

@@ -23,7 +23,7 @@ Assignment = tuple[tuple[int, ...], ...]
 
 
 class NewTopic(msgspec.Struct, frozen=True):
-    """A requested topic: by counts, or by the brokers of each partition."""
+    """A requested topic: by its counts, or by the brokers of each partition."""
 
     name: str
     partitions: int = UNSAID
@@ -33,7 +33,7 @@ class NewTopic(msgspec.Struct, frozen=True):
 
 
 def replication_factor(info: TopicInfo) -> int:
-    """The intended number of replicas of each partition; while they are moved, it has more."""
+    """The intended number of replicas of each partition; a partition being moved has more."""
     return min(
         (
             len(partition.move.target if partition.move else partition.replicas)
@@ -52,17 +52,18 @@ def check_new_name(name: str, snapshot: ClusterSnapshot) -> None:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' is marked for deletion.")
     if name in snapshot.topics:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    if other := colliding(name, snapshot.topics):
+    if colliding_name := colliding(name, snapshot.topics):
         raise ApiError(
             ErrorCode.invalid_topic_exception,
-            f"Topic '{name}' collides with existing topics: {other}",
+            f"Topic '{name}' collides with existing topics: {colliding_name}",
         )
 
 
 def placement(
     topic: NewTopic, defaults: TopicDefaults, snapshot: ClusterSnapshot, chance: float
 ) -> Assignment:
-    """The brokers of each partition of a new topic; `chance`, from 0 to 1, selects the first."""
+    """Returns the brokers of each partition of a new topic; `chance`, from 0 to 1, selects the
+    first."""
     if topic.assignment is not None:
         return _given(topic.assignment, snapshot)
     partitions, factor = topic.partitions, topic.replication_factor
@@ -82,34 +83,42 @@ def extension(
     assignments: Sequence[Sequence[int]] | None,
     snapshot: ClusterSnapshot,
 ) -> Assignment:
-    """The replicas of the partitions that are added to a topic."""
-    present = len(info.partitions)
-    if count == present:
-        raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partitions.")
-    if count < present:
+    """Returns the replicas of the partitions that are added to a topic."""
+    partition_count = len(info.partitions)
+    if count == partition_count:
+        raise ApiError(
+            ErrorCode.invalid_partitions, f"Topic already has {partition_count} partitions."
+        )
+    if count < partition_count:
         raise ApiError(
             ErrorCode.invalid_partitions,
-            f"Topic currently has {present} partitions, "
+            f"Topic currently has {partition_count} partitions, "
             f"which is higher than the requested {count}.",
         )
-    more = count - present
-    _check_count(more)
-    first = info.partitions[0].replicas
+    added_count = count - partition_count
+    _check_count(added_count)
+    first_replicas = info.partitions[0].replicas
     if assignments is not None:
-        if len(assignments) != more:
+        if len(assignments) != added_count:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
-                f"Increasing the number of partitions by {more} "
+                f"Increasing the number of partitions by {added_count} "
                 f"but {len(assignments)} assignments provided.",
             )
-        return _checked(assignments, len(first), snapshot)
-    _check_factor(len(first), len(snapshot.brokers))
+        return _checked(assignments, len(first_replicas), snapshot)
+    _check_factor(len(first_replicas), len(snapshot.brokers))
     racks = _racks(snapshot)
-    return assign(racks, more, len(first), start=start_of(racks, first[0]), first_partition=present)
+    return assign(
+        racks,
+        added_count,
+        len(first_replicas),
+        start=start_of(racks, first_replicas[0]),
+        first_partition=partition_count,
+    )
 
 
 def check_target(target: Sequence[int], snapshot: ClusterSnapshot) -> tuple[int, ...]:
-    """Check the replicas that a client has given for a partition."""
+    """Checks the replicas that a client has given for a partition. Raises ApiError."""
     return _checked([target], len(target), snapshot)[0]
 
 
@@ -119,17 +128,17 @@ def check_room(
     being_made: Iterable[Assignment],
     most: int,
 ) -> None:
-    """Raise if a broker would have more than `most` partitions."""
-    asked = _held(assignment)
-    held = _held(
+    """Raises ApiError if a broker would have more than `most` partitions."""
+    added_counts = _held(assignment)
+    held_counts = _held(
         partition.replicas for info in snapshot.topics.values() for partition in info.partitions
     ) + _held(chain.from_iterable(being_made))
-    for broker, more in asked.items():
-        if held[broker] + more > most:
+    for broker, added_count in added_counts.items():
+        if held_counts[broker] + added_count > most:
             raise ApiError(
                 ErrorCode.invalid_partitions,
-                f"broker {broker} has {held[broker]} partitions, at most {most} are allowed "
-                f"(`limits.partitions`): there is no room for {more} more",
+                f"broker {broker} has {held_counts[broker]} partitions, at most {most} are allowed "
+                f"(`limits.partitions`): there is no room for {added_count} more",
             )
 
 
@@ -189,10 +198,10 @@ def _checked(
                 ErrorCode.invalid_replica_assignment,
                 f"Duplicate brokers not allowed in replica assignment: {_listed(brokers)}.",
             )
-        if unknown := set(brokers) - snapshot.brokers.keys():
+        if unknown_brokers := set(brokers) - snapshot.brokers.keys():
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
-                f"Unknown broker(s) in replica assignment: {_listed(sorted(unknown))}.",
+                f"Unknown broker(s) in replica assignment: {_listed(sorted(unknown_brokers))}.",
             )
     return tuple(tuple(brokers) for brokers in replicas)
 
@@ -214,7 +223,8 @@ def assign(
     start: int,
     first_partition: int = 0,
 ) -> Assignment:
-    """Replicas of `partitions` new partitions, leaders first, over the brokers in `racks`.
+    """Assigns `partitions` new partitions to the brokers in `racks`; returns their replicas,
+    leaders first.
 
     Leaders go round the brokers, which are lined up so that neighbours differ in rack; the
     followers of a partition come from the brokers after its leader, from racks that it does not use
@@ -222,16 +232,16 @@ def assign(
     follows the same other. A broker whose rack is not known counts as a rack of its own.
     """
     if not 1 <= replication_factor <= len(racks):
-        raise ValueError(f"{replication_factor} replicas on {len(racks)} brokers")
+        raise ValueError(f"cannot place {replication_factor} replicas on {len(racks)} brokers")
     brokers = _alternating(racks)
     return tuple(
-        _replicas(brokers, racks, number + start, replication_factor)
-        for number in range(first_partition, first_partition + partitions)
+        _replicas(brokers, racks, index + start, replication_factor)
+        for index in range(first_partition, first_partition + partitions)
     )
 
 
 def start_of(racks: Mapping[int, str | None], first_leader: int) -> int:
-    """The `start` of the assignment that gives a topic's first partition this leader."""
+    """Returns the `start` with which `assign` gives a topic's first partition this leader."""
     brokers = _alternating(racks)
     return brokers.index(first_leader) if first_leader in brokers else 0
 
@@ -239,27 +249,27 @@ def start_of(racks: Mapping[int, str | None], first_leader: int) -> int:
 def _replicas(
     brokers: Sequence[int], racks: Mapping[int, str | None], turn: int, count: int
 ) -> tuple[int, ...]:
-    round_, place = divmod(turn, len(brokers))
-    leader = brokers[place]
-    others = [*brokers[place + 1 :], *brokers[:place]]
-    shift = round_ % len(others) if others else 0
-    others = others[shift:] + others[:shift]
-    used = {_rack(leader, racks)}
-    apart: list[int] = []
-    rest: list[int] = []
-    for broker in others:
+    round_, leader_index = divmod(turn, len(brokers))
+    leader = brokers[leader_index]
+    other_brokers = [*brokers[leader_index + 1 :], *brokers[:leader_index]]
+    shift = round_ % len(other_brokers) if other_brokers else 0
+    other_brokers = other_brokers[shift:] + other_brokers[:shift]
+    used_racks = {_rack(leader, racks)}
+    brokers_apart: list[int] = []
+    other_candidates: list[int] = []
+    for broker in other_brokers:
         rack = _rack(broker, racks)
-        (rest if rack in used else apart).append(broker)
-        used.add(rack)
-    return (leader, *[*apart, *rest][: count - 1])
+        (other_candidates if rack in used_racks else brokers_apart).append(broker)
+        used_racks.add(rack)
+    return (leader, *[*brokers_apart, *other_candidates][: count - 1])
 
 
 def _alternating(racks: Mapping[int, str | None]) -> list[int]:
     """The brokers, alternating between racks."""
-    by_rack: dict[object, list[int]] = {}
+    brokers_by_rack: dict[object, list[int]] = {}
     for broker in sorted(racks):
-        by_rack.setdefault(_rack(broker, racks), []).append(broker)
-    rows = zip_longest(*by_rack.values())
+        brokers_by_rack.setdefault(_rack(broker, racks), []).append(broker)
+    rows = zip_longest(*brokers_by_rack.values())
     return [broker for broker in chain.from_iterable(rows) if broker is not None]
 
 

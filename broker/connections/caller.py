@@ -13,7 +13,7 @@ ANONYMOUS = "ANONYMOUS"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One client, by what it has stated and proven."""
+    """One client: what it has stated about itself, and what it has proven."""
 
     host: str
     client_id: str | None = None
@@ -29,5 +29,6 @@ class Caller:
 
     @property
     def is_librdkafka(self) -> bool:
-        """Also for libraries built on it, whose version says so: `2.3.0-librdkafka-2.3.0`."""
+        """Whether the client is librdkafka, or a library built on it whose version says so:
+        `2.3.0-librdkafka-2.3.0`."""
         return "librdkafka" in self.software or self.software.startswith("confluent-kafka-")

@@ -58,7 +58,7 @@ _LEVELS = {
 
 
 class _Repeated(msgspec.Struct):
-    """When a complaint was last logged, and its repetitions since."""
+    """A logged complaint: the time of its last log line, and its repetitions since."""
 
     said_at: float
     count: int = 0
@@ -66,8 +66,7 @@ class _Repeated(msgspec.Struct):
 
 
 class Complaints:
-    """The log of complaints. `clock` is the event loop's; `counted` is called with every
-    complaint."""
+    """Logs complaints. `clock` is the event loop's; calls `counted` for every complaint."""
 
     def __init__(
         self, clock: Callable[[], float], counted: Callable[[str], None] = lambda _kind: None
@@ -80,20 +79,23 @@ class Complaints:
         self._others: dict[ComplaintKind, _Repeated] = {}
 
     def say(self, kind: ComplaintKind, address: str, text: str, *, like: Hashable = "") -> None:
-        """Complain about an address, given without its port. Complaints with different `like` are
+        """Complains about an address, given without its port. Complaints with different `like` are
         logged separately; an address should have few such."""
         self._say(kind, (address, like), text)
 
     def batch_refused(
         self, address: str, topic: str, partition: int, code: ErrorCode, reason: str
     ) -> None:
-        """A producer's batch was rejected: one line for each address, topic and error."""
+        """Complains that a producer's batch was rejected: one line for each address, topic and
+        error."""
         text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
-        like = (topic, code)
-        self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
+        similarity_key = (topic, code)
+        self.say(
+            ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=similarity_key
+        )
 
     def group_failed(self, group: str, text: str) -> None:
-        """A group could not be loaded or saved: one line for each group."""
+        """Complains that a group could not be loaded or saved: one line for each group."""
         self.say(
             ComplaintKind.GROUP_FAILED, group, f"group={group[:250]!r} error={text!r}", like=""
         )
@@ -101,66 +103,67 @@ class Complaints:
     def not_authorized(
         self, caller: Caller, operation: Operation, kind: ResourceType, name: str
     ) -> None:
-        """A client was denied an operation: one line for each operation, resource type and user."""
+        """Complains that a client was denied an operation: one line for each operation, resource
+        type and user."""
         text = (
             f"client={caller.host} principal={caller.principal!r} operation={operation.words} "
             f"on={kind.words} name={name[:250]!r}"
         )
-        like = (caller.principal, operation, kind)
-        self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=like)
+        similarity_key = (caller.principal, operation, kind)
+        self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=similarity_key)
 
     def request_failed(self, address: str, text: str, bug: Exception) -> None:
-        """A bug of ours: logged with its traceback, once for each place that raises it."""
-        like = (type(bug), _place(bug))
-        self._say(ComplaintKind.REQUEST_FAILED, (address, like), text, bug)
+        """Reports a bug of ours with its traceback, once for each place that raises it."""
+        similarity_key = (type(bug), _place(bug))
+        self._say(ComplaintKind.REQUEST_FAILED, (address, similarity_key), text, bug)
 
     def _say(
         self, kind: ComplaintKind, about: Hashable, text: str, bug: Exception | None = None
     ) -> None:
         self._counted(kind.value)
         text = _line(text)
-        known = self._about[kind]
-        repeated = known.get(about)
-        if repeated is None:
-            if len(known) < MOST:
-                known[about] = _Repeated(self._clock())
+        complaints_by_key = self._about[kind]
+        complaint = complaints_by_key.get(about)
+        if complaint is None:
+            if len(complaints_by_key) < MOST:
+                complaints_by_key[about] = _Repeated(self._clock())
                 log.log(_level(kind), "%s %s", kind.value, text, exc_info=bug)
                 return
-            repeated = self._others.get(kind)
-            if repeated is None:
-                repeated = self._others[kind] = _Repeated(self._clock())
-        repeated.count += 1
-        repeated.last = text
+            complaint = self._others.get(kind)
+            if complaint is None:
+                complaint = self._others[kind] = _Repeated(self._clock())
+        complaint.count += 1
+        complaint.last = text
 
     def tick(self) -> None:
-        """Log what is due. Called regularly."""
+        """Logs the repetitions that are due. Called regularly."""
         now = self._clock()
-        for kind, known in self._about.items():
-            for about, repeated in tuple(known.items()):
-                if now - repeated.said_at >= PERIOD:
-                    if repeated.count:
-                        _say_again(kind, repeated, now)
+        for kind, complaints_by_key in self._about.items():
+            for key, complaint in tuple(complaints_by_key.items()):
+                if now - complaint.said_at >= PERIOD:
+                    if complaint.count:
+                        _say_again(kind, complaint, now)
                     else:
-                        del known[about]
-        for kind, repeated in tuple(self._others.items()):
-            if now - repeated.said_at >= PERIOD:
+                        del complaints_by_key[key]
+        for kind, complaint in tuple(self._others.items()):
+            if now - complaint.said_at >= PERIOD:
                 _say_again(kind, self._others.pop(kind), now, " of others")
 
     def close(self) -> None:
-        """Log everything that is pending."""
+        """Logs everything that is pending."""
         now = self._clock()
-        for kind, known in self._about.items():
-            for repeated in known.values():
-                if repeated.count:
-                    _say_again(kind, repeated, now)
-            known.clear()
-        for kind, repeated in self._others.items():
-            _say_again(kind, repeated, now, " of others")
+        for kind, complaints_by_key in self._about.items():
+            for complaint in complaints_by_key.values():
+                if complaint.count:
+                    _say_again(kind, complaint, now)
+            complaints_by_key.clear()
+        for kind, complaint in self._others.items():
+            _say_again(kind, complaint, now, " of others")
         self._others.clear()
 
 
 def _say_again(kind: ComplaintKind, repeated: _Repeated, now: float, whose: str = "") -> None:
-    count, seconds, last = repeated.count, now - repeated.said_at, repeated.last
+    count, seconds, last_text = repeated.count, now - repeated.said_at, repeated.last
     repeated.said_at, repeated.count, repeated.last = now, 0, ""
     log.log(
         _level(kind),
@@ -169,7 +172,7 @@ def _say_again(kind: ComplaintKind, repeated: _Repeated, now: float, whose: str 
         whose,
         count,
         seconds,
-        last,
+        last_text,
     )
 
 

@@ -46,7 +46,8 @@ _BYTES_A_TURN = 4 * 1024 * 1024
 
 
 class ShortFile(Exception):
-    """A file ended before its slice: the response has promised more, and cannot be taken back."""
+    """Raised when a file ends before its slice: the response has promised more, and cannot be taken
+    back."""
 
 
 class SendQueue:
@@ -79,26 +80,29 @@ class SendQueue:
                 self.in_memory += len(part)
 
     def send(self) -> None:
-        """Send until nothing is left, the socket is full, or the turn is over. Raises `OSError`."""
-        parts, turn = self._parts, _BYTES_A_TURN
+        """Sends until nothing is left, the socket is full, or the turn is over. Raises
+        `OSError`."""
+        parts, turn_bytes = self._parts, _BYTES_A_TURN
         try:
-            while parts and turn > 0:
-                first = parts[0]
-                turn -= self._slice(first) if isinstance(first, FileSlice) else self._bytes()
+            while parts and turn_bytes > 0:
+                first_part = parts[0]
+                turn_bytes -= (
+                    self._slice(first_part) if isinstance(first_part, FileSlice) else self._bytes()
+                )
         except (BlockingIOError, InterruptedError):
             pass
 
     def clear(self) -> None:
-        """Drop everything unsent; slices release their files."""
+        """Drops everything unsent; slices release their files."""
         self._parts.clear()
 
     def _bytes(self) -> int:
         parts = self._parts
         buffers: list[bytes | bytearray | memoryview] = []
-        size, more = 0, False
+        size, has_more = 0, False
         for part in parts:
             if isinstance(part, FileSlice):
-                more = True
+                has_more = True
                 break
             if size >= _BYTES_A_SEND:
                 break
@@ -106,23 +110,25 @@ class SendQueue:
             size += len(part)
         # Many small responses: one buffer costs the kernel a quarter of what a list of them does.
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        sent = self._transport.send(data, more=more)
-        self.in_memory -= sent
+        sent_bytes = self._transport.send(data, more=has_more)
+        self.in_memory -= sent_bytes
         for _ in buffers:
             parts.popleft()
-        if sent < size:
-            parts.appendleft(memoryview(data)[sent:])
-        return sent
+        if sent_bytes < size:
+            parts.appendleft(memoryview(data)[sent_bytes:])
+        return sent_bytes
 
     def _slice(self, piece: FileSlice) -> int:
-        sent = self._transport.send_slice(piece)
-        if sent == 0:
+        sent_bytes = self._transport.send_slice(piece)
+        if sent_bytes == 0:
             raise ShortFile
-        if sent < piece.length:
-            self._parts[0] = FileSlice(piece.file, piece.position + sent, piece.length - sent)
+        if sent_bytes < piece.length:
+            self._parts[0] = FileSlice(
+                piece.file, piece.position + sent_bytes, piece.length - sent_bytes
+            )
         else:
             self._parts.popleft()
-        return sent
+        return sent_bytes
 
 
 class Reply:
@@ -145,13 +151,13 @@ class Reply:
 
 
 class Dispatch(Protocol):
-    """Serves a request: with `connection.send`, or `connection.reply` and its answer later."""
+    """Serves a request: calls `connection.send`, or `connection.reply` and answers later."""
 
     def __call__(self, connection: "Connection", frame: memoryview) -> None: ...
 
 
 class Connection:
-    """The state of one client. `closed` is called once, at the end."""
+    """The connection of one client. Calls `closed` once, at the end."""
 
     __slots__ = (
         "_closed",
@@ -270,24 +276,24 @@ class Connection:
     # Quotas
 
     def charge(self, meter: Meter | None, amount: float) -> None:
-        """Charge usage to the client's quota; if it is exceeded, stop reading for a while."""
+        """Charges usage to the client's quota; if it is exceeded, stops reading for a while."""
         if meter is None:
             return
         self.wait(meter.use(amount, self._loop.time()))
 
     def wait(self, seconds: float) -> None:
-        """Read nothing from the client for this long: it has exceeded a quota."""
-        until = self._loop.time() + seconds
-        if seconds > 0 and until > self._muted_until:
+        """Stops reading from a client that has exceeded a quota, for this long."""
+        end_time = self._loop.time() + seconds
+        if seconds > 0 and end_time > self._muted_until:
             if self._unmute is not None:
                 self._unmute.cancel()
-            self._muted_until = until
+            self._muted_until = end_time
             self._unmute = self._loop.call_later(seconds, self._speak_again)
             self._read_no_more()
 
     @property
     def throttle_ms(self) -> int:
-        """The remaining throttle time, for its responses."""
+        """The remaining throttle time, for the client's responses."""
         if not self._muted_until:
             return 0
         return max(1, int((self._muted_until - self._loop.time()) * 1000))
@@ -299,7 +305,7 @@ class Connection:
     # Answers
 
     def send(self, parts: list[Part]) -> None:
-        """Answer the request that is being dispatched, at once."""
+        """Answers the request that is being dispatched, at once."""
         if self._replies:
             reply = Reply(self)
             reply.parts = parts
@@ -308,7 +314,7 @@ class Connection:
             self._sender.queue(parts)
 
     def reply(self, *, exclusive: bool = False) -> Reply:
-        """The place of a later answer to the request that is being dispatched.
+        """Returns a reply in which the request being dispatched can be answered later.
 
         With `exclusive`, no further request of this client is served until then.
         """
@@ -318,12 +324,13 @@ class Connection:
         return reply
 
     def serve_on(self) -> None:
-        """The exclusive reply no longer needs its request: serve the next ones."""
+        """Serves the next requests, as the exclusive reply no longer needs its request."""
         self._exclusive = False
         self._loop.call_soon(self._resume_waiting)
 
     def send_soon(self) -> None:
-        """A reply is known. One flush answers many requests: send them together."""
+        """Sends the answered replies in the next turn, together: one flush answers many
+        requests."""
         if not self._sending_soon:
             self._sending_soon = True
             self._loop.call_soon(self._send_replies)
@@ -393,7 +400,7 @@ class Connection:
     def _serve(self, requests: Requests) -> None:
         """Serve requests until there are no more, or until this client must wait."""
         self._waiting = None
-        turn_ends = time.perf_counter() + _LONGEST_TURN
+        turn_end = time.perf_counter() + _LONGEST_TURN
         try:
             for frame in requests:
                 self._request_began = 0.0
@@ -402,7 +409,7 @@ class Connection:
                     return
                 if self._ending:
                     break
-                turn_is_over = time.perf_counter() > turn_ends
+                turn_is_over = time.perf_counter() > turn_end
                 if turn_is_over or self._congested():
                     self._write()
                     if not self.open:
@@ -500,20 +507,20 @@ class Connection:
         return self._sender.holds_files
 
     def stop_serving(self) -> None:
-        """Serve no further request; owed replies are still sent."""
+        """Stops serving requests; owed replies are still sent."""
         self._stopping = True
         self._read_no_more()
         self._drop_waiting()
 
     def check_progress(self, now: float) -> None:
-        """Close the connection if its client has stalled within a request or response, or before
+        """Closes the connection if its client has stalled within a request or response, or before
         its login. Called once a second."""
         if 0 < self._login_due < now:
             self.close("error='no login within the time limit'")
             return
         if self._request_began:
-            allowed = self._frames.held / _SLOWEST_BYTES_PER_SECOND
-            if now - self._request_began > self._limits.stalled_request_seconds + allowed:
+            allowed_seconds = self._frames.held / _SLOWEST_BYTES_PER_SECOND
+            if now - self._request_began > self._limits.stalled_request_seconds + allowed_seconds:
                 self.close("error='incomplete request: no progress within the time limit'")
                 return
             if self._keeps_others_waiting(now):
@@ -536,25 +543,25 @@ class Connection:
     def _keeps_others_waiting(self, now: float) -> bool:
         """Whether a request begun seconds ago holds memory that others wait for, and almost nothing
         of it has arrived since the last look."""
-        held, before = self._frames.held, self._held_before
-        self._held_before = held
+        held_bytes, old_held_bytes = self._frames.held, self._held_before
+        self._held_before = held_bytes
         return (
             self._memory.contended
             and now - self._request_began > _PATIENCE_OF_OTHERS
-            and 0 <= held - before < _LEAST_BYTES_PER_LOOK
+            and 0 <= held_bytes - old_held_bytes < _LEAST_BYTES_PER_LOOK
         )
 
     def close(self, why: str = "", *, like: str = "") -> None:
-        """Releases everything at once, including what `refuse` left open. `why` is logged unless
-        the client just disconnected. `like` groups complaints whose `why` varies."""
+        """Releases everything at once, including what `refuse` left open. Logs `why`, unless the
+        client just disconnected. `like` groups complaints whose `why` varies."""
         if self.open:
             self._release(why, like)
         self._hang_up()
 
     def refuse(self, why: str, *, like: str = "") -> None:
-        """The client broke a rule of the protocol: release everything but the socket, which is
-        closed a moment later. So a client that connects again after each refusal cannot do so
-        often."""
+        """Disconnects a client that broke a rule of the protocol: releases everything but the
+        socket, and closes that a moment later. The delay slows down a client that connects again
+        after each refusal."""
         if self.open:
             self._release(why, like)
             self._refusal = self._loop.call_later(_REFUSAL_SECONDS, self._hang_up)

@@ -1,4 +1,4 @@
-"""Bounds the TLS handshakes under way, the stage between an accepted socket and a connection.
+"""Bounds the TLS handshakes in progress, the stage between an accepted socket and a connection.
 
 A handshake costs the broker up to a millisecond, and a client that begins one nothing. So a silent
 client costs a descriptor and no TLS memory; handshakes that can proceed wait in line, and one turn
@@ -27,8 +27,8 @@ Done = Callable[[Listener, ssl.SSLSocket, tuple[str, int]], None]
 
 
 class Handshakes:
-    """All handshakes of a broker. `done` is called with those that succeed; `ended` is called
-    whenever one ends, in either way. Belongs to the event loop."""
+    """All handshakes of a broker. Calls `done` with those that succeed, and `ended` whenever one
+    ends, successful or not. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Handshakes:
         self._loop.add_reader(sock.fileno(), self._came_on, handshake)
 
     def check(self, now: float) -> None:
-        """Close those that take too long. Called once a second."""
+        """Closes handshakes that take too long. Called once a second."""
         for handshake in tuple(self._under_way):
             if now - handshake.began <= _SECONDS:
                 break
@@ -78,8 +78,8 @@ class Handshakes:
             self._loop.call_soon(self._move_on)
 
     def _move_on(self) -> None:
-        turn_ends = time.perf_counter() + _LONGEST_TURN
-        while self._in_line and time.perf_counter() < turn_ends:
+        turn_end = time.perf_counter() + _LONGEST_TURN
+        while self._in_line and time.perf_counter() < turn_end:
             handshake = self._in_line.popleft()
             if handshake in self._under_way:
                 self._step(handshake)
@@ -100,8 +100,8 @@ class Handshakes:
             self._give_up(handshake, f"error={reason!r}", like=reason)
         except (OSError, BadTls) as error:
             # A client that disconnects does not mean anything by it.
-            gone = isinstance(error, ConnectionError)
-            self._give_up(handshake, "" if gone else f"error={str(error)!r}")
+            is_gone = isinstance(error, ConnectionError)
+            self._give_up(handshake, "" if is_gone else f"error={str(error)!r}")
         else:
             self._end(handshake)
             self._done(handshake.listener, sock, handshake.address)
@@ -134,7 +134,8 @@ class _Handshake:
         self.writes = False  # wait until the socket can be written to
 
     def step(self) -> ssl.SSLSocket:
-        """The socket once the handshake is done; until then raises what OpenSSL waits for."""
+        """Returns the socket once the handshake is done; until then raises the exception for
+        OpenSSL's next step."""
         if not isinstance(self.sock, ssl.SSLSocket):
             tls = self.listener.tls
             assert tls is not None

@@ -1,4 +1,4 @@
-"""Serves large requests in pieces, so that no other client waits long.
+"""Serves large requests in pieces, so that other clients do not wait long.
 
     decoded    in pieces, by `wire.framing.codec`
     handled    as several requests of at most `of_a_piece` elements, whose answers are joined
@@ -37,20 +37,21 @@ class Gone(Exception):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """Where a request is cut and its answers are joined: field names separated by dots."""
+    """The points where a request is split and its answers are joined: field names separated by
+    dots."""
 
     request: str
     response: str
     of_a_piece: int = _ELEMENTS
 
     def pieces(self, request: T) -> Iterator[T]:
-        """Requests that together are equivalent to this one."""
+        """Yields requests that together are equivalent to this one."""
         for piece, _ in _pieces(request, self.request.split("."), self.of_a_piece):
             yield piece
 
     def joined(self, first: T, second: T) -> T:
-        joined: T = _joined(first, second, self.response.split("."))
-        return joined
+        answer: T = _joined(first, second, self.response.split("."))
+        return answer
 
 
 class Turns:
@@ -60,13 +61,13 @@ class Turns:
         self._one = asyncio.Lock()
 
     async def next(self) -> None:
-        """Wait for a turn; the caller then does one piece of work."""
+        """Waits for a turn; the caller then does one piece of work."""
         async with self._one:
             await asyncio.sleep(0)
 
 
 class InTurns:
-    """The work for one request. `seconds` is the time spent on all pieces of it."""
+    """The work for one request, a piece in each turn. `seconds` is the time spent on all pieces."""
 
     def __init__(self, turns: Turns, goes_on: Callable[[], bool]) -> None:
         """`goes_on` returns whether the client still waits; if not, `Gone` is raised."""
@@ -75,35 +76,36 @@ class InTurns:
         self._goes_on = goes_on
 
     async def do(self, work: Generator[None, None, T], most: int | None = None) -> T:
-        """Run to the result. Raises `TooMuch` if there are more than `most` elements."""
-        pieces = 0
+        """Runs the work and returns its result. Raises `TooMuch` if there are more than `most`
+        elements."""
+        piece_count = 0
         while True:
-            began = await self._turn()
+            start_time = await self._turn()
             try:
                 next(work)
             except StopIteration as ended:
                 result: T = ended.value
                 return result
             finally:
-                self.seconds += time.perf_counter() - began
-            pieces += 1
-            if most is not None and pieces * ELEMENTS_OF_A_PIECE > most:
-                raise TooMuch(f"a request with more than {most} elements")
+                self.seconds += time.perf_counter() - start_time
+            piece_count += 1
+            if most is not None and piece_count * ELEMENTS_OF_A_PIECE > most:
+                raise TooMuch(f"the request has more than {most} elements")
 
     async def handle(self, cut: Cut, request: T, handle: Callable[[T], Any]) -> Any:
-        """Join the answers to a request's pieces into one."""
+        """Handles the pieces of a request, and joins their answers into one."""
         answer = None
         pieces = cut.pieces(request)
         while True:
-            began = await self._turn()
+            start_time = await self._turn()
             piece = next(pieces, None)
             if piece is None:
                 return answer
-            more = handle(piece)
-            self.seconds += time.perf_counter() - began
-            if inspect.isawaitable(more):
-                more = await more
-            answer = more if answer is None else cut.joined(answer, more)
+            piece_answer = handle(piece)
+            self.seconds += time.perf_counter() - start_time
+            if inspect.isawaitable(piece_answer):
+                piece_answer = await piece_answer
+            answer = piece_answer if answer is None else cut.joined(answer, piece_answer)
 
     async def _turn(self) -> float:
         await self._turns.next()
@@ -114,36 +116,39 @@ class InTurns:
 
 def _pieces(value: Any, path: list[str], most: int) -> Iterator[tuple[Any, int]]:
     """What is cut, and the number of elements in each piece; an empty one counts as one."""
-    name, *rest = path
+    name, *inner_path = path
     elements = getattr(value, name)
-    if not elements or (not rest and len(elements) <= most):
+    if not elements or (not inner_path and len(elements) <= most):
         yield value, len(elements or ()) or 1
         return
-    if not rest:
+    if not inner_path:
         for start in range(0, len(elements), most):
             piece = elements[start : start + most]
             yield replace(value, **{name: piece}), len(piece)
         return
-    held: list[Any] = []
+    group: list[Any] = []
     count = 0
     for element in elements:
-        for part, size in _pieces(element, rest, most):
-            if held and count + size > most:
-                yield replace(value, **{name: tuple(held)}), count
-                held, count = [], 0
-            held.append(part)
+        for part, size in _pieces(element, inner_path, most):
+            if group and count + size > most:
+                yield replace(value, **{name: tuple(group)}), count
+                group, count = [], 0
+            group.append(part)
             count += size
-    yield replace(value, **{name: tuple(held)}), count
+    yield replace(value, **{name: tuple(group)}), count
 
 
 def _joined(first: Any, second: Any, path: list[str]) -> Any:
-    name, *rest = path
-    before, after = getattr(first, name), getattr(second, name)
-    if not before or not after:
-        return replace(first, **{name: before or after})
-    if rest and _is_one(before[-1], after[0], rest[0]):
-        before, after = (*before[:-1], _joined(before[-1], after[0], rest)), after[1:]
-    return replace(first, **{name: (*before, *after)})
+    name, *inner_path = path
+    first_elements, second_elements = getattr(first, name), getattr(second, name)
+    if not first_elements or not second_elements:
+        return replace(first, **{name: first_elements or second_elements})
+    if inner_path and _is_one(first_elements[-1], second_elements[0], inner_path[0]):
+        first_elements, second_elements = (
+            (*first_elements[:-1], _joined(first_elements[-1], second_elements[0], inner_path)),
+            second_elements[1:],
+        )
+    return replace(first, **{name: (*first_elements, *second_elements)})
 
 
 def _is_one(first: Any, second: Any, cut_at: str) -> bool:

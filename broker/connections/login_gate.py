@@ -1,4 +1,4 @@
-"""The login gate of a connection on a listener with logins: shut until the client has logged in.
+"""The login gate of a connection on a listener with logins: closed until the client has logged in.
 
     handshake     chooses the mechanism
     steps         the messages of its exchange; the last one opens the gate
@@ -29,8 +29,8 @@ class GateError(Exception):
 
 
 class LoginGate:
-    """The gate of one connection. `admitted` is called with the principal that has logged in;
-    `refused` with the reason for a disconnection, once the answer is on its way."""
+    """The gate of one connection. Calls `admitted` with the principal that has logged in, and
+    `refused` with the reason for a disconnection, once the answer is being sent."""
 
     __slots__ = (
         "_admitted", "_host", "_login", "_logins", "_longest", "_refused", "_until", "mechanisms",
@@ -58,7 +58,7 @@ class LoginGate:
         self._until = 0.0  # by `time.monotonic()`: shut from then on
 
     def lets(self, api_key: int) -> bool:
-        """Whether a request of this kind is answered now."""
+        """Returns whether a request of this kind is answered now."""
         return self.is_open or api_key in WITHOUT_LOGIN
 
     @property
@@ -66,7 +66,7 @@ class LoginGate:
         return time.monotonic() < self._until
 
     def begin(self, mechanism: str) -> None:
-        """Begin a login. Raises GateError; the client is disconnected after that."""
+        """Begins a login. Raises GateError; the client is disconnected after that."""
         if self._login is not None:
             raise self._cut_off(
                 ErrorCode.illegal_sasl_state, "a login is already in progress", "two logins at once"
@@ -80,8 +80,8 @@ class LoginGate:
         self._login = self._logins.begin(mechanism, self._host)
 
     async def step(self, data: bytes) -> tuple[bytes, int]:
-        """The answer, and the lifetime of the login in milliseconds: 0 if unlimited, or until the
-        login is done. Raises GateError; the client is disconnected after that."""
+        """Returns the answer, and the lifetime of the login in milliseconds: 0 if unlimited, or
+        until the login is done. Raises GateError; the client is disconnected after that."""
         login = self._login
         if login is None:
             raise self._cut_off(
@@ -91,9 +91,9 @@ class LoginGate:
             answer = await login.step(data)
         except LoginRefused as refusal:
             self._login = None
-            why = f"{refusal.why}{f', user {refusal.user:.100}' if refusal.user else ''}"
+            reason = f"{refusal.why}{f', user {refusal.user:.100}' if refusal.user else ''}"
             raise self._cut_off(
-                ErrorCode.sasl_authentication_failed, refusal.message, why
+                ErrorCode.sasl_authentication_failed, refusal.message, reason
             ) from None
         if not login.done:
             return answer, 0
@@ -102,7 +102,7 @@ class LoginGate:
             raise self._cut_off(
                 ErrorCode.sasl_authentication_failed,
                 "a connection cannot change its user",
-                f"{self.principal} tried to become {login.principal}",
+                f"{self.principal} tried to log in again as {login.principal}",
             )
         return answer, self._open(login)
 

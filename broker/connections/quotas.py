@@ -31,7 +31,7 @@ _WITHOUT_RIGHTS: Final = "user without rights"  # no entity of Kafka's
 
 
 class Quota(StrEnum):
-    """What is limited, by Kafka's names."""
+    """The limited quantities, by Kafka's names."""
 
     PRODUCE = "producer_byte_rate"
     FETCH = "consumer_byte_rate"
@@ -44,7 +44,7 @@ OF_ADDRESSES: Final = frozenset({Quota.CONNECTIONS})
 
 
 class Share:
-    """The shares of one client; None: unlimited."""
+    """One client's meter for each kind of quota; None: unlimited."""
 
     __slots__ = ("fetch", "mutations", "produce", "request")
 
@@ -56,7 +56,7 @@ class Share:
 
 
 class Mutations:
-    """The share of a client for creations and deletions, for one request.
+    """One request's use of its client's share of creations and deletions.
 
     A `strict` one is rejected after overuse; otherwise the request is done, and throttled
     afterwards. In both cases `wait_s` is then the throttle time.
@@ -71,25 +71,25 @@ class Mutations:
         self.wait_s = 0.0
 
     def use(self, partitions: int) -> None:
-        """Counts the use of partitions. Raises ApiError."""
+        """Counts partitions that the request creates or deletes. Raises ApiError."""
         if self._meter is None:
             return
         now = self._now()
-        if self._strict and (wait := self._meter.use(0, now)) > 0:
-            self.wait_s = max(self.wait_s, wait)
+        if self._strict and (wait_seconds := self._meter.use(0, now)) > 0:
+            self.wait_s = max(self.wait_s, wait_seconds)
             raise ApiError(
                 ErrorCode.throttling_quota_exceeded, "The throttling quota has been exceeded."
             )
-        wait = self._meter.use(partitions, now)
+        wait_seconds = self._meter.use(partitions, now)
         if not self._strict:
-            self.wait_s = max(self.wait_s, wait)
+            self.wait_s = max(self.wait_s, wait_seconds)
 
 
 UNLIMITED: Final = Mutations(None, lambda: 0.0, strict=False)
 
 
 class Quotas:
-    """All usage of all clients. Belongs to the event loop."""
+    """The quotas and the usage of all clients. Belongs to the event loop."""
 
     def __init__(self, percent_without_rights: float) -> None:
         self._percent_without_rights = percent_without_rights
@@ -102,33 +102,33 @@ class Quotas:
         self._shares: dict[tuple[str, str | None, bool], Share] = {}
 
     def follow(self, snapshot: QuotaSnapshot, now: float) -> None:
-        """Apply these quotas. The usage of a quota that stays is kept."""
+        """Applies new quotas, and keeps the usage of those that stay."""
         self._snapshot = snapshot
         self.active = bool(snapshot)
         self.generation += 1
         self._shares.clear()
-        for (quota, whose), meter in tuple(self._meters.items()):
-            rate = self._rate(quota, whose)
+        for (quota, entity), meter in tuple(self._meters.items()):
+            rate = self._rate(quota, entity)
             if rate is None:
-                del self._meters[quota, whose]
+                del self._meters[quota, entity]
             elif rate != meter.rate:
-                self._meters[quota, whose] = _new_meter(quota, rate, now)
+                self._meters[quota, entity] = _new_meter(quota, rate, now)
 
     def share_of(
         self, user: str, client: str | None, now: float, *, may_nothing: bool = False
     ) -> Share:
-        """The same client gets the same share, until `generation` changes."""
+        """Returns the client's share: the same object until `generation` changes."""
         key = user, client, may_nothing
         share = self._shares.get(key)
         if share is None:
             if len(self._shares) >= _MOST_KNOWN:
                 self._forget_idle(now)
             meters = {
-                quota: self._meter(quota, whose, rate, now)
+                quota: self._meter(quota, entity, rate, now)
                 for quota in Quota
                 if quota not in OF_ADDRESSES
                 if (match := find(self._snapshot, quota, user, client)) is not None
-                for whose, rate in [match]
+                for entity, rate in [match]
             }
             if may_nothing and Quota.REQUEST not in meters:
                 rate = self._percent_without_rights
@@ -140,8 +140,8 @@ class Quotas:
 
     def connection_from(self, address: str, now: float) -> float:
         """Counts a client's connection; returns the time that it should have waited."""
-        for whose in (((ADDRESS, address),), ((ADDRESS, None),)):
-            rate = self._snapshot.get(whose, {}).get(Quota.CONNECTIONS)
+        for entity in (((ADDRESS, address),), ((ADDRESS, None),)):
+            rate = self._snapshot.get(entity, {}).get(Quota.CONNECTIONS)
             if rate is not None:
                 return self._meter(Quota.CONNECTIONS, ((ADDRESS, address),), rate, now).use(1, now)
         return 0.0
@@ -155,13 +155,15 @@ class Quotas:
         return meter
 
     def _rate(self, quota: Quota, whose: Entity) -> float | None:
-        parts = dict(whose)
-        if ADDRESS in parts:
+        names_by_kind = dict(whose)
+        if ADDRESS in names_by_kind:
             for entity in (whose, ((ADDRESS, None),)):
                 if (rate := self._snapshot.get(entity, {}).get(quota)) is not None:
                     return rate
             return None
-        match = find(self._snapshot, quota, parts.get(USER) or "", parts.get(CLIENT))
+        match = find(
+            self._snapshot, quota, names_by_kind.get(USER) or "", names_by_kind.get(CLIENT)
+        )
         return match[1] if match is not None and match[0] == whose else None
 
     def _forget_idle(self, now: float) -> None:
@@ -182,23 +184,23 @@ def _new_meter(quota: Quota, rate: float, now: float) -> Meter:
 def find(
     snapshot: QuotaSnapshot, quota: Quota, user: str, client: str | None
 ) -> tuple[Entity, float] | None:
-    """The key under which the client's usage is counted, and its limit a second."""
+    """Returns the key under which the client's usage is counted, and its limit a second."""
     name = client or ""
-    both: Entity = ((CLIENT, name), (USER, user))
+    user_and_client: Entity = ((CLIENT, name), (USER, user))
     one_user: Entity = ((USER, user),)
     one_client: Entity = ((CLIENT, name),)
     order: tuple[tuple[Entity, Entity], ...] = (
-        (both, both),
-        (((CLIENT, None), (USER, user)), both),
+        (user_and_client, user_and_client),
+        (((CLIENT, None), (USER, user)), user_and_client),
         (one_user, one_user),
-        (((CLIENT, name), (USER, None)), both),
-        (((CLIENT, None), (USER, None)), both),
+        (((CLIENT, name), (USER, None)), user_and_client),
+        (((CLIENT, None), (USER, None)), user_and_client),
         (((USER, None),), one_user),
         (one_client, one_client),
         (((CLIENT, None),), one_client),
     )
-    for entity, whose in order:
+    for entity, counting_key in order:
         rate = snapshot.get(entity, {}).get(quota)
         if rate is not None:
-            return whose, rate
+            return counting_key, rate
     return None

@@ -27,20 +27,21 @@ class Transport(Protocol):
 
     @property
     def has_more(self) -> bool:
-        """Whether received bytes are buffered that the kernel no longer reports."""
+        """Whether received bytes are buffered in this process, so that the kernel no longer reports
+        them."""
 
     def receive(self, targets: list[memoryview]) -> int:
-        """Receive into these buffers, in this order; 0 at the end of the stream."""
+        """Receives into these buffers, in this order; returns 0 at the end of the stream."""
 
     def send(self, data: Data, *, more: bool) -> int:
-        """The number of bytes sent; if it was none, the same bytes must be sent again before
+        """Returns the number of bytes sent; after 0, the same bytes must be sent again before
         anything else. `more` announces that a slice follows at once."""
 
     def send_slice(self, piece: FileSlice) -> int:
-        """Sends a part of a file, like `send`; 0 if the file ended before its slice."""
+        """Sends a part of a file, like `send`; returns 0 if the file ends before its slice."""
 
     def is_gone(self) -> bool:
-        """Whether the client has closed its side, as far as that shows without reading."""
+        """Returns whether the client is known to have closed its side, without reading."""
 
     def close(self) -> None: ...
 
@@ -75,8 +76,8 @@ class Clear:
 
 
 class Encrypted:
-    """TLS after its handshake. OpenSSL takes what it is given whole or not at all, and then
-    requires the same data again: the first part stays first until it is taken."""
+    """TLS after its handshake. OpenSSL accepts data whole or not at all, and then requires the same
+    data again: the first part stays first until it is accepted."""
 
     __slots__ = ("_held", "_sock", "descriptor")
 
@@ -90,18 +91,18 @@ class Encrypted:
         return self._sock.pending() > 0
 
     def receive(self, targets: list[memoryview]) -> int:
-        """Receives as many TLS records, of at most 16 KiB each, as have arrived and fit. After
-        some data, the end of the connection is reported at the next call."""
+        """Receives as many TLS records, of at most 16 KiB each, as have arrived and fit. If the
+        connection ends after some data, the next call reports that."""
         count = 0
         try:
             for target in targets:
-                filled = 0
-                while filled < len(target):
-                    got = self._sock.recv_into(target[filled:])
-                    if not got:
+                filled_bytes = 0
+                while filled_bytes < len(target):
+                    received_bytes = self._sock.recv_into(target[filled_bytes:])
+                    if not received_bytes:
                         return count
-                    filled += got
-                    count += got
+                    filled_bytes += received_bytes
+                    count += received_bytes
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not count:
                 raise BlockingIOError from None
@@ -117,12 +118,12 @@ class Encrypted:
         return self._send(data)
 
     def send_slice(self, piece: FileSlice) -> int:
-        held = len(self._held)
-        part = _SHARED[held:][: piece.length]
+        held_bytes = len(self._held)
+        part = _SHARED[held_bytes:][: piece.length]
         count = os.preadv(piece.file.fileno(), [part], piece.position)
         if count:
-            _SHARED[:held] = self._held
-            self._send(_SHARED[: held + count])
+            _SHARED[:held_bytes] = self._held
+            self._send(_SHARED[: held_bytes + count])
             self._held = b""
         return count
 

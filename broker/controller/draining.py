@@ -29,14 +29,14 @@ async def hand_over(
     broker_id: int,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Return once this broker leads no partition that another could lead, or after
+    """Returns once no other broker could lead any partition that this broker leads, or after
     `patience_seconds`. Never raises: a broker must be able to stop without ZooKeeper."""
     if not to_hand_over(view.snapshot, broker_id):
         return
-    announced = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))
+    announcement = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))
     try:
         async with asyncio.timeout(patience_seconds):
-            await asyncio.shield(announced)
+            await asyncio.shield(announcement)
             while to_hand_over(view.snapshot, broker_id):  # noqa: ASYNC110
                 await asyncio.sleep(_GLANCE_SECONDS)
     except (TimeoutError, ClusterError) as error:
@@ -46,13 +46,13 @@ async def hand_over(
             *(broker_id, to_hand_over(view.snapshot, broker_id)),
             str(error) or f"timed out after {patience_seconds:g} s",
         )
-        announced.add_done_callback(_note_failure)
+        announcement.add_done_callback(_note_failure)
     else:
         log.info("leadership handed over id=%d", broker_id)
 
 
 def to_hand_over(snapshot: ClusterSnapshot, broker_id: int) -> int:
-    """The number of partitions led by this broker that another could lead."""
+    """Returns the number of partitions led by this broker that another could lead."""
     brokers = Brokers(snapshot.brokers.keys(), snapshot.draining | {broker_id})
     return sum(
         partition.leader == broker_id

@@ -1,4 +1,5 @@
-"""Elections: the leader and in-sync replicas of a partition after brokers have come or gone. Pure.
+"""Elections: the leader and in-sync replicas of a partition after brokers have joined or left.
+Pure.
 
 Rule 1: a leader that is alive and in sync stays, unless it is about to stop (draining) and another
         replica can lead. The next leader is the first live in-sync replica in the order of the
@@ -41,37 +42,38 @@ class Brokers(msgspec.Struct, frozen=True):
 
 
 def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False) -> PartitionInfo:
-    """The partition as it should be; the same object if nothing has to change."""
+    """Returns the partition after an election; the same object if nothing has to change."""
     if not partition.replicas:
         return partition
     candidates = _candidates(partition, brokers)
     if candidates:
         leader = _leader(partition, candidates, brokers)
         return _with(partition, leader, _in_sync(partition, brokers))
-    live = _first_those_that_stay(partition.replicas, brokers)
-    if live and (unclean or not partition.isr):  # nothing was ever in sync, so nothing can be lost
-        after = _with(partition, live[0], (live[0],))
-        return _unclean(after) if partition.isr else after
+    live_replicas = _first_those_that_stay(partition.replicas, brokers)
+    # Without an ISR nothing was ever in sync, so nothing can be lost.
+    if live_replicas and (unclean or not partition.isr):
+        new_state = _with(partition, live_replicas[0], (live_replicas[0],))
+        return _unclean(new_state) if partition.isr else new_state
     return _with(partition, NO_LEADER, partition.isr)
 
 
 def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
-    """The partition led by the first of its replicas, if that one can lead."""
+    """Returns the partition led by the first of its replicas, if that replica can lead."""
     if not partition.replicas or partition.leader == NO_LEADER:
         return partition
-    first = partition.replicas[0]
-    if first in brokers.draining or first not in _candidates(partition, brokers):
+    first_replica = partition.replicas[0]
+    if first_replica in brokers.draining or first_replica not in _candidates(partition, brokers):
         return partition
-    return _with(partition, first, _in_sync(partition, brokers))
+    return _with(partition, first_replica, _in_sync(partition, brokers))
 
 
 def due(topic: TopicInfo, brokers: Brokers, *, unclean: bool) -> list[StateChange]:
-    """All changes that are due in a topic, as far as its states are known."""
+    """Returns all changes that are due in a topic, as far as its partitions' states are known."""
     return [
-        change_of(topic, index, after)
+        change_of(topic, index, new_state)
         for index, partition in enumerate(topic.partitions)
         if partition.version != NO_VERSION
-        and (after := elected(partition, brokers, unclean=unclean)) is not partition
+        and (new_state := elected(partition, brokers, unclean=unclean)) is not partition
     ]
 
 
@@ -81,13 +83,13 @@ def change_of(topic: TopicInfo, index: int, after: PartitionInfo) -> StateChange
 
 def _candidates(partition: PartitionInfo, brokers: Brokers) -> list[int]:
     """Replicas that can lead without losing data, the best first."""
-    in_sync = [replica for replica in partition.replicas if replica in partition.isr]
-    return _first_those_that_stay(in_sync, brokers)
+    isr = [replica for replica in partition.replicas if replica in partition.isr]
+    return _first_those_that_stay(isr, brokers)
 
 
 def _first_those_that_stay(replicas: Iterable[int], brokers: Brokers) -> list[int]:
-    live = [replica for replica in replicas if replica in brokers.live]
-    return sorted(live, key=lambda replica: replica in brokers.draining)
+    live_replicas = [replica for replica in replicas if replica in brokers.live]
+    return sorted(live_replicas, key=lambda replica: replica in brokers.draining)
 
 
 def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -> int:
@@ -97,8 +99,10 @@ def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -
 
 
 def _in_sync(partition: PartitionInfo, brokers: Brokers) -> tuple[int, ...]:
-    replicas, live = partition.replicas, brokers.live
-    return tuple(replica for replica in partition.isr if replica in live and replica in replicas)
+    replicas, live_brokers = partition.replicas, brokers.live
+    return tuple(
+        replica for replica in partition.isr if replica in live_brokers and replica in replicas
+    )
 
 
 def _unclean(after: PartitionInfo) -> PartitionInfo:

@@ -47,7 +47,8 @@ _Looked = tuple[TopicInfo, Mapping[str, str]]  # the objects that were seen: top
 
 
 class Leaders:
-    """`follow`, `lead` and `poke` may be called on any thread and return at once."""
+    """Runs the controller's elections. `follow`, `lead` and `poke` may be called on any thread and
+    return at once."""
 
     def __init__(self, session: Session, view: ClusterView, defaults: Mapping[str, str]) -> None:
         """`defaults`: the broker's topic config defaults."""
@@ -64,7 +65,8 @@ class Leaders:
 
     @property
     def epoch(self) -> ControllerEpoch | None:
-        """The epoch while this broker is the controller, to its knowledge."""
+        """The controller epoch while this broker is the controller, as far as it knows; otherwise
+        None."""
         return self._epoch
 
     def start(self) -> None:
@@ -86,7 +88,7 @@ class Leaders:
         propose: Callable[[ClusterSnapshot], Sequence[StateChange]],
         epoch: ControllerEpoch,
     ) -> list[PartitionInfo | None]:
-        """Write the changes that `propose` derives from the newest snapshot. Returns the resulting
+        """Writes the changes that `propose` derives from the newest snapshot. Returns the resulting
         states; None if the map has changed meanwhile. Blocks; raises Fenced, Unavailable."""
         with self._writing:
             return self._write(propose(self._view.snapshot), epoch)
@@ -125,16 +127,16 @@ class Leaders:
         if changes:
             self._elect(changes, epoch)
         # The next snapshot will have their states.
-        elected_of = {change.topic for change in changes}
+        elected_topics = {change.topic for change in changes}
         for topic, _ in topics:
-            if topic.name not in elected_of:
+            if topic.name not in elected_topics:
                 self._finish_moves(topic, brokers, epoch)
 
     def _to_look_at(
         self, snapshot: ClusterSnapshot, brokers: Brokers
     ) -> list[tuple[TopicInfo, Mapping[str, str]]]:
         """Topics that have changed since the last look, with their overrides."""
-        before = self._looked if brokers == self._brokers else {}
+        old_looks = self._looked if brokers == self._brokers else {}
         self._brokers = brokers
         self._looked = {
             name: (topic, snapshot.topic_configs.get(name, NOTHING))
@@ -142,56 +144,58 @@ class Leaders:
             if name not in snapshot.deleting
         }
         return [
-            looked
-            for name, looked in self._looked.items()
-            if not _is_same(looked, before.get(name))
+            look for name, look in self._looked.items() if not _is_same(look, old_looks.get(name))
         ]
 
     def _elect(self, changes: Sequence[StateChange], epoch: ControllerEpoch) -> None:
-        started = time.monotonic()
-        stand = [state for state in self._write(changes, epoch) if state is not None]
-        headless = sum(state.leader == NO_LEADER for state in stand)
+        start_time = time.monotonic()
+        states = [state for state in self._write(changes, epoch) if state is not None]
+        leaderless_count = sum(state.leader == NO_LEADER for state in states)
         log.log(
-            logging.WARNING if headless else logging.INFO,
+            logging.WARNING if leaderless_count else logging.INFO,
             "changed leaders and in-sync replicas partitions=%d without_leader=%d seconds=%.3f",
-            *(len(stand), headless, time.monotonic() - started),
+            *(len(states), leaderless_count, time.monotonic() - start_time),
         )
 
     def _finish_moves(self, topic: TopicInfo, brokers: Brokers, epoch: ControllerEpoch) -> None:
-        moved = {
-            index: replace(after, controller_epoch=epoch.epoch)
+        finished_moves = {
+            index: replace(new_state, controller_epoch=epoch.epoch)
             for index, partition in enumerate(topic.partitions)
-            if partition.move and (after := finished(partition, brokers)) is not None
+            if partition.move and (new_state := finished(partition, brokers)) is not None
         }
-        if not moved:
+        if not finished_moves:
             return
         try:
-            change_replicas(self._session, epoch, topic, moved)
+            change_replicas(self._session, epoch, topic, finished_moves)
         except Fenced:
             raise
         except (Conflict, UnknownTopic) as error:  # the next snapshot has the change
             log.info("reassignment not completed yet topic=%s reason=%r", topic.name, str(error))
         else:
-            log.info("reassignment completed topic=%s partitions=%d", topic.name, len(moved))
+            log.info(
+                "reassignment completed topic=%s partitions=%d", topic.name, len(finished_moves)
+            )
 
     def _write(
         self, changes: Sequence[StateChange], epoch: ControllerEpoch
     ) -> list[PartitionInfo | None]:
         """Skips what was already written but does not show in the map yet."""
-        self._written = {key: at for key, at in self._written.items() if self._is_unseen(*key, at)}
-        fresh = {
-            number: replace(change, after=replace(change.after, controller_epoch=epoch.epoch))
-            for number, change in enumerate(changes)
+        self._written = {
+            key: version for key, version in self._written.items() if self._is_unseen(*key, version)
+        }
+        unwritten_changes = {
+            index: replace(change, after=replace(change.after, controller_epoch=epoch.epoch))
+            for index, change in enumerate(changes)
             if self._written.get((change.topic_id, change.partition), NO_VERSION)
             < change.after.version
         }
-        stand: list[PartitionInfo | None] = [None] * len(changes)
-        changed = change_states(self._session, tuple(fresh.values()), epoch)
-        for (number, change), stands in zip(fresh.items(), changed, strict=True):
-            stand[number] = stands
-            if stands is not None:
+        written_states: list[PartitionInfo | None] = [None] * len(changes)
+        states = change_states(self._session, tuple(unwritten_changes.values()), epoch)
+        for (index, change), state in zip(unwritten_changes.items(), states, strict=True):
+            written_states[index] = state
+            if state is not None:
                 self._written[change.topic_id, change.partition] = change.after.version
-        return stand
+        return written_states
 
     def _is_unseen(self, topic_id: UUID, index: int, replaced: int) -> bool:
         snapshot = self._view.snapshot

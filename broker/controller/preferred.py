@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class PreferredLeaders:
-    """Checks preferred leaders from its creation until `stop`. Belongs to the event loop."""
+    """Restores preferred leaders from its creation until `stop`. Belongs to the event loop."""
 
     def __init__(self, leaders: Leaders, seconds: float) -> None:
         self._leaders = leaders
@@ -37,21 +37,21 @@ class PreferredLeaders:
             if epoch is None:
                 continue
             try:
-                stand = await asyncio.to_thread(self._leaders.change, returning, epoch)
+                states = await asyncio.to_thread(self._leaders.change, returning, epoch)
             except ClusterError as error:
                 log.warning("cannot elect preferred leaders error=%r", str(error))
                 continue
-            if any(stand):
-                log.info("elected preferred leaders partitions=%d", sum(map(bool, stand)))
+            if any(states):
+                log.info("elected preferred leaders partitions=%d", sum(map(bool, states)))
 
 
 def returning(snapshot: ClusterSnapshot) -> Sequence[StateChange]:
-    """The changes by which every preferred leader leads, if it can."""
+    """Returns the changes that give partitions their preferred leaders, where these can lead."""
     brokers = Brokers.of(snapshot)
     return [
-        change_of(topic, index, after)
+        change_of(topic, index, new_state)
         for name, topic in snapshot.topics.items()
         if name not in snapshot.deleting
         for index, partition in enumerate(topic.partitions)
-        if (after := preferred(partition, brokers)) is not partition
+        if (new_state := preferred(partition, brokers)) is not partition
     ]

@@ -18,22 +18,23 @@ from cluster.values import NO_LEADER, Move, PartitionInfo
 def begun(
     partition: PartitionInfo, target: tuple[int, ...], brokers: Brokers
 ) -> PartitionInfo | None:
-    """The partition with the move begun; None if no remaining replica is alive and in sync."""
+    """Returns the partition with its move begun; None if no remaining replica is alive and in
+    sync."""
     origin = partition.move.origin if partition.move else partition.replicas
     if set(target) == set(origin):  # another order, or back to where it was
         return _with(partition, target, None, brokers)
-    both = target + tuple(replica for replica in origin if replica not in target)
-    return _with(partition, both, Move(target=target, origin=origin), brokers)
+    all_replicas = target + tuple(replica for replica in origin if replica not in target)
+    return _with(partition, all_replicas, Move(target=target, origin=origin), brokers)
 
 
 def cancelled(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo | None:
-    """The partition with the move cancelled; None if it is too late."""
+    """Returns the partition with its move cancelled; None if it is too late."""
     assert partition.move is not None
     return _with(partition, partition.move.origin, None, brokers)
 
 
 def finished(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo | None:
-    """The partition with the move finished; None while it is not complete, or if there is none."""
+    """Returns the partition with its move finished; None if no move is complete."""
     move = partition.move
     if move is None or not set(move.target) <= set(partition.isr):
         return None
@@ -43,8 +44,8 @@ def finished(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo | None
 def _with(
     partition: PartitionInfo, replicas: tuple[int, ...], move: Move | None, brokers: Brokers
 ) -> PartitionInfo | None:
-    after = elected(replace(partition, replicas=replicas, move=move), brokers)
-    stays = set(replicas) >= set(partition.replicas)
-    if not stays and after.leader == NO_LEADER:
+    new_state = elected(replace(partition, replicas=replicas, move=move), brokers)
+    keeps_all_replicas = set(replicas) >= set(partition.replicas)
+    if not keeps_all_replicas and new_state.leader == NO_LEADER:
         return None  # replicas to be removed may have data that the others lack
-    return after
+    return new_state

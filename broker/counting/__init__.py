@@ -1,1 +1,2 @@
-"""Counts this broker's logs for the ledger, after they are written, in a separate process."""
+"""Counts the events in this broker's logs for the ledger, after they are written, in a separate
+process."""

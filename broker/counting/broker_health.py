@@ -38,7 +38,7 @@ class BrokerHealth:
         self._servers_due = 0.0
 
     async def now(self, problems: Sequence[Problem]) -> Health | None:
-        """The health at this moment, with these problems; None if there is no ledger."""
+        """Returns the health at this moment, with these problems; None if there is no ledger."""
         if LEDGER_TOPIC not in self._cluster.snapshot.topics:
             return None
         return await asyncio.to_thread(self._look, problems)

@@ -78,7 +78,7 @@ class CountingFindings:
 
     def note(self, looked: CountingResult) -> None:
         for damage in looked.damaged:
-            if any(damage[:4] == known[:4] for known in self.damaged):
+            if any(damage[:4] == known_damage[:4] for known_damage in self.damaged):
                 continue  # found again, and already known
             self.damaged_batches[damage.topic, damage.partition] += 1
             self.damaged = [*self.damaged, damage][-_MOST:]
@@ -88,14 +88,14 @@ class CountingFindings:
         self.scrubbed_bytes += looked.scrubbed_bytes
         self.scrubbed_millis = max(self.scrubbed_millis, looked.scrubbed_millis)
         self.checked.update(
-            ((checked.topic, checked.partition), checked)
-            for checked in looked.checked
-            if (checked.topic, checked.partition) in self.checked
+            ((checked_log.topic, checked_log.partition), checked_log)
+            for checked_log in looked.checked
+            if (checked_log.topic, checked_log.partition) in self.checked
         )
 
     @property
     def remarks(self) -> list[str]:
-        """A line for each damaged batch."""
+        """Returns a line for each damaged batch."""
         return [
             f"damaged: {damage.topic}-{damage.partition}, messages {damage.first:,} to "
             f"{damage.first + damage.offsets - 1:,}: {damage.reason}; what ends this line: "
@@ -130,14 +130,16 @@ class LedgerCounter:
         *,
         health: BrokerHealth,
     ) -> None:
-        between = config.between
+        between_brokers = config.between
         host, port = next(
-            listener.from_here for listener in listeners if listener.name == between.listener
+            listener.from_here
+            for listener in listeners
+            if listener.name == between_brokers.listener
         )
         self._task = Task(
             data_dir=config.data_dir,
             broker=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-            security=between.security,
+            security=between_brokers.security,
             registry=config.registry_address,
             cluster=config.cluster,
             host=socket.gethostname(),
@@ -203,10 +205,10 @@ class LedgerCounter:
                 body = await process.stdout.readexactly(size)
             except asyncio.IncompleteReadError:
                 return
-            looked = msgspec.msgpack.decode(body, type=known_type(CountingResult))
-            self._note(looked)
-            if looked.told:
-                await asyncio.to_thread(self._withdrawals.told, looked.told)
+            result = msgspec.msgpack.decode(body, type=known_type(CountingResult))
+            self._note(result)
+            if result.told:
+                await asyncio.to_thread(self._withdrawals.told, result.told)
             await asyncio.sleep(self._task.interval)
 
     def _note(self, looked: CountingResult) -> None:
@@ -220,11 +222,11 @@ class LedgerCounter:
             self._pause = _FIRST_PAUSE
 
     async def _report(self) -> CountingReport:
-        led: list[Led] = []
+        led_partitions: list[Led] = []
         held: set[tuple[str, int]] = set()
-        for number, partition in enumerate(self._partitions):
+        for index, partition in enumerate(self._partitions):
             held.add((partition.topic, partition.index))
-            if number % _AT_ONCE == _AT_ONCE - 1:
+            if index % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
             if partition.topic.startswith("_") or partition.unavailable is not None:
                 continue
@@ -233,7 +235,7 @@ class LedgerCounter:
             if not partition.leads:  # the leader counts
                 continue
             log_ = partition.log
-            led.append(
+            led_partitions.append(
                 Led(
                     topic=partition.topic,
                     topic_id=topic_id_text(log_.topic_id),
@@ -249,9 +251,9 @@ class LedgerCounter:
                     mirror_of=partition.mirror_of,
                 )
             )
-        self._found.follow(led, held)
+        self._found.follow(led_partitions, held)
         return CountingReport(
-            led,
+            led_partitions,
             list(self._partitions.offline),
             [
                 LostOffsets(
@@ -272,7 +274,7 @@ class LedgerCounter:
 
 
 def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
-    """The epochs up to `leader_epoch`, which may still be without a batch."""
+    """Returns the log's epochs up to `leader_epoch`, which may not have a batch yet."""
     starts = [EpochStart(*entry) for entry in log_.epochs.entries if entry[0] <= leader_epoch]
     if not starts or starts[-1].leader_epoch < leader_epoch:
         starts.append(EpochStart(leader_epoch, log_.end_offset))

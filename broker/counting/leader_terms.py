@@ -1,4 +1,4 @@
-"""Where counting starts in a partition that this broker begins to lead.
+"""Determines where counting starts in a partition that this broker begins to lead.
 
 Exposed batches are counted and reported to the ledger by the partition's leader. The next leader
 has the same batches at the same offsets, but not its predecessor's journal. So batches before its
@@ -32,12 +32,13 @@ MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking
 
 class Ledger(Protocol):
     def ends(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
-        """The end of what was reported for these partitions; without those that have no report."""
+        """Returns the end of what was reported for these partitions, without those that have no
+        report."""
 
 
 class Term(NamedTuple):
     """A leader epoch under which this broker leads a partition. Batches before `singly_before` are
-    reported one by one; counting starts at `place`, if it has not begun."""
+    reported one by one; counting starts at `place` if no batch has been counted."""
 
     leader_epoch: int
     singly_before: int
@@ -63,22 +64,22 @@ class Terms:
         self._terms.pop(key, None)
 
     def follow(self, all_led: Iterable[Led]) -> None:
-        """Replace the partitions that are led. Raises the ledger's errors."""
+        """Replaces the partitions that this broker leads. Raises the ledger's errors."""
         all_led = list(all_led)
         if losses := [loss for led in all_led if led.unclean for loss in self._unclean_losses(led)]:
             self._counter.withdraw(losses)
-        new: dict[PartitionKey, Led] = {}
+        new_partitions: dict[PartitionKey, Led] = {}
         for led in all_led:
             key = key_of(led)
             self._go_back(key, led)
-            known = self._terms.get(key)
-            if known is None or known.leader_epoch != led.leader_epoch:
-                new[key] = led
+            old_term = self._terms.get(key)
+            if old_term is None or old_term.leader_epoch != led.leader_epoch:
+                new_partitions[key] = led
             else:
-                self._journal_epochs(key, led, known)
-        if new:
-            history = self._ask_ledger(new)
-            for key, led in new.items():
+                self._journal_epochs(key, led, old_term)
+        if new_partitions:
+            history = self._ask_ledger(new_partitions)
+            for key, led in new_partitions.items():
                 term = self._terms[key] = self._term(key, led, history.get(key))
                 self._journal_epochs(key, led, term)
 
@@ -86,60 +87,66 @@ class Terms:
         """Move the position back if the counted part is no longer in the log: a later epoch begins
         before its end, or the log ends there. Counted offsets that consumers no longer see may
         still be in it."""
-        place = self._counter.place(key)
-        if place is None:
+        position = self._counter.place(key)
+        if position is None:
             return
         history = History(led.epochs, led.end)
-        end = history.end_of(place.leader_epoch)
-        if place.next_offset > end:
-            following = history.after(place.leader_epoch)
-            epoch = led.leader_epoch if following is None else following.leader_epoch
+        end = history.end_of(position.leader_epoch)
+        if position.next_offset > end:
+            next_claim = history.after(position.leader_epoch)
+            epoch = led.leader_epoch if next_claim is None else next_claim.leader_epoch
             self._counter.go_back(key, end, leader_epoch=epoch)
             self.forget(key)
 
     def _ask_ledger(self, new: Mapping[PartitionKey, Led]) -> Mapping[PartitionKey, CountedUpTo]:
         """The ledger's answer about the partitions for which it matters."""
-        asked = {}
+        histories = {}
         for key, led in new.items():
-            place = self._counter.place(key)
-            first = led.start if place is None else max(place.next_offset, led.start)
-            if led.begins - first > (0 if place is None else MOST_UNASKED):
-                asked[key] = History(led.epochs, led.end)
-        return self._ledger.ends(asked) if asked else {}
+            position = self._counter.place(key)
+            first_offset = led.start if position is None else max(position.next_offset, led.start)
+            if led.begins - first_offset > (0 if position is None else MOST_UNASKED):
+                histories[key] = History(led.epochs, led.end)
+        return self._ledger.ends(histories) if histories else {}
 
     def _term(self, key: PartitionKey, led: Led, history: CountedUpTo | None) -> Term:
-        place = self._counter.place(key)
-        first = led.start if place is None else max(place.next_offset, led.start)
+        position = self._counter.place(key)
+        first_offset = led.start if position is None else max(position.next_offset, led.start)
         if history is not None and history.source == self._counter.source:
             history = None  # no other broker has led it since
-        elif history is None and (place is None or led.begins - first > MOST_UNASKED):
+        elif history is None and (position is None or led.begins - first_offset > MOST_UNASKED):
             pass  # nothing has ever been reported, or not for as long as the ledger is kept
         else:
-            if history is not None and history.next_offset > first:
-                place = CountPosition(history.next_offset, leader_epoch=history.leader_epoch)
-            return Term(led.leader_epoch, led.begins, place or CountPosition(led.start))
-        return Term(led.leader_epoch, -1, place or CountPosition(led.start))
+            if history is not None and history.next_offset > first_offset:
+                position = CountPosition(history.next_offset, leader_epoch=history.leader_epoch)
+            return Term(led.leader_epoch, led.begins, position or CountPosition(led.start))
+        return Term(led.leader_epoch, -1, position or CountPosition(led.start))
 
     def _journal_epochs(self, key: PartitionKey, led: Led, term: Term) -> None:
         """Journal the beginnings of this epoch and of those since the last reported one: their
         leaders may have gone before they did. Done once, as the counter remembers it."""
-        place = self._counter.place(key)
-        before = 0 if place is None else place.led
-        if place is None or place.next_offset < term.place.next_offset:
-            place = term.place
+        position = self._counter.place(key)
+        counted_epoch = 0 if position is None else position.led
+        if position is None or position.next_offset < term.place.next_offset:
+            position = term.place
         for start in led.epochs:
-            if start.leader_epoch > before:
-                self._counter.begin_epoch(key, start.leader_epoch, start.first, place)
+            if start.leader_epoch > counted_epoch:
+                self._counter.begin_epoch(key, start.leader_epoch, start.first, position)
 
     def _unclean_losses(self, led: Led) -> Iterator[Withdrawn]:
         """Losses by unclean elections that this counter has not reported. The log knows nothing of
         an epoch without batches: its loss is dated by the next epoch."""
         key = key_of(led)
-        place = self._counter.place(key)
-        before = 0 if place is None else place.led
-        wanted = [epoch for epoch in led.unclean if before < epoch <= led.leader_epoch]
-        for epoch, first in led.epochs:
-            due = [wanted_epoch for wanted_epoch in wanted if wanted_epoch <= epoch]
-            if due:
-                wanted = wanted[len(due) :]
-                yield Withdrawn(key, epoch, first, UNKNOWN, resumes=first, reason=_UNCLEAN)
+        position = self._counter.place(key)
+        counted_epoch = 0 if position is None else position.led
+        unclean_epochs = [
+            epoch for epoch in led.unclean if counted_epoch < epoch <= led.leader_epoch
+        ]
+        for epoch, first_offset in led.epochs:
+            due_epochs = [
+                unclean_epoch for unclean_epoch in unclean_epochs if unclean_epoch <= epoch
+            ]
+            if due_epochs:
+                unclean_epochs = unclean_epochs[len(due_epochs) :]
+                yield Withdrawn(
+                    key, epoch, first_offset, UNKNOWN, resumes=first_offset, reason=_UNCLEAN
+                )

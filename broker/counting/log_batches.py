@@ -1,4 +1,4 @@
-"""Reads the batches of a log from its files, beside the broker. Never writes.
+"""Reads the batches of a log from its files, outside the broker's process. Never writes.
 
 Batches are returned by their headers, many at once: the work for each batch is most of what the
 ledger costs. While the segment that was read last continues, the directory is not even listed.
@@ -33,7 +33,7 @@ _SMALL: Final = 6_000  # where another read for the next header costs more than 
 
 
 class NoBatch(Exception):
-    """A batch is missing in this segment, at this byte."""
+    """Raised when a segment has no batch at this byte, where one is expected."""
 
     def __init__(self, message: str, segment: int, byte: int) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class BatchRun(NamedTuple):
         return read_bytes(self.file, position, length)
 
     def part(self, first: int, end: int) -> "BatchRun":
-        """The batches with numbers from `first` up to `end`."""
+        """Returns the batches from index `first` up to `end`."""
         byte = self.byte + sum(header[1] + LENGTH_PREFIX for header in self.headers[:first])
         return self._replace(headers=self.headers[first:end], byte=byte)
 
@@ -63,27 +63,27 @@ class BatchRun(NamedTuple):
 
 
 def runs(directory: Path, place: CountPosition, exposed: int) -> Iterator[BatchRun]:
-    """The batches from the one that holds `place.next_offset`, or the next one, up to the exposed
-    end.
+    """Yields the batches from the one that holds `place.next_offset`, or the next one, up to the
+    exposed end.
 
     Raises OSError, and NoBatch if a segment ends in the middle of a batch.
     """
-    going_on = _hinted_segment(directory, place)
-    if going_on is not None:
-        behind = yield from _segment(going_on, place, place.byte, exposed)
-        if behind is None:
+    hinted_file = _hinted_segment(directory, place)
+    if hinted_file is not None:
+        next_place = yield from _segment(hinted_file, place, place.byte, exposed)
+        if next_place is None:
             return
-        place = behind
+        place = next_place
     bases = _bases(directory)
-    at = max(bisect_right(bases, place.next_offset) - 1, 0)
-    for number, base in enumerate(bases[at:], at):
+    base_index = max(bisect_right(bases, place.next_offset) - 1, 0)
+    for index, base in enumerate(bases[base_index:], base_index):
         file = OpenFile(layout.numbered(directory, base, layout.LOG))
-        following = bases[number + 1] if number + 1 < len(bases) else None
-        position = _start_position(file, place, base, following)
-        behind = yield from _segment(file, place._replace(segment=base), position, exposed)
-        if behind is None:
+        next_base = bases[index + 1] if index + 1 < len(bases) else None
+        position = _start_position(file, place, base, next_base)
+        next_place = yield from _segment(file, place._replace(segment=base), position, exposed)
+        if next_place is None:
             return
-        place = behind
+        place = next_place
 
 
 def _segment(
@@ -94,7 +94,7 @@ def _segment(
     size = os.fstat(file.fd).st_size
     while offset < exposed:
         headers, next_position, is_end = _headers(file.fd, position, size, exposed)
-        is_broken = not (headers or is_end)
+        is_damaged = not (headers or is_end)
         while headers and _next_offset(headers[0]) <= offset:
             position += headers.pop(0)[1] + LENGTH_PREFIX
         if headers:
@@ -105,7 +105,7 @@ def _segment(
             return None
         if position >= size:
             return CountPosition(offset, segment, position)
-        if is_broken:
+        if is_damaged:
             raise NoBatch(
                 f"{file.path}: no batch at byte {position}, where offset {offset} should be",
                 segment,
@@ -115,8 +115,8 @@ def _segment(
 
 
 def wrong_crcs(run: BatchRun) -> list[int]:
-    """The numbers of the batches whose CRC does not match. Reads all of them."""
-    wrong: list[int] = []
+    """Returns the indexes of the batches whose CRC does not match. Reads all of them."""
+    wrong_indexes: list[int] = []
     headers, position, at = run.headers, run.byte, 0
     while at < len(headers):
         end, size = at, 0
@@ -126,27 +126,29 @@ def wrong_crcs(run: BatchRun) -> list[int]:
         piece = memoryview(run.read(position, size))
         if len(piece) < size:
             raise NoBatch(f"{run.file.path}: the file was truncated", run.segment, position)
-        begin = 0
-        for number in range(at, end):
-            header = headers[number]
-            behind = begin + header[1] + LENGTH_PREFIX
-            if crc32c(piece[begin + CRC_START : behind]) != header[4]:
-                wrong.append(number)
-            begin = behind
+        batch_start = 0
+        for index in range(at, end):
+            header = headers[index]
+            batch_end = batch_start + header[1] + LENGTH_PREFIX
+            if crc32c(piece[batch_start + CRC_START : batch_end]) != header[4]:
+                wrong_indexes.append(index)
+            batch_start = batch_end
         position, at = position + size, end
-    return wrong
+    return wrong_indexes
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> CountPosition:
-    """The place of the next readable batch after damage, from this offset on; at most the exposed
-    end."""
+    """Returns the place of the next readable batch after damage, from this offset on; at most the
+    exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
-    located = find_valid(file, broken.byte, size, offset - 1)
-    if located is not None and located.header.base_offset < exposed:
-        return CountPosition(located.header.base_offset, broken.segment, located.position)
-    following = next((base for base in _bases(directory) if base > broken.segment), exposed)
-    return CountPosition(min(max(following, offset), exposed))
+    located_batch = find_valid(file, broken.byte, size, offset - 1)
+    if located_batch is not None and located_batch.header.base_offset < exposed:
+        return CountPosition(
+            located_batch.header.base_offset, broken.segment, located_batch.position
+        )
+    next_base = next((base for base in _bases(directory) if base > broken.segment), exposed)
+    return CountPosition(min(max(next_base, offset), exposed))
 
 
 def _next_offset(header: RawHeader) -> int:
@@ -158,13 +160,15 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
     exposed end."""
     headers: list[RawHeader] = []
     unpack, pread, append = HEADER.unpack_from, os.pread, headers.append
-    last = position - 1  # the last byte at which a complete header can begin in what was read
-    chunk, chunk_at, ahead = b"", position, HEADER_SIZE
+    last_position = (
+        position - 1
+    )  # the last byte at which a complete header can begin in what was read
+    chunk, chunk_at, read_ahead = b"", position, HEADER_SIZE
     for _ in range(_MOST):
-        if position > last:
-            chunk, chunk_at = pread(fd, ahead, position), position
-            last = position + len(chunk) - HEADER_SIZE
-            if position > last:
+        if position > last_position:
+            chunk, chunk_at = pread(fd, read_ahead, position), position
+            last_position = position + len(chunk) - HEADER_SIZE
+            if position > last_position:
                 break
         header: RawHeader = unpack(chunk, position - chunk_at)
         base, length, _, magic, _, _, delta, _, _, _, _, _, _ = header
@@ -177,7 +181,7 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
             return headers, position, True
         append(header)
         position = next_position
-        ahead = _AHEAD if length < _SMALL else HEADER_SIZE
+        read_ahead = _AHEAD if length < _SMALL else HEADER_SIZE
     return headers, position, False
 
 

@@ -35,7 +35,7 @@ _LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it g
 
 
 class PartitionCounting:
-    """Counts partitions, on one thread."""
+    """Counts the events of partitions, on one thread."""
 
     def __init__(
         self,
@@ -54,9 +54,10 @@ class PartitionCounting:
         self._looked: dict[PartitionKey, float] = {}
 
     def look(self, report: CountingReport) -> CountingResult:
-        """Counts new events as far as they can be read. Problems are returned, not raised."""
+        """Counts new events as far as they can be read. Returns problems instead of raising
+        them."""
         counter = self._counter
-        batches_before, opened_before = counter.batches, counter.counting.opened
+        old_batch_count, old_opened_count = counter.batches, counter.counting.opened
         trouble = ""
         told_losses: list[int] = []
         self._damaged = []
@@ -68,20 +69,20 @@ class PartitionCounting:
                 key_of(led): led.mirror_of for led in report.led if led.mirror_of is not None
             }
             counter.settle()
-            forgotten = self._removed_partitions(report)
+            removed_keys = self._removed_partitions(report)
             self._terms.follow(report.led)
             for led in report.led:
                 try:
                     self._count(led)
                 except FileNotFoundError:
                     continue  # compacted or expired meanwhile: the next report has the new state
-            counter.commit(forgotten)
+            counter.commit(removed_keys)
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
             self._damaged = []  # what was not journalled is found again
         return CountingResult(
-            counter.batches - batches_before,
-            counter.counting.opened - opened_before,
+            counter.batches - old_batch_count,
+            counter.counting.opened - old_opened_count,
             trouble,
             told_losses,
             self._damaged,
@@ -90,21 +91,21 @@ class PartitionCounting:
     def _count(self, led: Led) -> None:
         key = key_of(led)
         now = self._clock()
-        before = self._looked.get(key)
+        look_time = self._looked.get(key)
         self._looked[key] = now
         term = self._terms[key]
         place = max(self._counter.place(key) or term.place, term.place)
         if place.next_offset < led.start:
             place = CountPosition(led.start)
-        is_live = before is not None and now - before < self._live_seconds
-        seen = time.time_ns() // 1_000_000 if is_live else None
+        is_live = look_time is not None and now - look_time < self._live_seconds
+        seen_millis = time.time_ns() // 1_000_000 if is_live else None
         while place.next_offset < led.exposed:
             passing = _Passing(
                 self._counter,
                 key,
                 led,
                 place,
-                seen,
+                seen_millis,
                 singly_before=term.singly_before,
                 checks=self._checks,
             )
@@ -119,27 +120,27 @@ class PartitionCounting:
 
     def _removed_partitions(self, report: CountingReport) -> list[PartitionKey]:
         """Partitions whose directory is missing, or belongs to another topic."""
-        led = {
+        topic_ids = {
             (partition.topic, partition.partition): partition.topic_id for partition in report.led
         }
-        not_served = set(report.not_served)
-        removed = []
+        unserved_keys = set(report.not_served)
+        removed_keys = []
         for key in self._counter.known:
             name = (key.topic, key.partition)
-            if name in led:
-                is_gone = led[name] != key.topic_id
+            if name in topic_ids:
+                is_gone = topic_ids[name] != key.topic_id
             else:
                 directory = self._data_dir / f"{key.topic}-{key.partition}"
-                is_gone = name not in not_served and not directory.exists()
+                is_gone = name not in unserved_keys and not directory.exists()
             if is_gone:
-                removed.append(key)
+                removed_keys.append(key)
                 self._looked.pop(key, None)
                 self._terms.forget(key)
-        return removed
+        return removed_keys
 
 
 class _Passing:
-    """The new batches of one partition, passed to the counter as they are read."""
+    """Passes the new batches of one partition to the counter, as they are read."""
 
     def __init__(
         self,
@@ -162,27 +163,27 @@ class _Passing:
         self._checks = checks
         self._epoch: int | None = None
         # A copy's log has that mark after an accepted gap too, where records are missing.
-        was_compacted = led.mirror_of is None and (Path(led.directory) / layout.COMPACTED).exists()
-        self._has_holes = led.compacts or was_compacted
+        is_compacted = led.mirror_of is None and (Path(led.directory) / layout.COMPACTED).exists()
+        self._has_holes = led.compacts or is_compacted
 
     def run(self, run: BatchRun) -> None:
-        """Count a run in parts of one epoch; damaged batches are reported, not counted."""
+        """Counts a run in parts of one epoch; reports damaged batches instead of counting them."""
         for epoch, part in _by_epoch(run):
             self._begin(self._plausible_epoch(epoch))
-            begin = 0
-            for number in wrong_crcs(part) if self._checks else ():
-                self._count_run(part.part(begin, number))
-                header = part.headers[number]
+            first_index = 0
+            for index in wrong_crcs(part) if self._checks else ():
+                self._count_run(part.part(first_index, index))
+                header = part.headers[index]
                 self.spoilt(header[0], header[6] + 1, WRONG_CRC)
-                begin = number + 1
-            self._count_run(part.part(begin, len(part.headers)) if begin else part)
+                first_index = index + 1
+            self._count_run(part.part(first_index, len(part.headers)) if first_index else part)
 
     def _plausible_epoch(self, epoch: int) -> int:
         """The batch's epoch, if it is possible: the CRC does not cover it."""
-        before, newest = self._epoch, self.led.leader_epoch
-        if (0 if before is None else before) <= epoch <= newest:
+        old_epoch, newest_epoch = self._epoch, self.led.leader_epoch
+        if (0 if old_epoch is None else old_epoch) <= epoch <= newest_epoch:
             return epoch
-        return newest if before is None else before
+        return newest_epoch if old_epoch is None else old_epoch
 
     def _begin(self, epoch: int) -> None:
         if epoch != self._epoch:
@@ -196,10 +197,10 @@ class _Passing:
         if run.headers and run.headers[0][0] >= self._singly_before:
             self._count_batches(run)
             return
-        for number in range(len(run.headers)):
+        for index in range(len(run.headers)):
             assert self._epoch is not None, "a part of a run has one epoch"
             self._begin_passage(self._epoch)
-            self._count_batches(run.part(number, number + 1))
+            self._count_batches(run.part(index, index + 1))
 
     def _count_batches(self, run: BatchRun) -> None:
         self._counter.run(
@@ -223,10 +224,10 @@ class _Passing:
 
 def _report_gap(passing: _Passing, broken: NoBatch) -> CountPosition:
     """Report the offsets without a readable batch; returns the place of the next batch."""
-    first, led = passing.next_offset, passing.led
-    place = behind_damage(Path(led.directory), broken, first, led.exposed)
-    if place.next_offset > first:
-        passing.spoilt(first, place.next_offset - first, str(broken))
+    first_offset, led = passing.next_offset, passing.led
+    place = behind_damage(Path(led.directory), broken, first_offset, led.exposed)
+    if place.next_offset > first_offset:
+        passing.spoilt(first_offset, place.next_offset - first_offset, str(broken))
     return place
 
 
@@ -236,11 +237,11 @@ def _by_epoch(run: BatchRun) -> Iterator[tuple[int, BatchRun]]:
     if len(set(epochs)) == 1:
         yield epochs[0], run
         return
-    at = 0
-    for epoch, same in groupby(epochs):
-        end = at + len(list(same))
-        yield epoch, run.part(at, end)
-        at = end
+    first_index = 0
+    for epoch, same_epochs in groupby(epochs):
+        end_index = first_index + len(list(same_epochs))
+        yield epoch, run.part(first_index, end_index)
+        first_index = end_index
 
 
 def _withdrawn(lost: LostOffsets) -> Withdrawn:

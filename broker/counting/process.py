@@ -37,38 +37,38 @@ log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Read reports from standard input, and write their results to standard output."""
+    """Reads reports from standard input, and writes their results to standard output."""
     os.nice(_NICE)
-    inward, outward = sys.stdin.buffer, sys.stdout.buffer
-    body = _frame(inward)
+    input_stream, output_stream = sys.stdin.buffer, sys.stdout.buffer
+    body = _frame(input_stream)
     if body is None:
         return
     task = msgspec.msgpack.decode(body, type=known_type(Task))
     reports: queue.SimpleQueue[CountingReport] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(inward, reports), daemon=True).start()
+    threading.Thread(target=_receive, args=(input_stream, reports), daemon=True).start()
     try:
         counter = _counter(task)
     except (CounterFileDamaged, OSError) as error:
-        _answer_only(str(error), reports, outward)
+        _answer_only(str(error), reports, output_stream)
         return
-    following = PartitionCounting(task, counter, _tail(task))
+    counting = PartitionCounting(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
     health = HealthReports()
     while True:
         report = _next(reports, scrubbing)
-        looked = following.look(report)
-        if not looked.trouble:
+        result = counting.look(report)
+        if not result.trouble:
             _report_health(report, health, counter)
         scrubbing.follow(report)
-        damaged, scrubbed, finished, checked = scrubbing.taken()
+        damages, scrubbed_bytes, finished_millis, checked_logs = scrubbing.taken()
         answer = msgspec.structs.replace(
-            looked,
-            damaged=[*looked.damaged, *damaged],
-            scrubbed_bytes=scrubbed,
-            scrubbed_millis=finished,
-            checked=checked,
+            result,
+            damaged=[*result.damaged, *damages],
+            scrubbed_bytes=scrubbed_bytes,
+            scrubbed_millis=finished_millis,
+            checked=checked_logs,
         )
-        _answer(answer, outward)
+        _answer(answer, output_stream)
 
 
 def _report_health(report: CountingReport, due: HealthReports, counter: Counter) -> None:
@@ -131,10 +131,10 @@ def _receive(inward: BinaryIO, reports: "queue.SimpleQueue[CountingReport]") -> 
 
 
 def _frame(inward: BinaryIO) -> bytes | None:
-    head = inward.read(SIZE_BYTES)
-    if len(head) < SIZE_BYTES:
+    size_bytes = inward.read(SIZE_BYTES)
+    if len(size_bytes) < SIZE_BYTES:
         return None
-    size = int.from_bytes(head, "big")
+    size = int.from_bytes(size_bytes, "big")
     body = inward.read(size)
     return body if len(body) == size else None
 

@@ -23,8 +23,8 @@ SIZE_BYTES: Final = 4  # before each frame
 class Led(NamedTuple):
     """A partition that the broker leads: records from `start` are exposed up to `exposed`, and the
     log ends at `end`. `epochs` are the log's leader epochs with their first offsets, ascending; the
-    last is `leader_epoch`, the present one. `unclean` epochs began with a leader that was not in
-    sync. `mirror_of`: the origin, if the topic is a copy."""
+    last is the current `leader_epoch`. `unclean` epochs began with a leader that was not in sync.
+    `mirror_of` is the origin, if the topic is a copy."""
 
     topic: str
     topic_id: str
@@ -47,7 +47,7 @@ class Led(NamedTuple):
 
 class LostOffsets(NamedTuple):
     """A loss to be reported, identified by `number`. The log continued at `resumes` under this
-    leader epoch. -1 `offsets`: their number is unknown."""
+    leader epoch. `offsets` is -1 if the number of lost offsets is unknown."""
 
     number: int
     topic: str
@@ -81,7 +81,7 @@ class CheckedLog(NamedTuple):
 
 
 class Task(msgspec.Struct, array_like=True, frozen=True):
-    """The first message to the process."""
+    """The first message to the counting process."""
 
     data_dir: str
     broker: str  # host:port
@@ -95,8 +95,8 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CountingReport(msgspec.Struct, array_like=True, frozen=True):
-    """The state of the partitions; those not served now are only named. Also losses that have not
-    been confirmed as reported, and the broker's own health."""
+    """The state of the led partitions, the names of those not served now, losses that are not
+    confirmed as reported, and the broker's own health."""
 
     led: list[Led]
     not_served: list[tuple[str, int]]
@@ -105,8 +105,8 @@ class CountingReport(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CountingResult(msgspec.Struct, array_like=True, frozen=True):
-    """The result of a report: the number of batches counted, the number of those that were opened,
-    and problems.
+    """The result of a report: the number of batches counted, the number of those that were
+    decompressed, and problems.
 
     The losses with these numbers will reach the ledger, whatever happens. Also: damage found since
     the last answer, bytes of stored data re-read, when all of it had last been read, and which logs

@@ -49,8 +49,8 @@ log = logging.getLogger(__name__)
 
 
 class CheckTimes(NamedTuple):
-    """When a log was last re-read, in milliseconds since 1970; -1: never. Each is the time at which
-    that reading began: everything written before it was read."""
+    """The times when a log was last re-read, in milliseconds since 1970; -1: never. Each is the
+    beginning of that reading: everything written before it was read."""
 
     recent: int = -1  # its young segments
     whole: int = -1  # all of its segments
@@ -60,8 +60,8 @@ _NEVER: Final = CheckTimes()
 
 
 class _Progress(msgspec.Struct):
-    """The contents of `scrub`: the place of the current round, when the previous one ended, and
-    when each log was read."""
+    """The contents of the file `scrub`: the place of the current round, the end of the previous
+    round, and the times at which each log was read."""
 
     began_millis: int = -1
     topic: str = ""
@@ -76,7 +76,8 @@ class _Progress(msgspec.Struct):
 
 
 class _Reading:
-    """The pieces of a reading by size, None while it is not due; and the time of the next piece."""
+    """The pieces of a reading by size, None while no reading is due; and the time of the next
+    piece."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces
@@ -116,27 +117,27 @@ class Scrubbing:
             self._readings.append(_Reading(self._rounds(), checks.scrub_bytes_per_second))
 
     def follow(self, report: CountingReport) -> None:
-        before = self._led.keys()
+        old_keys = self._led.keys()
         self._led = {key_of(led): led for led in report.led}
-        self._changed |= self._led.keys() - before
+        self._changed |= self._led.keys() - old_keys
         self._changed &= self._led.keys()
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
-        """The findings since the last call: damage, bytes read, the end of the last round, and logs
-        read."""
-        damaged, self._damaged = self._damaged, []
+        """Returns the findings since the last call: damage, bytes read, the end of the last round,
+        and logs read."""
+        damages, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
-        changed, self._changed = self._changed, set()
-        checked = [
+        changed_keys, self._changed = self._changed, set()
+        checked_logs = [
             CheckedLog(key.topic, key.partition, *self._times[key])
-            for key in changed
+            for key in changed_keys
             if key in self._times
         ]
-        return damaged, count, self._progress.finished_millis, checked
+        return damages, count, self._progress.finished_millis, checked_logs
 
     def step(self) -> float | None:
-        """Read a piece; returns the seconds to wait before the next. None: until a report comes."""
+        """Reads a piece; returns the seconds until the next one; None: wait for a report."""
         if not self._led:
             return None
         now = self._clock()
@@ -154,28 +155,28 @@ class Scrubbing:
 
     def _young_passes(self) -> Iterator[int | None]:
         while True:
-            began = self._now_millis()
-            done: set[PartitionKey] = set()
-            while unread := self._led.keys() - done:
-                for key in sorted(unread, key=self._times_of):
-                    done.add(key)
+            start_millis = self._now_millis()
+            read_keys: set[PartitionKey] = set()
+            while unread_keys := self._led.keys() - read_keys:
+                for key in sorted(unread_keys, key=self._times_of):
+                    read_keys.add(key)
                     yield from self._read_young(key)
                     yield 0
             self._save()
             self._report()
-            yield from self._seconds_left(began, self._checks.young_seconds)
+            yield from self._seconds_left(start_millis, self._checks.young_seconds)
 
     def _read_young(self, key: PartitionKey) -> Iterator[int]:
-        began = self._now_millis()
-        young = began - int(self._checks.young_age * 1000)
+        start_millis = self._now_millis()
+        young_millis = start_millis - int(self._checks.young_age * 1000)
         is_read = is_whole = True
         for segment in self._segments(key, 0):
-            if segment.written_millis < young:
+            if segment.written_millis < young_millis:
                 is_whole = False
             elif not (yield from self._read_segment(key, segment, again=False)):
                 is_read = False
         if is_read and key in self._led:
-            self._note(key, CheckTimes(began, began if is_whole else -1))
+            self._note(key, CheckTimes(start_millis, start_millis if is_whole else -1))
 
     def _rounds(self) -> Iterator[int | None]:
         while True:
@@ -196,11 +197,13 @@ class Scrubbing:
 
     def _next_of_round(self) -> PartitionKey | None:
         progress = self._progress
-        place = progress.topic, progress.partition
+        last_key = progress.topic, progress.partition
 
         def comes(key: PartitionKey) -> bool:
-            at = key.topic, key.partition
-            return at > place or (at == place and not progress.is_through)
+            topic_partition = key.topic, key.partition
+            return topic_partition > last_key or (
+                topic_partition == last_key and not progress.is_through
+            )
 
         return min(
             filter(comes, self._led), key=lambda key: (key.topic, key.partition), default=None
@@ -223,8 +226,8 @@ class Scrubbing:
 
     def _seconds_left(self, began_millis: int, seconds: float) -> Iterator[None]:
         """Seconds until then; 0 if the clock was set back before its beginning."""
-        due = began_millis + int(seconds * 1000)
-        while 0 <= began_millis <= self._now_millis() < due:
+        due_millis = began_millis + int(seconds * 1000)
+        while 0 <= began_millis <= self._now_millis() < due_millis:
             yield None
 
     def _segments(self, key: PartitionKey, offset: int) -> "Iterator[_Segment]":
@@ -265,27 +268,27 @@ class Scrubbing:
 
     def _report_damage(self, key: PartitionKey, damage: Damage, *, again: bool) -> None:
         led = self._led[key]
-        first = max(damage.first, led.start)
-        offsets = min(damage.first + damage.offsets, led.exposed) - first
+        first_offset = max(damage.first, led.start)
+        offsets = min(damage.first + damage.offsets, led.exposed) - first_offset
         if offsets <= 0:
             return  # deleted with only its segment left, or cut off
-        reported = key, first, offsets
-        if reported in self._known and not again:
+        damage_key = key, first_offset, offsets
+        if damage_key in self._known and not again:
             return
-        self._counter.damage([(key, Spoilt(first, offsets, damage.reason))])
+        self._counter.damage([(key, Spoilt(first_offset, offsets, damage.reason))])
         self._damaged.append(
-            DamagedOffsets(led.topic, led.partition, first, offsets, damage.reason)
+            DamagedOffsets(led.topic, led.partition, first_offset, offsets, damage.reason)
         )
         if len(self._known) >= _MOST_DAMAGES:
             self._known.clear()
-        self._known.add(reported)
+        self._known.add(damage_key)
 
     def _times_of(self, key: PartitionKey) -> CheckTimes:
         return self._times.get(key, _NEVER)
 
     def _note(self, key: PartitionKey, times: CheckTimes) -> None:
-        before = self._times_of(key)
-        self._times[key] = CheckTimes(*map(max, before, times))
+        old_times = self._times_of(key)
+        self._times[key] = CheckTimes(*map(max, old_times, times))
         self._changed.add(key)
         self._unreported.add(key)
 
@@ -309,11 +312,11 @@ class Scrubbing:
         if now - self._saved < seconds:
             return
         self._saved = now
-        kept = self._now_millis() - _KEPT_MILLIS
+        oldest_millis = self._now_millis() - _KEPT_MILLIS
         self._times = {
-            key: times
-            for key, times in self._times.items()
-            if key in self._led or max(times) >= kept
+            key: check_times
+            for key, check_times in self._times.items()
+            if key in self._led or max(check_times) >= oldest_millis
         }
         self._progress.logs = list(self._times.items())
         try:
@@ -323,7 +326,7 @@ class Scrubbing:
 
 
 class _Segment(NamedTuple):
-    """A segment, with its exposed offsets."""
+    """A segment and its exposed offsets."""
 
     path: Path
     base: int
@@ -342,15 +345,15 @@ def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:
         return
-    for base, following in zip(bases, [*bases, led.exposed][1:], strict=True):
-        end = min(following, led.exposed)
+    for base, next_base in zip(bases, [*bases, led.exposed][1:], strict=True):
+        end = min(next_base, led.exposed)
         if end > max(base, offset):
             path = layout.numbered(directory, base, layout.LOG)
             try:
-                written = path.stat().st_mtime_ns // 1_000_000
+                written_millis = path.stat().st_mtime_ns // 1_000_000
             except FileNotFoundError:
                 continue
-            yield _Segment(path, base, end, written)
+            yield _Segment(path, base, end, written_millis)
 
 
 def _read(path: Path) -> _Progress:

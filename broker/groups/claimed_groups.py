@@ -1,5 +1,5 @@
-"""Groups of Penstock's own consumers, which need no coordinator, as administrative requests see and
-change them.
+"""The groups of Penstock's own consumers, which need no coordinator, as administrative requests see
+and change them.
 
 The broker that would coordinate such a group answers for it, so that each is listed once. Nothing
 is cached: each answer is read from ZooKeeper. Kafka's group protocol cannot be used to join; where
@@ -43,15 +43,17 @@ def describe(session: Session, name: str) -> GroupDescription:
     claims = group_claims.read_claims(session, name)
     if claims is None:
         return GroupDescription(state=State.DEAD, protocol_type="", protocol="", members=())
-    claimed: dict[str, list[TopicPartition]] = {member: [] for member in claims.members}
+    partitions_by_member: dict[str, list[TopicPartition]] = {
+        member: [] for member in claims.members
+    }
     for partition, member in claims.owners.items():
-        claimed.setdefault(member, []).append(partition)
+        partitions_by_member.setdefault(member, []).append(partition)
     return GroupDescription(
         state=State.STABLE if claims.members else State.EMPTY,
         protocol_type=PROTOCOL_TYPE,
         protocol=WITHOUT_COORDINATOR,
         members=tuple(
-            _member(member, topics, claimed[member])
+            _member(member, topics, partitions_by_member[member])
             for member, topics in sorted(claims.members.items())
         ),
     )
@@ -64,14 +66,14 @@ def commit(
     is_member: bool,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> ErrorCode:
-    """Commit on behalf of a client that is not a member; rejected while there are members."""
+    """Commits on behalf of a client that is not a member; rejected while there are members."""
     if is_member:
         return ErrorCode.unknown_member_id
     try:
-        is_there = group_claims.commit_for(session, name, offsets)
+        exists = group_claims.commit_for(session, name, offsets)
     except GroupHasMembers:
         return ErrorCode.unknown_member_id  # as in coordinated groups
-    return ErrorCode.none if is_there else ErrorCode.group_id_not_found
+    return ErrorCode.none if exists else ErrorCode.group_id_not_found
 
 
 def delete(session: Session, name: str) -> ErrorCode:
@@ -84,14 +86,14 @@ def delete(session: Session, name: str) -> ErrorCode:
 def delete_offsets(
     session: Session, name: str, partitions: Sequence[TopicPartition]
 ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
-    """Delete offsets of topics that no member subscribes to."""
+    """Deletes offsets of topics that no member subscribes to."""
     claims = group_claims.read_claims(session, name)
     if claims is None:
         return ErrorCode.group_id_not_found, {}
-    read = {topic for topics in claims.members.values() for topic in topics}
+    subscribed_topics = {topic for topics in claims.members.values() for topic in topics}
     codes = {
         partition: ErrorCode.group_subscribed_to_topic
-        if partition.topic in read
+        if partition.topic in subscribed_topics
         else ErrorCode.none
         for partition in partitions
     }
@@ -102,48 +104,48 @@ def delete_offsets(
 
 
 def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
-    """Delete offsets that are too old or whose topics are gone, by the rules for coordinated groups
-    (`retention.py`); returns the number of expired offsets. The departure of the last member is not
-    recorded: the first check that finds no members counts instead."""
-    expired = 0
+    """Deletes offsets that are too old or whose topics are gone, by the rules for coordinated
+    groups (`retention.py`); returns the number of expired offsets. The departure of the last member
+    is not recorded: the first check that finds no members counts instead."""
+    expired_count = 0
     for info in infos:
         try:
-            expired += _look_after(session, info, now_ms, before_ms)
+            expired_count += _look_after(session, info, now_ms, before_ms)
         except Conflict as conflict:
             if conflict.cause is not Cause.CHANGED:  # otherwise it is in use
-                log.warning("group not looked after group=%r error=%r", info.name, str(conflict))
+                log.warning("offsets not expired group=%r error=%r", info.name, str(conflict))
         except ClusterError as error:
-            log.warning("group not looked after group=%r error=%r", info.name, str(error))
-    return expired
+            log.warning("offsets not expired group=%r error=%r", info.name, str(error))
+    return expired_count
 
 
 def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) -> int:
     name = info.name
-    stored = group_offsets.read_stored(session, name)
-    left_over = {
+    offsets = group_offsets.read_stored(session, name)
+    leftover_offsets = {
         key: stored_offset.version
-        for key, stored_offset in stored.items()
+        for key, stored_offset in offsets.items()
         if stored_offset.is_left_over
     }
-    group_claims.remove(session, name, left_over)
+    group_claims.remove(session, name, leftover_offsets)
     if not group_claims.without_members(session, [name])[0]:
         return 0
-    since = info.empty_since_ms
-    if since is None:
+    empty_since_ms = info.empty_since_ms
+    if empty_since_ms is None:
         group_claims.note_empty(session, name, now_ms)
         return 0
-    if since > before_ms:
+    if empty_since_ms > before_ms:
         return 0
-    old = {
+    old_offsets = {
         key: stored_offset.version
-        for key, stored_offset in stored.items()
-        if key not in left_over and stored_offset.offset.committed_ms <= before_ms
+        for key, stored_offset in offsets.items()
+        if key not in leftover_offsets and stored_offset.offset.committed_ms <= before_ms
     }
-    if old and not group_claims.expire(session, name, since, old):
+    if old_offsets and not group_claims.expire(session, name, empty_since_ms, old_offsets):
         return 0
-    if len(old) + len(left_over) == len(stored):
-        group_claims.forget(session, name, since)
-    return len(old)
+    if len(old_offsets) + len(leftover_offsets) == len(offsets):
+        group_claims.forget(session, name, empty_since_ms)
+    return len(old_offsets)
 
 
 def _member(

@@ -23,7 +23,7 @@ def client_of(caller: Caller) -> Client:
 
 
 class Turns:
-    """At most `most` turns at a time."""
+    """Grants at most `most` turns at a time, shared fairly among clients."""
 
     def __init__(self, most: int) -> None:
         self._free = most
@@ -41,12 +41,12 @@ class Turns:
             self._hand_on()
 
     async def _wait(self, client: Client) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(client, deque()).append(turn)
+        turn_future = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(client, deque()).append(turn_future)
         try:
-            await turn
+            await turn_future
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn_future.done() and not turn_future.cancelled():
                 self._hand_on()  # the turn was given to a task that has been cancelled
             raise
 
@@ -64,7 +64,7 @@ class Turns:
 
 
 class Shares:
-    """Divides the amount `most`, so that no client is refused because another takes everything.
+    """Divides the amount `most` among clients, so that one client cannot exhaust it.
 
     A client may have as much as is left for others: alone, half of it; a second one, half of the
     rest. The broker itself may have everything.
@@ -76,12 +76,12 @@ class Shares:
         self.taken = 0
 
     def has_room(self, client: Client, more: int) -> bool:
-        """Whether the client may take this much more."""
-        held = 0 if client is None else self._by_client[client]
-        return held + more <= self._most - self.taken
+        """Returns whether the client may take this much more."""
+        held_amount = 0 if client is None else self._by_client[client]
+        return held_amount + more <= self._most - self.taken
 
     def take(self, client: Client, amount: int) -> None:
-        """Take an amount, even if there is no room. A negative amount is given back."""
+        """Takes an amount, even if there is no room; a negative amount is given back."""
         self.taken += amount
         self._by_client[client] += amount
         if not self._by_client[client]:

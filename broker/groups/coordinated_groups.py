@@ -1,4 +1,4 @@
-"""The groups on this broker: taken over, maintained, saved, and released.
+"""The groups that this broker coordinates: takes them over, maintains, saves and releases them.
 
 A group is taken over (`cluster.groups.groups`) when a client asks for it; clients that ask while it
 is being loaded wait for it. From then on it is a `Group` in memory; after every event, `after` sets
@@ -45,7 +45,7 @@ _LONGEST_REASON: Final = 300
 
 
 class CoordinatorRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator sets, beside the rules for each group."""
+    """The operator's settings for coordination, besides those for each group."""
 
     group: GroupRules = msgspec.field(default_factory=GroupRules)
     most_groups: int = 10_000
@@ -61,8 +61,8 @@ Failed = Callable[[str, str], None]
 
 
 class CoordinatedGroups:
-    """The groups of one broker. `on_unused` is called with a group that never had a member, and may
-    be unused; `changed` is set when the map may have assigned other groups to this broker."""
+    """The groups of one broker. Calls `on_unused` with a group that never had a member, and may be
+    unused; sets `changed` when the map may have assigned other groups to this broker."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class CoordinatedGroups:
         session.add_listener(self._session_changed)
 
     def give_up(self) -> None:
-        """Stops coordinating. Waiting clients get an answer."""
+        """Stops coordinating, and answers waiting clients."""
         self._stopped = True
         if self._without_zookeeper is not None:
             self._without_zookeeper.cancel()
@@ -114,13 +114,13 @@ class CoordinatedGroups:
         brokers = candidates(snapshot)
         if brokers != self._brokers:
             self._brokers = brokers
-            for live in tuple(self.live.values()):
-                if not self.is_ours(live.name):
-                    self.drop(live, ErrorCode.not_coordinator)
+            for group in tuple(self.live.values()):
+                if not self.is_ours(group.name):
+                    self.drop(group, ErrorCode.not_coordinator)
             self.changed.set()
 
     def coordinator_of(self, name: str) -> int | None:
-        """The coordinator by this broker's map; None if no broker can coordinate."""
+        """Returns a group's coordinator by this broker's map; None if no broker can coordinate."""
         return first_of(name, self._brokers)
 
     def is_ours(self, name: str) -> bool:
@@ -141,13 +141,14 @@ class CoordinatedGroups:
         elif state is SessionState.LOST:
             self._give_up_all(ErrorCode.not_coordinator)
         elif not self._stopped:
-            wait = self._session.timeout_s
-            self._without_zookeeper = self._loop.call_later(wait, self._is_cut_off)
+            wait_seconds = self._session.timeout_s
+            self._without_zookeeper = self._loop.call_later(wait_seconds, self._is_cut_off)
 
     def _is_cut_off(self) -> None:
         self._cut_off = True
         log.warning(
-            "no ZooKeeper for a session timeout, giving up groups groups=%d", len(self.live)
+            "no answer from ZooKeeper for a session timeout, giving up groups groups=%d",
+            len(self.live),
         )
         self._give_up_all(ErrorCode.coordinator_not_available)
 
@@ -169,20 +170,21 @@ class CoordinatedGroups:
     async def find(
         self, name: str, *, make: bool = False, client: Client = None
     ) -> LiveGroup | None:
-        """Returns a group; None if it does not exist and `make` is not set. Raises ApiError."""
+        """Returns a group; None if the group does not exist and `make` is not set. Raises
+        ApiError."""
         while True:
             live = self.live.get(name)
             if live is not None:
                 return live
             self._check_name(name)
-            busy = self._busy.get(name)
-            if busy is not None:
-                done, _ = await asyncio.wait({busy}, timeout=_PATIENCE)
-                if not done:
+            busy_task = self._busy.get(name)
+            if busy_task is not None:
+                finished_tasks, _ = await asyncio.wait({busy_task}, timeout=_PATIENCE)
+                if not finished_tasks:
                     raise ApiError(
                         ErrorCode.coordinator_load_in_progress, f"group {name!r} is being loaded"
                     )
-                if (error := busy.exception()) is not None:
+                if (error := busy_task.exception()) is not None:
                     raise _api_error(error)
                 continue
             if make and not self._count.has_room(client, 1):
@@ -192,12 +194,12 @@ class CoordinatedGroups:
                     f"{self._rules.most_groups} groups, and the rest is reserved for other "
                     "clients (limits.groups)",
                 )
-            loading = self._busy[name] = asyncio.ensure_future(
+            load_task = self._busy[name] = asyncio.ensure_future(
                 self._load(name, make=make, client=client)
             )
-            loading.add_done_callback(_look_at)
+            load_task.add_done_callback(_look_at)
             try:
-                return await asyncio.shield(loading)
+                return await asyncio.shield(load_task)
             except ClusterError as error:
                 raise told(error) from None
 
@@ -236,7 +238,7 @@ class CoordinatedGroups:
         self, name: str, maker: Client, *, make: bool, client: Client
     ) -> LiveGroup | None:
         try:
-            loaded = await self.in_thread(
+            loaded_group = await self.in_thread(
                 lambda: self.store.take(name, make=make, now_ms=now_ms()), client
             )
         except OtherGroupKind:
@@ -244,11 +246,11 @@ class CoordinatedGroups:
         except ClusterError as error:
             self._failed(name, f"not loaded: {error}")
             raise
-        if loaded is None:
+        if loaded_group is None:
             return None
         self._check_name(name)  # the map may have changed meanwhile
-        group = Group.from_record(loaded.record, self._rules.group, self._loop.time())
-        return LiveGroup(name, group, loaded.fence, loaded.empty_since_ms, maker)
+        group = Group.from_record(loaded_group.record, self._rules.group, self._loop.time())
+        return LiveGroup(name, group, loaded_group.fence, loaded_group.empty_since_ms, maker)
 
     async def written(self, live: LiveGroup, writing: Coroutine[Any, Any, ErrorCode]) -> ErrorCode:
         live.under_way += 1
@@ -264,7 +266,7 @@ class CoordinatedGroups:
     # Consequences
 
     def after(self, live: LiveGroup, *, look: bool = False) -> None:
-        """Handle the consequences of an event; `look`: check whether the group is unused."""
+        """Handles the consequences of an event; `look`: checks whether the group is unused."""
         if self.live.get(live.name) is not live:
             return
         group = live.group
@@ -321,7 +323,7 @@ class CoordinatedGroups:
         self.after(live)
 
     def begin_deleting(self, live: LiveGroup) -> asyncio.Task[None]:
-        """Drop the group; clients that ask for it wait until it is deleted everywhere."""
+        """Drops the group; clients that ask for it wait until it is deleted everywhere."""
         self.drop(live, ErrorCode.group_id_not_found)
         task = self._busy[live.name] = asyncio.ensure_future(self._delete(live))
         task.add_done_callback(_look_at)
@@ -336,8 +338,8 @@ class CoordinatedGroups:
     # Threads and tasks
 
     async def in_thread(self, work: Callable[[], T], client: Client = None) -> T:
-        """Runs a call on a thread, after the client's earlier ones. Without ZooKeeper each call
-        takes a whole session timeout; calls queued before that was noticed fail at once."""
+        """Runs a call on a thread, after the client's earlier calls. Without ZooKeeper each call
+        takes a whole session timeout; calls queued before the loss was noticed fail at once."""
 
         def run() -> T:
             if self._cut_off:

@@ -82,7 +82,7 @@ class Coordinator:
         self._retention = Retention(self._groups, rules, self._counts)
 
     def give_up(self) -> None:
-        """Stops coordinating, as this broker is about to stop. Waiting clients get an answer."""
+        """Stops coordinating, as this broker is about to stop, and answers waiting clients."""
         self._retention.give_up()
         self._groups.give_up()
 
@@ -95,13 +95,13 @@ class Coordinator:
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
-        """The coordinator by this broker's map; None if no broker can coordinate."""
+        """Returns a group's coordinator by this broker's map; None if no broker can coordinate."""
         return self._groups.coordinator_of(name)
 
     # Requests of members
 
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
-        """Adds a member. Cancel it when the client disconnects."""
+        """Adds a member. The caller cancels the call when the client disconnects."""
         self._check_member_group(name)
         live = await self._groups.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
@@ -109,36 +109,37 @@ class Coordinator:
         if not self._groups.members_bytes.has_room(live.maker, details_of(joining).size):
             code = ErrorCode.group_max_size_reached
             return JoinOutcome(code=code, member_id=joining.member_id)
-        done: asyncio.Future[JoinOutcome] = self._loop.create_future()
+        result: asyncio.Future[JoinOutcome] = self._loop.create_future()
 
         def answer(outcome: JoinOutcome) -> None:
-            _tell(done, outcome)
+            _tell(result, outcome)
 
         live.touched += 1
         live.group.join(joining, answer, self._loop.time())
         self._groups.after(live, look=True)
         try:
-            return await done
+            return await result
         except asyncio.CancelledError:
             live.group.gone(answer, self._loop.time())
             self._groups.after(live)
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
-        """Returns an assignment. Cancel it when the client disconnects."""
+        """Returns a member's assignment. The caller cancels the call when the client
+        disconnects."""
         self._check_member_group(name)
         live = await self._groups.find(name)
         if live is None:
             return SyncOutcome(code=ErrorCode.unknown_member_id)
-        done: asyncio.Future[SyncOutcome] = self._loop.create_future()
+        result: asyncio.Future[SyncOutcome] = self._loop.create_future()
 
         def answer(outcome: SyncOutcome) -> None:
-            _tell(done, outcome)
+            _tell(result, outcome)
 
         live.group.sync(syncing, answer, self._loop.time())
         self._groups.after(live)
         try:
-            return await done
+            return await result
         except asyncio.CancelledError:
             live.group.gone(answer, self._loop.time())
             self._groups.after(live)
@@ -177,8 +178,8 @@ class Coordinator:
         *,
         client: Client = None,
     ) -> ErrorCode:
-        """Commits offsets. Returns NONE once durable; without offsets, whether a commit would be
-        allowed."""
+        """Commits offsets. Returns NONE once durable; without offsets, returns whether a commit
+        would be allowed."""
         try:
             live = await self._groups.find(
                 name, make=generation < 0 and bool(offsets), client=client
@@ -233,14 +234,14 @@ class Coordinator:
         return live.group.describe()
 
     async def listed(self, client: Client = None) -> list[tuple[str, str, State]]:
-        """Name, protocol type and state of each group that this broker coordinates."""
+        """Returns name, protocol type and state of each group that this broker coordinates."""
         self._groups.check_serves()
         try:
-            stored, states = await self._groups.in_thread(self._listed, client)
+            stored_groups, states = await self._groups.in_thread(self._listed, client)
         except ClusterError as error:
             raise told(error) from None
         groups = []
-        for info in stored:
+        for info in stored_groups:
             live = self._groups.live.get(info.name)
             if live is not None:
                 groups.append((live.name, live.group.protocol_type or "", live.group.state))
@@ -254,10 +255,10 @@ class Coordinator:
 
     def _listed(self) -> tuple[list[GroupInfo], dict[str, State]]:
         """Runs on a thread: all groups, and the states of those without a coordinator."""
-        stored = self._groups.store.listed()
-        names = [group.name for group in stored if group.kind is GroupKind.PENSTOCK]
-        ours = [name for name in names if self._groups.is_ours(name)]
-        return stored, claimed_groups.states(self._session, ours)
+        stored_groups = self._groups.store.listed()
+        names = [group.name for group in stored_groups if group.kind is GroupKind.PENSTOCK]
+        own_names = [name for name in names if self._groups.is_ours(name)]
+        return stored_groups, claimed_groups.states(self._session, own_names)
 
     async def delete(self, name: str, client: Client = None) -> ErrorCode:
         try:
@@ -290,25 +291,27 @@ class Coordinator:
             return ErrorCode.group_id_not_found, {}
         topics: frozenset[str] = frozenset()
         if not live.is_empty:
-            known = subscribed(live.group)
-            if known is None:
+            subscribed_topics = subscribed(live.group)
+            if subscribed_topics is None:
                 return ErrorCode.non_empty_group, {}
-            topics = known
+            topics = subscribed_topics
         codes = dict.fromkeys(partitions, ErrorCode.none)
         codes |= {
             partition: ErrorCode.group_subscribed_to_topic
             for partition in partitions
             if partition.topic in topics
         }
-        going = [partition for partition, code in codes.items() if code is ErrorCode.none]
-        if not going:
+        deletable_partitions = [
+            partition for partition, code in codes.items() if code is ErrorCode.none
+        ]
+        if not deletable_partitions:
             return ErrorCode.none, codes
         return await self._groups.written(
-            live, self._groups.commits.delete(live.fence, going, client)
+            live, self._groups.commits.delete(live.fence, deletable_partitions, client)
         ), codes
 
     def families(self) -> Iterator[Metric]:
-        """Metrics; may be called on any thread."""
+        """Returns the metrics of groups. Safe to call on any thread."""
         groups = tuple(self._groups.live.values())
         return self._counts.families(
             ((live.group.state, len(live.group)) for live in groups),

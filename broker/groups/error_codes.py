@@ -13,8 +13,8 @@ from wire.errors import ErrorCode
 
 
 def code_of(error: ClusterError) -> ErrorCode:
-    """The code for an error. NOT_COORDINATOR makes clients look for another coordinator, so it is
-    used only where that may help."""
+    """Returns the code for an error. NOT_COORDINATOR makes clients look for another coordinator, so
+    it is used only where that may help."""
     match error:
         case Fenced():
             return ErrorCode.not_coordinator
@@ -29,7 +29,7 @@ def code_of(error: ClusterError) -> ErrorCode:
 
 
 class OfClaims(ApiError):
-    """The group belongs to Penstock's own consumers: it cannot be joined, and has no
+    """Raised when a group belongs to Penstock's own consumers, so it cannot be joined, and has no
     coordinator."""
 
 

@@ -29,7 +29,8 @@ Offsets = dict[TopicPartition, CommittedOffset]
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """A group that has been taken over. `empty_since_ms` is None while it has members."""
+    """The stored state of a group that was taken over. `empty_since_ms` is None while the group has
+    members."""
 
     fence: GroupFence
     record: GroupRecord
@@ -42,13 +43,13 @@ class GroupStore:
         self._broker_id = broker_id
 
     def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
-        """Takes a group over; None if it does not exist and `make` is not set."""
+        """Takes a group over; returns None if the group does not exist and `make` is not set."""
         for attempt in range(_ATTEMPTS):
             group = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
             if group is not None:
-                fence, stored = group
-                record = _record(stored.info, stored.members)
-                return Loaded(fence, record, stored.info.empty_since_ms)
+                fence, content = group
+                record = _record(content.info, content.members)
+                return Loaded(fence, record, content.info.empty_since_ms)
             if not make:
                 return None
             info = GroupInfo(
@@ -99,15 +100,16 @@ class GroupStore:
         return group_offsets.read_offsets(self._session, name, partitions)
 
     def listed(self) -> list[GroupInfo]:
-        """All groups, of both kinds and of every coordinator."""
+        """Returns all groups, of both kinds and of every coordinator."""
         return groups.list_groups(self._session)
 
     def stored(self, name: str) -> dict[TopicPartition, StoredOffset]:
-        """All committed offsets, including those of deleted topics."""
+        """Returns all committed offsets of a group, including those of deleted topics."""
         return group_offsets.read_stored(self._session, name)
 
     def look_after_claimed(self, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
-        """Expire offsets of groups without a coordinator; returns how many expired."""
+        """Expires offsets of groups without a coordinator; returns the number of expired
+        offsets."""
         return claimed_groups.look_after(self._session, infos, now_ms=now_ms, before_ms=before_ms)
 
 

@@ -1,4 +1,4 @@
-"""A group that is coordinated here, with its coordinator's bookkeeping."""
+"""A group that this broker coordinates, with the coordinator's bookkeeping."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from cluster.values import GroupFence
 
 
 class LiveGroup:
-    """A group in memory. `maker` is the client whose share it counts against, `touched` counts
-    joins and commits, `under_way` counts unfinished commits and deletions of offsets. A timer that
-    fires too early costs less than one that is reset at each heartbeat."""
+    """A group in memory. `maker` is the client whose share the group counts against, `touched`
+    counts joins and commits, `under_way` counts unfinished commits and deletions of offsets. A
+    timer that fires too early costs less than a reset at each heartbeat."""
 
     __slots__ = (
         "_timer", "empty_since_ms", "fence", "generation", "group", "is_watched", "maker", "name",
@@ -47,7 +47,7 @@ class LiveGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether it has no members, no joins, and no unsaved state."""
+        """Whether the group has no members, no joins, and no unsaved state."""
         return self.is_empty and self.group.is_idle
 
     @property
@@ -55,7 +55,7 @@ class LiveGroup:
         return self.group.generation > 0
 
     def is_empty_since(self, before_ms: int) -> bool:
-        """Whether it has been empty since then, or never had a member."""
+        """Returns whether the group has been empty since then, or never had a member."""
         if not self.had_members:
             return True
         return self.empty_since_ms is not None and self.empty_since_ms <= before_ms
@@ -66,7 +66,7 @@ class LiveGroup:
         at: float | None,
         call: Callable[["LiveGroup"], None],
     ) -> None:
-        """Call `call` at that time or earlier; never if it is None."""
+        """Calls `call` at the time `at` or earlier; never if `at` is None."""
         if self._timer is not None:
             if at is not None and self._timer.when() <= at:
                 return

@@ -1,4 +1,4 @@
-"""Metrics of groups. Counted by the event loop, read by the HTTP thread."""
+"""Metrics of groups. The event loop counts, the HTTP thread reads."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,20 +26,20 @@ class GroupCounts:
         self._commits = Histogram()
 
     def commit(self, offsets: int, seconds: float) -> None:
-        """A commit is durable, `seconds` after it was received."""
+        """Counts a commit that became durable `seconds` after its arrival."""
         self.committed += offsets
         self._commits.observe(seconds)
 
     def families(
         self, groups: Iterable[tuple[State, int]], members_bytes: int = 0
     ) -> Iterator[Metric]:
-        """Metrics of groups. `groups`: the state of each, and its number of members;
+        """Returns the metrics of groups. `groups`: the state of each, and its number of members;
         `members_bytes`: the size of all members' metadata."""
         states: Counter[State] = Counter()
-        members = 0
+        member_count = 0
         for state, count in groups:
             states[state] += 1
-            members += count
+            member_count += count
         family = GaugeMetricFamily(
             _PREFIX + "groups", "Consumer groups coordinated by this broker.", labels=["state"]
         )
@@ -49,7 +49,7 @@ class GroupCounts:
         yield GaugeMetricFamily(
             _PREFIX + "group_members",
             "Members of groups coordinated by this broker.",
-            value=members,
+            value=member_count,
         )
         yield GaugeMetricFamily(
             _PREFIX + "group_members_bytes",

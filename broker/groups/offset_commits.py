@@ -1,5 +1,5 @@
-"""Writes committed offsets to ZooKeeper: collects commits while others are written, and answers
-them when they are durable.
+"""Writes committed offsets to ZooKeeper: collects commits while earlier ones are being written, and
+answers them when they are durable.
 
 Rule 1: one round, of one or a few transactions, is under way at a time, on one thread. Later
         commits are in the next round: the slower ZooKeeper is, the more commits share a
@@ -44,7 +44,8 @@ Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """Offsets to commit, or, if they are None, partitions whose offsets are to be deleted."""
+    """Offsets that wait to be committed, or, if they are None, partitions whose offsets are to be
+    deleted."""
 
     offsets: Offsets | None
     deleted: Collection[TopicPartition]
@@ -75,13 +76,14 @@ class Commits:
         self._writing: asyncio.Task[None] | None = None
 
     async def commit(self, fence: GroupFence, offsets: Offsets, client: Client = None) -> ErrorCode:
-        """Returns NONE once durable. After any other code the outcome is unknown."""
+        """Commits offsets. Returns NONE once durable. After any other code the outcome is
+        unknown."""
         return await self._add(fence, offsets, (), client)
 
     async def delete(
         self, fence: GroupFence, partitions: Collection[TopicPartition], client: Client = None
     ) -> ErrorCode:
-        """Delete offsets; also for partitions without any."""
+        """Deletes the offsets of partitions, which need not have any."""
         return await self._add(fence, None, partitions, client)
 
     def forget(self, fence: GroupFence) -> None:
@@ -101,8 +103,8 @@ class Commits:
     ) -> ErrorCode:
         size = _size(fence, deleted if offsets is None else offsets, offsets or {})
         row = self._rows.get(fence)
-        of_client = 0 if client is None else self._of_clients[client]
-        shares = (0 if row is None else row.size, of_client)
+        client_bytes = 0 if client is None else self._of_clients[client]
+        shares = (0 if row is None else row.size, client_bytes)
         # A single request always fits: its size is limited.
         if (self._size and self._size + size > self._most_bytes) or any(
             share and share + size > self._most_bytes // _SHARE for share in shares
@@ -110,15 +112,15 @@ class Commits:
             return ErrorCode.coordinator_load_in_progress
         if row is None:
             row = self._rows[fence] = _Row()
-        done: asyncio.Future[ErrorCode] = self._loop.create_future()
-        row.waiting.append(_Waiting(offsets, deleted, client, size, self._loop.time(), done))
+        result: asyncio.Future[ErrorCode] = self._loop.create_future()
+        row.waiting.append(_Waiting(offsets, deleted, client, size, self._loop.time(), result))
         row.size += size
         self._size += size
         self._of_clients[client] += size
         if self._writing is None:
             self._writing = asyncio.ensure_future(self._write_all())
         # The client may disconnect; its commit is done all the same.
-        return await asyncio.shield(done)
+        return await asyncio.shield(result)
 
     async def _write_all(self) -> None:
         try:
@@ -131,24 +133,28 @@ class Commits:
     def _next_round(self) -> _Round:
         round_: _Round = {}
         turns = self._turns()
-        partitions = size = 0
+        partition_count = size = 0
         while turns:
             client, fences = next(iter(turns.items()))
             fence = fences.popleft()
             row = self._rows[fence]
-            first, before = row.waiting[0], round_.get(fence)
-            more = len(first.deleted if first.offsets is None else first.offsets)
-            if partitions and (partitions + more > GATHERED or size + first.size > MAX_BYTES // 2):
+            commit, round_commits = row.waiting[0], round_.get(fence)
+            added_count = len(commit.deleted if commit.offsets is None else commit.offsets)
+            if partition_count and (
+                partition_count + added_count > GATHERED or size + commit.size > MAX_BYTES // 2
+            ):
                 break
             del turns[client]  # it goes to the end, if it has more
             if fences:
                 turns[client] = fences
-            if before is not None and (before[0].offsets is None or first.offsets is None):
+            if round_commits is not None and (
+                round_commits[0].offsets is None or commit.offsets is None
+            ):
                 continue  # deletions and commits of a group are not in one round
-            partitions, size = partitions + more, size + first.size
+            partition_count, size = partition_count + added_count, size + commit.size
             row.waiting.popleft()
-            row.size -= first.size
-            round_.setdefault(fence, []).append(first)
+            row.size -= commit.size
+            round_.setdefault(fence, []).append(commit)
             del self._rows[fence]
             if row.waiting:
                 self._rows[fence] = row
@@ -166,21 +172,21 @@ class Commits:
         """Runs on the thread; returns the error codes of groups that failed."""
         codes: dict[GroupFence, ErrorCode] = {}
         commits = []
-        for fence, waiting in round_.items():
-            if waiting[0].offsets is None:
-                codes[fence] = self._delete(fence, waiting[0].deleted)
+        for fence, waiting_commits in round_.items():
+            if waiting_commits[0].offsets is None:
+                codes[fence] = self._delete(fence, waiting_commits[0].deleted)
             else:
-                commits.append(GroupCommit(fence, _merged(waiting)))
+                commits.append(GroupCommit(fence, _merged(waiting_commits)))
         try:
-            refused = self._writer.commit(commits)
+            errors = self._writer.commit(commits)
         except ClusterError as error:
             log.warning("offsets not committed groups=%d error=%r", len(commits), str(error))
             return codes | {commit.fence: code_of(error) for commit in commits}
         except Exception:
             log.exception("offsets not committed groups=%d", len(commits))
-            unknown = ErrorCode.unknown_server_error
-            return codes | {commit.fence: unknown for commit in commits}
-        return codes | dict.fromkeys(refused, ErrorCode.not_coordinator)
+            error_code = ErrorCode.unknown_server_error
+            return codes | {commit.fence: error_code for commit in commits}
+        return codes | dict.fromkeys(errors, ErrorCode.not_coordinator)
 
     def _delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> ErrorCode:
         try:
@@ -197,9 +203,9 @@ class Commits:
 
     def _done(self, round_: _Round, codes: Mapping[GroupFence, ErrorCode]) -> None:
         now = self._loop.time()
-        for fence, waiting in round_.items():
+        for fence, waiting_commits in round_.items():
             code = codes.get(fence, ErrorCode.none)
-            for commit in waiting:
+            for commit in waiting_commits:
                 self._size -= commit.size
                 self._of_clients[commit.client] -= commit.size
                 if not self._of_clients[commit.client]:
@@ -211,14 +217,14 @@ class Commits:
 
 
 def _merged(waiting: Iterable[_Waiting]) -> Offsets:
-    merged: dict[TopicPartition, CommittedOffset] = {}
+    offsets: dict[TopicPartition, CommittedOffset] = {}
     for commit in waiting:
-        merged |= commit.offsets or {}
-    return merged
+        offsets |= commit.offsets or {}
+    return offsets
 
 
 def _size(fence: GroupFence, partitions: Iterable[TopicPartition], offsets: Offsets) -> int:
     """The approximate size within a transaction, in bytes."""
-    fixed = len(fence.group) + _OVERHEAD
-    named = sum(len(topic) + fixed for topic, _ in partitions)
-    return named + sum(len(offset.metadata) for offset in offsets.values())
+    fixed_bytes = len(fence.group) + _OVERHEAD
+    names_bytes = sum(len(topic) + fixed_bytes for topic, _ in partitions)
+    return names_bytes + sum(len(offset.metadata) for offset in offsets.values())

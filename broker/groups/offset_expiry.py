@@ -16,7 +16,7 @@ from wire.errors import MemberDataError
 
 
 def subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that the group's members subscribe to; None if unknown."""
+    """Returns the topics that the group's members subscribe to; None if unknown."""
     if group.protocol_type != PROTOCOL_TYPE or group.state is not State.STABLE:
         return None
     topics: set[str] = set()
@@ -35,17 +35,17 @@ def too_old(
     empty_since_ms: int | None,
     before_ms: int,
 ) -> list[TopicPartition]:
-    """The offsets whose retention began before that time."""
+    """Returns the offsets whose retention began before that time."""
     if group.state is State.EMPTY:
         if empty_since_ms is None or empty_since_ms > before_ms:
             return []
-        kept: frozenset[str] | None = frozenset()
+        kept_topics: frozenset[str] | None = frozenset()
     else:
-        kept = subscribed(group)
-    if kept is None:
+        kept_topics = subscribed(group)
+    if kept_topics is None:
         return []
     return [
         partition
         for partition, offset in offsets.items()
-        if offset.committed_ms <= before_ms and partition.topic not in kept
+        if offset.committed_ms <= before_ms and partition.topic not in kept_topics
     ]

@@ -12,13 +12,13 @@ from cluster.values import ClusterSnapshot
 
 
 def candidates(snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Possible coordinators: the live brokers, without those that are about to stop."""
-    live = frozenset(snapshot.brokers)
-    return live - snapshot.draining or live
+    """Returns the possible coordinators: the live brokers, without those that are about to stop."""
+    live_brokers = frozenset(snapshot.brokers)
+    return live_brokers - snapshot.draining or live_brokers
 
 
 def first_of(group: str, brokers: Iterable[int]) -> int | None:
-    """The first broker for a group; None without brokers."""
+    """Returns the first choice of broker for a group; None without brokers."""
     return max(brokers, key=lambda broker: (_weight(group, broker), broker), default=None)
 
 

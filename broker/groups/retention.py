@@ -48,9 +48,9 @@ class Retention:
         self._looking = asyncio.ensure_future(self._look_after_all())
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        deleted = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
+        deleted_ids = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
         self._snapshot = snapshot
-        if deleted and not self._looking.cancelled():
+        if deleted_ids and not self._looking.cancelled():
             self._groups.start(self._forget_topics())
 
     def give_up(self) -> None:
@@ -61,76 +61,78 @@ class Retention:
         await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _look_after_all(self) -> None:
-        due = self._loop.time() + self._rules.look_seconds
+        due_time = self._loop.time() + self._rules.look_seconds
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(due):
+                async with asyncio.timeout_at(due_time):
                     await self._groups.changed.wait()
             self._groups.changed.clear()
             try:
                 infos = await self._load_all()
-                if self._loop.time() >= due:
+                if self._loop.time() >= due_time:
                     await self._expire_all()
                     await self._look_after_claimed(infos)
             except Exception:
                 log.exception("loading or expiring groups failed, trying again")
-            if self._loop.time() >= due:
-                due = self._loop.time() + self._rules.look_seconds
+            if self._loop.time() >= due_time:
+                due_time = self._loop.time() + self._rules.look_seconds
 
     async def _load_all(self) -> list[GroupInfo]:
         """Load groups that are assigned to this broker and not here yet: all their members may have
         gone unnoticed. Returns those without a coordinator."""
         try:
-            stored = await self._groups.in_thread(self._groups.store.listed)
+            stored_groups = await self._groups.in_thread(self._groups.store.listed)
         except ClusterError as error:
             log.warning("groups cannot be loaded, trying again error=%r", str(error))
             return []
-        ours = [info for info in stored if self._groups.is_ours(info.name)]
-        for info in ours:
+        own_infos = [info for info in stored_groups if self._groups.is_ours(info.name)]
+        for info in own_infos:
             if info.name not in self._groups.live and info.kind is GroupKind.KAFKA:
                 with contextlib.suppress(ApiError):  # logged already
                     await self._groups.find(info.name)
-        return [info for info in ours if info.kind is GroupKind.PENSTOCK]
+        return [info for info in own_infos if info.kind is GroupKind.PENSTOCK]
 
     async def _look_after_claimed(self, infos: list[GroupInfo]) -> None:
         """A few at a time: other requests need the threads too."""
-        for at in range(0, len(infos), _AT_ONCE):
-            batch, now = infos[at : at + _AT_ONCE], now_ms()
-            before = now - round(self._rules.retention_seconds * 1000)
+        for start in range(0, len(infos), _AT_ONCE):
+            batch, now = infos[start : start + _AT_ONCE], now_ms()
+            before_ms = now - round(self._rules.retention_seconds * 1000)
             with contextlib.suppress(ClusterError):  # ZooKeeper is away, which is logged already
                 self._counts.expired += await self._groups.in_thread(
                     partial(
                         self._groups.store.look_after_claimed,
                         batch,
                         now_ms=now,
-                        before_ms=before,
+                        before_ms=before_ms,
                     )
                 )
 
     async def _expire_all(self) -> None:
-        for number, live in enumerate(tuple(self._groups.live.values())):
-            if number % _AT_ONCE == 0:
+        for index, live in enumerate(tuple(self._groups.live.values())):
+            if index % _AT_ONCE == 0:
                 await asyncio.sleep(0)
             await self._expire(live)
 
     async def _expire(self, live: LiveGroup) -> None:
-        touched = live.touched
+        touch_count = live.touched
         offsets = await self._remaining_offsets(live)
         if (
             offsets is None
-            or live.touched != touched
+            or live.touched != touch_count
             or self._groups.live.get(live.name) is not live
         ):
             return
         before_ms = now_ms() - round(self._rules.retention_seconds * 1000)
         since_ms = live.empty_since_ms
-        old = too_old(live.group, offsets, empty_since_ms=since_ms, before_ms=before_ms)
-        if old and len(old) == len(offsets) and self._may_be_forgotten(live):
-            self._counts.expired += len(old)
+        old_partitions = too_old(live.group, offsets, empty_since_ms=since_ms, before_ms=before_ms)
+        if old_partitions and len(old_partitions) == len(offsets) and self._may_be_forgotten(live):
+            self._counts.expired += len(old_partitions)
             await self._forget(live)
-        elif old:
-            code = await self._groups.written(live, self._groups.commits.delete(live.fence, old))
-            self._counts.expired += len(old) if code is ErrorCode.none else 0
+        elif old_partitions:
+            code = await self._groups.written(
+                live, self._groups.commits.delete(live.fence, old_partitions)
+            )
+            self._counts.expired += len(old_partitions) if code is ErrorCode.none else 0
         elif not offsets and self._may_be_forgotten(live) and live.is_empty_since(before_ms):
             await self._forget(live)
 
@@ -140,11 +142,16 @@ class Retention:
         self._groups.start(self._forget_unused(live))
 
     async def _forget_unused(self, live: LiveGroup) -> None:
-        touched = live.touched
+        touch_count = live.touched
         offsets = await self._read_quietly(live)
         live.is_watched = False
         is_here = self._groups.live.get(live.name) is live
-        if offsets == {} and live.touched == touched and is_here and self._may_be_forgotten(live):
+        if (
+            offsets == {}
+            and live.touched == touch_count
+            and is_here
+            and self._may_be_forgotten(live)
+        ):
             await self._forget(live)
 
     def _may_be_forgotten(self, live: LiveGroup) -> bool:
@@ -166,32 +173,40 @@ class Retention:
         for live in tuple(self._groups.live.values()):
             await self._remaining_offsets(live)
         try:
-            stored = await self._groups.in_thread(self._groups.store.listed)
+            stored_groups = await self._groups.in_thread(self._groups.store.listed)
         except ClusterError:
             return
-        claimed = [group for group in stored if group.kind is GroupKind.PENSTOCK]
-        await self._look_after_claimed([i for i in claimed if self._groups.is_ours(i.name)])
+        claimed_groups = [group for group in stored_groups if group.kind is GroupKind.PENSTOCK]
+        await self._look_after_claimed(
+            [info for info in claimed_groups if self._groups.is_ours(info.name)]
+        )
 
     async def _remaining_offsets(self, live: LiveGroup) -> Offsets | None:
         """The offsets left after removing those of deleted topics; None if unknown."""
-        touched = live.touched
+        touch_count = live.touched
         try:
-            stored = await self._groups.in_thread(lambda: self._groups.store.stored(live.name))
+            stored_offsets = await self._groups.in_thread(
+                lambda: self._groups.store.stored(live.name)
+            )
         except ClusterError as error:
             log.warning("offsets not read group=%r error=%r", live.name, str(error))
             return None
-        going = [
-            partition for partition, stored_offset in stored.items() if stored_offset.is_left_over
+        deleted_partitions = [
+            partition
+            for partition, stored_offset in stored_offsets.items()
+            if stored_offset.is_left_over
         ]
-        if going:
+        if deleted_partitions:
             is_here = self._groups.live.get(live.name) is live
-            if live.touched != touched or not is_here:
+            if live.touched != touch_count or not is_here:
                 return None  # it may have been committed since, for another topic
-            code = await self._groups.written(live, self._groups.commits.delete(live.fence, going))
+            code = await self._groups.written(
+                live, self._groups.commits.delete(live.fence, deleted_partitions)
+            )
             if code is not ErrorCode.none:
                 return None
         return {
             partition: stored_offset.offset
-            for partition, stored_offset in stored.items()
+            for partition, stored_offset in stored_offsets.items()
             if not stored_offset.is_left_over
         }

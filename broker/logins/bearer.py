@@ -22,7 +22,7 @@ _REFUSAL: Final = b'{"status":"invalid_token"}'
 
 
 class BearerExchange:
-    """One attempt, of one step."""
+    """One login attempt, of one step."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -32,21 +32,23 @@ class BearerExchange:
         if message is None:
             raise refused(MECHANISM, "malformed OAUTHBEARER message")
         pairs = [pair.partition("=") for pair in message["pairs"].split("\1")]
-        shown = [value for key, _, value in pairs if key == "auth"]
-        token = _TOKEN.fullmatch(shown[0]) if len(shown) == 1 else None
+        auth_values = [value for key, _, value in pairs if key == "auth"]
+        token = _TOKEN.fullmatch(auth_values[0]) if len(auth_values) == 1 else None
         if token is None:
             raise refused(MECHANISM, "no token in the message")
         try:
-            proven = await self._tokens.check(token[1])
+            proven_token = await self._tokens.check(token[1])
         except BadToken as error:
             raise _refusal(str(error)) from None
         except NoKeys as error:
             raise _refusal(str(error), is_ours=True) from None
-        if message["authzid"] not in {None, proven.principal}:
+        if message["authzid"] not in {None, proven_token.principal}:
             raise refused(
-                MECHANISM, "authorization id differs from the token's user", user=proven.principal
+                MECHANISM,
+                "authorization id differs from the token's user",
+                user=proven_token.principal,
             )
-        return StepResult(b"", proven.principal, proven.ends_at)
+        return StepResult(b"", proven_token.principal, proven_token.ends_at)
 
 
 def _refusal(why: str, *, is_ours: bool = False) -> LoginRefused:

@@ -1,4 +1,4 @@
-"""The interface that login mechanisms share, and their refusal of a login."""
+"""The interface that login mechanisms share, and the exception for a refused login."""
 
 from typing import Final, Protocol
 
@@ -35,7 +35,7 @@ class LoginRefused(BrokerError):
 
 
 class StepResult(msgspec.Struct, frozen=True):
-    """The answer to the client; the last one has the principal."""
+    """The answer to one step of the client; the last answer has the principal."""
 
     answer: bytes
     principal: str = ""
@@ -43,13 +43,15 @@ class StepResult(msgspec.Struct, frozen=True):
 
 
 class Exchange(Protocol):
-    """One attempt by one mechanism. Raises LoginRefused, after which it must not be used again."""
+    """One login attempt by one mechanism. Raises LoginRefused, after which it must not be used
+    again."""
 
     async def step(self, data: bytes) -> StepResult: ...
 
 
 def text_of(mechanism: str, data: bytes, most: int) -> str:
-    """The client's message as text. Raises LoginRefused if it is too long or not UTF-8."""
+    """Returns the client's message as text. Raises LoginRefused if the message is too long or not
+    UTF-8."""
     if len(data) > most:
         raise refused(mechanism, f"message of {len(data)} bytes, at most {most} are allowed")
     try:
@@ -61,7 +63,7 @@ def text_of(mechanism: str, data: bytes, most: int) -> str:
 def refused(
     mechanism: str, why: str, *, user: str = "", last_word: bytes = b"", is_ours: bool = False
 ) -> LoginRefused:
-    """A refusal with Kafka's message, the same for every reason."""
+    """Returns a refusal with Kafka's message, the same for every reason."""
     message = (
         "Authentication failed during authentication due to invalid credentials "
         f"with SASL mechanism {mechanism}"

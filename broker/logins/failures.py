@@ -1,4 +1,5 @@
-"""Failed logins: the delays of their answers, and the rejection of further attempts.
+"""Slows down failed logins: delays their refusals, and refuses further attempts of busy addresses
+unchecked.
 
 Rule 1: a refusal is delayed: a tenth of a second at first, doubled with each further failure of the
         same address or the same user, up to a few seconds. Failures count for less as time passes.
@@ -42,12 +43,12 @@ class Scores:
             self._scores.popitem(last=False)
 
     def of(self, who: str) -> float:
-        score, then = self._scores.get(who, (0.0, 0.0))
-        return score * math.exp2((then - self._clock()) / _HALF_LIFE) if score else 0.0
+        score, score_time = self._scores.get(who, (0.0, 0.0))
+        return score * math.exp2((score_time - self._clock()) / _HALF_LIFE) if score else 0.0
 
 
 def delay(score: float) -> float:
-    """The delay of the next refusal after this score."""
+    """Returns the delay of the next refusal after this score."""
     return min(LONGEST_DELAY, FIRST_DELAY * math.exp2(max(0.0, min(score, 100.0) - _FREE)))
 
 
@@ -66,17 +67,17 @@ class Failures:
         self._held_in_all = 0
 
     def is_swamped(self, host: str) -> bool:
-        """Whether the address has so many delayed refusals that further attempts are refused
-        unchecked."""
+        """Returns whether the address has so many delayed refusals that further attempts are
+        refused unchecked."""
         return self._held[network_of(host)] >= MOST_HELD_OF_ADDRESS
 
     def pause(self, host: str) -> float:
-        """The pause between hashing two passwords of that address, in seconds."""
+        """Returns the pause between hashing two passwords of that address, in seconds."""
         score = self._addresses.of(network_of(host))
         return min(delay(score), _LONGEST_PAUSE) if score > _FREE else 0.0
 
     async def hold(self, host: str, user: str) -> None:
-        """Count a failure, and return when its refusal may be sent."""
+        """Counts a failure, and returns when its refusal may be sent."""
         address = network_of(host)
         self._addresses.add(address)
         score = self._addresses.of(address)

@@ -1,4 +1,4 @@
-"""The stored credentials that a login is checked against, or invented ones for unknown users.
+"""The stored credentials that a login is checked against; made-up credentials for unknown users.
 
 An unknown user gets a salt and an iteration count too, the same at any time and on any broker: the
 salt is a keyed hash of the name; its length and the iterations are those that most users have.
@@ -19,14 +19,14 @@ _SALT_BYTES: Final = 24
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The credentials to check against; an unknown user never passes."""
+    """The credentials that a login is checked against; those of an unknown user never pass."""
 
     credential: ScramCredential
     exists: bool
 
 
 class KnownUsers:
-    """The stored users. `users` returns the current ones."""
+    """Looks up the credentials of stored users. `users` returns the current ones."""
 
     def __init__(self, users: Callable[[], Users], decoy_key: bytes) -> None:
         self._users = users
@@ -42,7 +42,8 @@ class KnownUsers:
         return Checked(self._made_up(users, name, mechanism), exists=False)
 
     def of_any(self, name: str) -> Checked:
-        """The user's strongest credentials: for mechanisms that send the password itself."""
+        """Returns the user's strongest credentials: for mechanisms that send the password
+        itself."""
         users = self._users()
         credentials: Credentials = users.get(name, {})
         for mechanism in (ScramMechanism.SHA_512, ScramMechanism.SHA_256):
@@ -76,14 +77,14 @@ class KnownUsers:
 
 
 def _most_common(users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
-    times = Counter(
+    parameter_counts = Counter(
         (credential.iterations, len(credential.salt))
         for credentials in users.values()
         if (credential := credentials.get(mechanism)) is not None
     )
     # Of two equally frequent ones, every broker chooses the same.
     return max(
-        times,
-        key=lambda parameters: (times[parameters], parameters),
+        parameter_counts,
+        key=lambda parameters: (parameter_counts[parameters], parameters),
         default=(MOST_ITERATIONS, _SALT_BYTES),
     )

@@ -1,4 +1,4 @@
-"""The logins of one broker, and one attempt of a client. The package's docstring has the rules."""
+"""The logins of one broker, and one client's attempt. The package's docstring has the rules."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ _BY_TOKEN: Final = frozenset({Mechanism.OAUTHBEARER})
 
 
 class Login:
-    """One attempt on one connection; each further attempt gets a new one."""
+    """One login attempt on one connection; each further attempt gets a new object."""
 
     def __init__(self, mechanism: str, exchange: Exchange, host: str, failures: Failures) -> None:
         self.done = False
@@ -36,17 +36,22 @@ class Login:
         self._refusal: LoginRefused | None = None
 
     async def step(self, data: bytes) -> bytes:
-        """The answer to the client. Raises LoginRefused when the client may be told: a refusal is
-        delayed, and ends the attempt."""
+        """Returns the answer to the client. Raises LoginRefused once the client may be told: a
+        refusal is delayed, and ends the attempt."""
         if self._refusal is not None:
             raise self._refusal
         if self.done or self._is_busy:
             raise self._over(refused(self._mechanism, "message after the end of the login"))
         if len(data) > MOST_BYTES:
-            raise self._over(refused(self._mechanism, f"message of {len(data)} bytes"))
+            raise self._over(
+                refused(
+                    self._mechanism,
+                    f"message of {len(data)} bytes, at most {MOST_BYTES} are allowed",
+                )
+            )
         if self._failures.is_swamped(self._host):
-            why = "rejected unseen: too many failed logins from this address"
-            raise self._over(refused(self._mechanism, why, is_ours=True))
+            reason = "rejected unseen: too many failed logins from this address"
+            raise self._over(refused(self._mechanism, reason, is_ours=True))
         self._is_busy = True
         try:
             answer = await self._exchange.step(data)
@@ -96,7 +101,7 @@ class Logins:
         self._tokens = None if tokens is None else Tokens(tokens, _keys(tokens, loop.time))
 
     def begin(self, mechanism: str, host: str) -> Login:
-        """Begin an attempt by one of `mechanisms`, from an address without its port."""
+        """Begins an attempt by one of `mechanisms`, from an address without its port."""
         return Login(mechanism, self._exchange(mechanism, host), host, self._failures)
 
     def close(self) -> None:

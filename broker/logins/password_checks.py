@@ -1,4 +1,4 @@
-"""Hashes passwords beside the event loop: a few at a time, shared fairly among addresses.
+"""Hashes passwords outside the event loop: a few at a time, shared fairly among addresses.
 
 Rule 1: one password of each address is hashed at a time, and the addresses take turns. The queue is
         bounded for each address and in total; attempts beyond that are refused unseen.
@@ -41,14 +41,14 @@ class _Job:
 
 
 class _Address(msgspec.Struct, frozen=True):
-    """The queue of an address that waits for its turn, is being served, or is in a pause."""
+    """The queue of an address that waits for its turn, is being served, or pauses."""
 
     jobs: deque[_Job] = msgspec.field(default_factory=deque)
 
 
 class PasswordChecks:
-    """Checks passwords on threads. `pause` returns the seconds that an address waits between two.
-    Belongs to the event loop."""
+    """Checks passwords on threads. `pause` returns the seconds that an address waits between two
+    checks. Belongs to the event loop."""
 
     def __init__(self, pause: Callable[[str], float], loop: asyncio.AbstractEventLoop) -> None:
         self._pause = pause
@@ -63,7 +63,7 @@ class PasswordChecks:
         self._closed = False
 
     async def matches(self, host: str, checked: Checked, password: str) -> bool:
-        """Whether the password is correct. Raises LoginRefused if the queue is full."""
+        """Returns whether the password is correct. Raises LoginRefused if the queue is full."""
         credential = checked.credential
         secret = b"\0".join((credential.salt, credential.stored_key, password.encode()))
         key = hmac.digest(self._secret, secret, "sha512")
@@ -83,8 +83,12 @@ class PasswordChecks:
 
     def _queue(self, host: str, job: _Job) -> asyncio.Future[bool]:
         address = self._addresses.get(host)
-        waiting = 0 if address is None else len(address.jobs)
-        if self._closed or waiting >= _MOST_OF_ADDRESS or len(self._under_way) >= _MOST_WAITING:
+        waiting_count = 0 if address is None else len(address.jobs)
+        if (
+            self._closed
+            or waiting_count >= _MOST_OF_ADDRESS
+            or len(self._under_way) >= _MOST_WAITING
+        ):
             raise refused("PLAIN", "too many passwords are waiting to be checked", is_ours=True)
         self._under_way[host, job.key] = job.answer
         if address is None:

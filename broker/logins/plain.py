@@ -15,7 +15,7 @@ _MOST_BYTES: Final = 8_192
 
 
 class PlainExchange:
-    """One attempt, of one step."""
+    """One login attempt, of one step."""
 
     def __init__(self, users: KnownUsers, passwords: PasswordChecks, host: str) -> None:
         self._users = users
@@ -31,10 +31,10 @@ class PlainExchange:
             raise refused(MECHANISM, "empty name, or empty or too long password", user=user)
         if authzid not in {"", user}:
             raise refused(MECHANISM, "authorization id differs from the user name", user=user)
-        checked = self._users.of_any(user)
-        is_right = await self._passwords.matches(self._host, checked, password)
-        if not checked.exists:
-            raise refused(MECHANISM, "no such user", user=user)
+        checked_user = self._users.of_any(user)
+        is_right = await self._passwords.matches(self._host, checked_user, password)
+        if not checked_user.exists:
+            raise refused(MECHANISM, "unknown user", user=user)
         if not is_right:
             raise refused(MECHANISM, "wrong password", user=user)
         return StepResult(b"", user)

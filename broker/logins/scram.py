@@ -37,7 +37,7 @@ def new_nonce() -> str:
 
 
 class ScramExchange:
-    """One attempt, of two steps."""
+    """One login attempt, of two steps."""
 
     def __init__(
         self,
@@ -92,15 +92,17 @@ class ScramExchange:
             raise refused(
                 self._mechanism, "the two SCRAM messages contradict each other", user=user
             )
-        signed = f"{self._said},{message['unproven']}".encode()
-        is_right = checked.credential.proves(proof, signed)
+        auth_message = f"{self._said},{message['unproven']}".encode()
+        is_right = checked.credential.proves(proof, auth_message)
         if not checked.exists:
             raise refused(
-                self._mechanism, f"no such user, or not with {self._mechanism}", user=user
+                self._mechanism,
+                f"unknown user, or the user has no {self._mechanism} password",
+                user=user,
             )
         if not is_right:
             raise refused(self._mechanism, "wrong password", user=user)
-        signature = b64encode(checked.credential.signature(signed)).decode()
+        signature = b64encode(checked.credential.signature(auth_message)).decode()
         return StepResult(f"v={signature}".encode(), user)
 
 

@@ -1,4 +1,4 @@
-"""The keys that tokens are signed with: a JWK Set (RFC 7517), from a file or a URL.
+"""The keys that verify tokens: a JWK Set (RFC 7517), from a file or a URL.
 
 Rule 1: a set that cannot be loaded leaves the previous one in force; this is logged once, when it
         begins. Without any set, logins by token are refused.
@@ -41,11 +41,11 @@ log = logging.getLogger(__name__)
 
 
 class NoKeys(Exception):
-    """No keys are available. The message completes a sentence."""
+    """Raised when no keys are available. The message completes a sentence."""
 
 
 class UnknownKey(Exception):
-    """The issuer has no such key."""
+    """Raised when the issuer has no key with the token's id."""
 
 
 class _SigningKey(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class _Set(msgspec.Struct, frozen=True):
 
 
 class KeySource(Protocol):
-    """Where the set is loaded from; its text contains no secret."""
+    """The place that the key set is loaded from; its text contains no secret."""
 
     good_for: float
     """Seconds after which it is loaded again."""
@@ -72,7 +72,7 @@ class KeySource(Protocol):
 
 
 class SigningKeys:
-    """The current keys. Belongs to the event loop."""
+    """The current signing keys. Belongs to the event loop."""
 
     def __init__(self, source: KeySource, clock: Callable[[], float]) -> None:
         self._source = source
@@ -84,7 +84,7 @@ class SigningKeys:
         self._renewing: asyncio.Task[None] | None = None
 
     async def find(self, algorithm: str, kid: str | None) -> Any:
-        """The key to verify with. Raises UnknownKey; NoKeys if there is no set at all."""
+        """Returns the key to verify with. Raises UnknownKey; NoKeys if no set could be loaded."""
         age = self._clock() - self._read_at
         keys = self._matching(algorithm, kid)
         if keys is None and age >= AGAIN_S:
@@ -105,7 +105,7 @@ class SigningKeys:
 
     def _matching(self, algorithm: str, kid: str | None) -> Any:
         kind, curve = ALGORITHMS[algorithm]
-        fitting = [
+        matching_keys = [
             key.key
             for key in self._keys
             if key.kind == kind
@@ -114,7 +114,7 @@ class SigningKeys:
             and kid in {None, key.kid}
         ]
         # If several keys match, none is chosen.
-        return fitting[0] if len(fitting) == 1 else None
+        return matching_keys[0] if len(matching_keys) == 1 else None
 
     async def _renew(self, age: float) -> None:
         async with self._lock:
@@ -179,10 +179,10 @@ def _read_set(data: bytes) -> tuple[_SigningKey, ...]:
     try:
         if len(data) > _MOST_BYTES:
             raise ValueError
-        listed = msgspec.json.decode(data, type=known_type(_Set)).keys
+        jwks = msgspec.json.decode(data, type=known_type(_Set)).keys
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
         raise NoKeys("not a JWK Set") from None
-    keys = [key for entry in listed[:_MOST_KEYS] if (key := _read_key(entry)) is not None]
+    keys = [key for entry in jwks[:_MOST_KEYS] if (key := _read_key(entry)) is not None]
     if not keys:
         raise NoKeys("the JWK Set has no key that can verify a token")
     return tuple(keys)

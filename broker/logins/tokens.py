@@ -29,7 +29,7 @@ _LONGEST_HEADER: Final = 8_192
 
 
 class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The tokens that are accepted from clients that log in by OAUTHBEARER."""
+    """The rules for tokens of clients that log in by OAUTHBEARER."""
 
     issuer: str
     """The required issuer of a token: its `iss`."""
@@ -63,7 +63,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class BadToken(Exception):
-    """A rejected token; the message has the reason, and completes a sentence."""
+    """Raised for a rejected token; the message has the reason, and completes a sentence."""
 
 
 class ProvenToken(msgspec.Struct, frozen=True):
@@ -108,15 +108,17 @@ class Tokens:
         try:
             key = await self._keys.find(header.alg, header.kid)
         except UnknownKey:
-            named = "names no key" if header.kid is None else f"names key {_shown(header.kid)}"
-            raise BadToken(f"the token {named}, which the issuer does not have") from None
+            description = (
+                "names no key" if header.kid is None else f"names key {_shown(header.kid)}"
+            )
+            raise BadToken(f"the token {description}, which the issuer does not have") from None
         return self._proven(_verified(token, header.alg, key))
 
     def _proven(self, payload: bytes) -> ProvenToken:
         rules, now = self._rules, self._now()
         try:
             claims = msgspec.json.decode(payload, type=known_type(_Claims))
-            all_claims = msgspec.json.decode(payload, type=dict[str, Any])
+            claims_by_name = msgspec.json.decode(payload, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError):
             raise BadToken("the token lacks `iss`, `aud` or `exp`") from None
         if claims.iss != rules.issuer:
@@ -128,7 +130,7 @@ class Tokens:
             raise BadToken("the token has expired")
         if claims.nbf is not None and now < claims.nbf - rules.leeway_seconds:
             raise BadToken("the token is not valid yet")
-        user = all_claims.get(rules.user_claim)
+        user = claims_by_name.get(rules.user_claim)
         if not isinstance(user, str) or not user or len(user) > _LONGEST_NAME:
             raise BadToken(f"the token has no user name in `{rules.user_claim}`")
         if not user.isprintable():

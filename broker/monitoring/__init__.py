@@ -1,1 +1,1 @@
-"""What a broker counts, and its HTTP pages."""
+"""A broker's counters and metrics, and its HTTP pages."""

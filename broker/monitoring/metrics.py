@@ -58,8 +58,8 @@ class TopicTraffic:
 
 
 class ReplicaTraffic:
-    """Bytes that followers have fetched here, and how often replicas of partitions led here left or
-    joined the in-sync set; counted where it happens."""
+    """Bytes that followers have fetched here, and the numbers of replicas that left or joined the
+    in-sync sets of partitions led here; counted where it happens."""
 
     __slots__ = ("bytes_out", "fetches", "joined", "left")
 
@@ -89,7 +89,7 @@ class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LossGauge(NamedTuple):
-    """A log's loss; `offsets` is -1 if their number is unknown."""
+    """One loss of a log; `offsets` is -1 if the number of lost offsets is unknown."""
 
     topic: str
     partition: int
@@ -97,9 +97,9 @@ class LossGauge(NamedTuple):
 
 
 class CheckedGauge(NamedTuple):
-    """Results of re-reading stored data: damaged batches by topic and partition, bytes read, when
-    everything had been read, in seconds; below 0 if never. For each log, when its young segments
-    and all of its segments were last read."""
+    """The results of re-reading stored data: damaged batches by topic and partition, bytes read,
+    and the time when everything had been read, in seconds; below 0 if never. For each log, the
+    times when its young segments and all of its segments were last read."""
 
     damaged: Mapping[tuple[str, int], int]
     scrubbed_bytes: int
@@ -108,7 +108,8 @@ class CheckedGauge(NamedTuple):
 
 
 class BrokerMetrics:
-    """All counters of a broker. Callables passed in are called at every scrape, on its thread."""
+    """All counters of a broker. Calls the callables passed in at every scrape, on the scrape's
+    thread."""
 
     def __init__(
         self,
@@ -135,18 +136,18 @@ class BrokerMetrics:
         self._written = exposition_of(self.families)
 
     def topic(self, name: str) -> TopicTraffic:
-        """The counters of a topic, which the caller may keep."""
+        """Returns the counters of a topic, which the caller may keep."""
         traffic = self._topics.get(name)
         if traffic is None:
             traffic = self._topics[name] = TopicTraffic()
         return traffic
 
     def forget_topic(self, name: str) -> None:
-        """Stop reporting a topic that is gone."""
+        """Stops reporting a topic that is gone."""
         self._topics.pop(name, None)
 
     def request(self, api_name: str, seconds: float) -> None:
-        """A request was answered, `seconds` after it arrived."""
+        """Counts a request that was answered `seconds` after its arrival."""
         histogram = self._requests.get(api_name)
         if histogram is None:
             histogram = self._requests[api_name] = Histogram()
@@ -159,15 +160,15 @@ class BrokerMetrics:
         self._rejected[error] = self._rejected.get(error, 0) + 1
 
     def complained(self, kind: str) -> None:
-        """A problem with a client, whether or not it was logged."""
+        """Counts a complaint about a client, whether or not it was logged."""
         self._complaints[kind] = self._complaints.get(kind, 0) + 1
 
     def exposition(self) -> bytes:
-        """All metrics in Prometheus's text format: EXPOSITION_TYPE."""
+        """Returns all metrics in Prometheus's text format: EXPOSITION_TYPE."""
         text = self._written()
         for name, samples in self._partition_samples().items():
-            head = f"# TYPE {_PREFIX}{name} gauge\n".encode()
-            text = text.replace(head, head + samples, 1)
+            header = f"# TYPE {_PREFIX}{name} gauge\n".encode()
+            text = text.replace(header, header + samples, 1)
         return text
 
     def families(self) -> Iterator[Metric]:
@@ -185,12 +186,12 @@ class BrokerMetrics:
         flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "Duration of a flush.")
         self._flushes.add_to(flushes, [])
         yield flushes
-        rejected = CounterMetricFamily(
+        rejections = CounterMetricFamily(
             _PREFIX + "rejected_batches", "Batches rejected, by Kafka's error.", labels=["error"]
         )
         for error, count in tuple(self._rejected.items()):
-            rejected.add_metric([error.name.upper()], count)
-        yield rejected
+            rejections.add_metric([error.name.upper()], count)
+        yield rejections
         complaints = CounterMetricFamily(
             _PREFIX + "complaints",
             "Problems with clients, by the kinds in the log.",
@@ -203,10 +204,10 @@ class BrokerMetrics:
             _PREFIX + "connections", "Connections of clients.", value=self.connections
         )
         yield GaugeMetricFamily(_PREFIX + "log_files", "Open files of logs.", value=len(OPEN))
-        allowed = GaugeMetricFamily(_PREFIX + "allowed", "The limit of each kind.", labels=["of"])
-        for name, most in self._allowed.items():
-            allowed.add_metric([name], most)
-        yield allowed
+        limits = GaugeMetricFamily(_PREFIX + "allowed", "The limit of each kind.", labels=["of"])
+        for name, limit in self._allowed.items():
+            limits.add_metric([name], limit)
+        yield limits
         yield from self._more()
 
     def _topic_families(self) -> Iterator[Metric]:
@@ -233,8 +234,8 @@ class BrokerMetrics:
         visited a dozen times, while the event loop waits for this thread."""
         lines: dict[str, list[str]] = {name: [] for name in _OF_PARTITIONS}
         sums = dict.fromkeys(_SUMS, 0)
-        for number, gauge in enumerate(self._partitions()):
-            if number % _AT_ONCE == 0:
+        for index, gauge in enumerate(self._partitions()):
+            if index % _AT_ONCE == 0:
                 time.sleep(0)
             topic = gauge.topic.translate(_ESCAPED)
             labels = f'{{topic="{topic}",partition="{gauge.partition}"}}'
@@ -277,38 +278,38 @@ class BrokerMetrics:
 
     def _loss_families(self) -> Iterator[Metric]:
         labels = ["topic", "partition"]
-        times: Counter[tuple[str, str]] = Counter()
+        damage_counts: Counter[tuple[str, str]] = Counter()
         offsets: Counter[tuple[str, str]] = Counter()
         for loss in self._losses():
             values = loss.topic, str(loss.partition)
-            times[values] += 1
+            damage_counts[values] += 1
             offsets[values] += max(0, loss.offsets)
-        for name, documentation, counted in (
-            ("withdrawals", "Losses of acknowledged messages found.", times),
+        for name, documentation, traffic_count in (
+            ("withdrawals", "Losses of acknowledged messages found.", damage_counts),
             ("withdrawn_offsets", "Acknowledged offsets lost, at least.", offsets),
         ):
             family = GaugeMetricFamily(_PREFIX + name, documentation, labels=labels)
-            for values, value in counted.items():
+            for values, value in traffic_count.items():
                 family.add_metric(list(values), value)
             yield family
 
     def _checked_families(self) -> Iterator[Metric]:
-        checked = self._checked()
-        damaged = CounterMetricFamily(
+        gauge = self._checked()
+        damaged_batches = CounterMetricFamily(
             _PREFIX + "damaged_batches",
             "Stored batches that are damaged.",
             labels=["topic", "partition"],
         )
-        for (topic, partition), count in checked.damaged.items():
-            damaged.add_metric([topic, str(partition)], count)
-        yield damaged
+        for (topic, partition), count in gauge.damaged.items():
+            damaged_batches.add_metric([topic, str(partition)], count)
+        yield damaged_batches
         yield CounterMetricFamily(
-            _PREFIX + "scrubbed_bytes", "Stored bytes re-read.", value=checked.scrubbed_bytes
+            _PREFIX + "scrubbed_bytes", "Stored bytes re-read.", value=gauge.scrubbed_bytes
         )
         yield GaugeMetricFamily(
             _PREFIX + "scrubbed_time_seconds",
             "When the last complete re-reading of stored data ended, since 1970; below 0 if never.",
-            value=checked.scrubbed_time,
+            value=gauge.scrubbed_time,
         )
         logs = GaugeMetricFamily(
             _PREFIX + "log_checked_time_seconds",
@@ -316,7 +317,7 @@ class BrokerMetrics:
             "since 1970; below 0 if never.",
             labels=["topic", "partition", "segments"],
         )
-        for (topic, partition), times in checked.logs.items():
-            for segments, seconds in zip(("young", "all"), times, strict=True):
+        for (topic, partition), check_times in gauge.logs.items():
+            for segments, seconds in zip(("young", "all"), check_times, strict=True):
                 logs.add_metric([topic, str(partition), segments], seconds)
         yield logs

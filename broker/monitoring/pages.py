@@ -10,8 +10,8 @@ from ground.http.page_server import Page, PageServer, readiness_page, text_page
 
 class BrokerHttpServer(PageServer):
     """Serves the pages. `readiness` returns why the broker is not ready, "" if it is; `remarks`
-    problems that do not affect readiness; `health` the state of its ZooKeeper session. All are
-    called on this server's thread."""
+    returns problems that do not affect readiness; `health` returns the state of the broker's
+    ZooKeeper session. All are called on this server's thread."""
 
     def __init__(
         self,

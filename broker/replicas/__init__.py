@@ -1,1 +1,1 @@
-"""The replicas on this broker: opening, flushing, cleaning, cutting."""
+"""The replicas on this broker: opens, flushes, cleans and cuts their logs."""

@@ -1,4 +1,4 @@
-"""Runs cleaning in a separate process, so that it takes no time from the event loop.
+"""Runs cleaning in a separate process, to keep the event loop free.
 
 A thread would do the same work, but hold the interpreter lock while it decodes: every system call
 of the event loop would then wait up to five milliseconds to get it back.
@@ -21,7 +21,7 @@ _NICE = 10
 
 
 async def clean_in_process(job: CleaningJob) -> Cleaning:
-    """Like `clean`, with the same errors; cancelling it ends the child."""
+    """Cleans like `clean`, with the same errors; cancelling it ends the child process."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",  # do not import modules from the working directory
@@ -52,7 +52,7 @@ async def clean_in_process(job: CleaningJob) -> Cleaning:
 
 
 def main() -> None:
-    """Read one job from standard input, and write its outcome to standard output."""
+    """Reads one job from standard input, and writes its outcome to standard output."""
     os.nice(_NICE)
     job = pickle.load(sys.stdin.buffer)  # noqa: S301 — our own parent's
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -49,11 +49,12 @@ class Checkpoint(NamedTuple):
 
 
 class DirectoryInUse(BrokerError):
-    """Another process uses this data directory."""
+    """Raised when another process uses the data directory."""
 
 
 class DataDirectory:
-    """Held by one process, from its creation until `release` or the end of the process."""
+    """A broker's data directory. One process holds it, from its creation until `release` or the end
+    of the process."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -81,7 +82,7 @@ class DataDirectory:
         identity.claim(self.path, owner)
 
     def take_clean_mark(self) -> bool:
-        """Whether the last stop was clean. Removes the mark."""
+        """Returns whether the last stop was clean, and removes the mark."""
         return identity.take_clean_shutdown(self.path)
 
     def mark_clean(self) -> None:
@@ -96,21 +97,28 @@ class DataDirectory:
         return self._checkpoints.get(key, Checkpoint(0, 0, 0))
 
     def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
-        """Replace the checkpoints of all partitions. Blocks."""
+        """Replaces the checkpoints of all partitions. Blocks."""
         with self._writing:
             if checkpoints != self._checkpoints:
                 self._write(checkpoints)
 
     def forget_checkpoint(self, key: Key) -> None:
-        """Delete a partition's checkpoint, before another of the same name is created. Blocks."""
+        """Deletes a partition's checkpoint, before another partition of the same name is created.
+        Blocks."""
         with self._writing:
             if key in self._checkpoints:
-                self._write({k: v for k, v in self._checkpoints.items() if k != key})
+                self._write(
+                    {
+                        partition_key: checkpoint
+                        for partition_key, checkpoint in self._checkpoints.items()
+                        if partition_key != key
+                    }
+                )
             if self._cleaned.pop(key, None) is not None:
                 write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
 
     def cleaned(self, key: Key) -> int:
-        """The offset up to which a compacted partition was cleaned."""
+        """Returns the offset up to which a compacted partition was cleaned."""
         return self._cleaned.get(key, 0)
 
     def note_cleaned(self, key: Key, offset: int) -> None:
@@ -132,13 +140,13 @@ class DataDirectory:
 
     def _read_checkpoints(self) -> dict[Key, Checkpoint]:
         try:
-            read = [read_offsets(self.path / name) for name in _CHECKPOINTS]
+            offsets_by_file = [read_offsets(self.path / name) for name in _CHECKPOINTS]
         except BadCheckpoint as error:
             log.warning("checkpoints ignored, recovery reads more error=%r", str(error))
             return {}
         return {
-            key: Checkpoint(*(offsets.get(key, 0) for offsets in read))
-            for key in set().union(*read)
+            key: Checkpoint(*(offsets.get(key, 0) for offsets in offsets_by_file))
+            for key in set().union(*offsets_by_file)
         }
 
     def _read_cleaned(self) -> dict[Key, int]:
@@ -154,17 +162,17 @@ class DataDirectory:
         self._lock.close()
 
     def note_alive(self) -> None:
-        """Record the time, for the next start."""
+        """Records the time, for the next start."""
         os.utime(self._lock.fileno())
 
     def _note_start(self) -> int | None:
         """Record the time; returns the newest one before that, None in a new directory."""
         lock = os.fstat(self._lock.fileno())
-        known = [lock.st_mtime_ns] if lock.st_size else []
+        known_millis = [lock.st_mtime_ns] if lock.st_size else []
         if (checkpoint := self.path / RECOVERY_POINTS).exists():
-            known.append(checkpoint.stat().st_mtime_ns)
+            known_millis.append(checkpoint.stat().st_mtime_ns)
         self.note_alive()
-        return max(known) // 1_000_000 if known else None
+        return max(known_millis) // 1_000_000 if known_millis else None
 
     def _read_id(self) -> UUID:
         fd = self._lock.fileno()

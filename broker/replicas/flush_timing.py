@@ -17,7 +17,7 @@ Reader = Callable[[], None]
 
 
 class FlushTiming:
-    """The timing of one log; calls `flush` when it is due. Belongs to the event loop."""
+    """The timing of one log's flushes; calls `flush` when one is due. Belongs to the event loop."""
 
     __slots__ = (
         "_flush", "_flusher", "_loop", "_messages", "_readers", "_seconds", "_soon", "_timer",
@@ -44,11 +44,11 @@ class FlushTiming:
 
     @property
     def is_due(self) -> bool:
-        """Whether the limit of unflushed records is reached."""
+        """Whether the unflushed records have reached their limit."""
         return self.records >= self._messages
 
     def appended(self, records: int) -> None:
-        """A client's records were appended, without a request yet that waits for their flush."""
+        """Counts records that a client has appended, and for whose flush no request waits yet."""
         self.records += records
         if self.is_due:
             self.soon()
@@ -56,13 +56,13 @@ class FlushTiming:
             self.later()
 
     def soon(self) -> None:
-        """Flush at the end of this turn of the event loop, with all that arrives in it."""
+        """Flushes at the end of this turn of the event loop, with everything that arrives in it."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._flush)
 
     def later(self) -> None:
-        """Flush after `flush.ms`, or when a consumer waits and the disk is idle."""
+        """Flushes after `flush.ms`, or when a consumer waits and the disk is idle."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._seconds, self._flush)
         if self._readers and not self._when_idle:
@@ -85,7 +85,7 @@ class FlushTiming:
             self._timer = None
 
     def reads(self, reader: Reader) -> None:
-        """A consumer waits for more than is on disk."""
+        """Adds a consumer that waits for more than is on disk."""
         self._readers.add(reader)
         if self.records:
             self.later()

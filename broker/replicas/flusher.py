@@ -1,4 +1,5 @@
-"""Flushes logs to disk, off the event loop, with one `fdatasync` for all that arrived meanwhile.
+"""Flushes logs to disk, off the event loop, with one `fdatasync` for everything that arrives
+meanwhile.
 
 A few threads wait for tickets. A ticket names the files to sync and the offset up to which they are
 on disk after that; when it is done, the event loop is notified. A log has one ticket under way at a
@@ -37,11 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class Ticket(Protocol):
-    """A flush that has been decided. It records its own success."""
+    """A flush that is ready to run. Records its own success."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it may run together with other flushes."""
+        """Whether the ticket may run together with other flushes."""
 
 
 T = TypeVar("T", bound=Ticket)
@@ -64,7 +65,7 @@ class Flusher(Generic[T]):
     def start(
         self, ticket: T, done: Done, client: Hashable = None, *, catches_up: bool = False
     ) -> None:
-        """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
+        """Runs `ticket` when it is the client's turn, then calls `done` on the event loop."""
         if catches_up:
             self._catching_up.start(ticket, done, client)
             return
@@ -72,8 +73,8 @@ class Flusher(Generic[T]):
         self._awaited.start(ticket, partial(self._ended, done), client)
 
     def when_idle(self, begin: Begin) -> None:
-        """Call `begin` on the event loop, once, when no awaited ticket is under way: at the end of
-        this turn at the earliest, with all that arrives in it."""
+        """Calls `begin` on the event loop, once, when no awaited ticket is running: at the end of
+        this turn at the earliest, with everything that arrives in it."""
         self._when_idle.append(begin)
         if not self._looks_soon:
             self._looks_soon = True
@@ -92,13 +93,13 @@ class Flusher(Generic[T]):
             self._loop.call_soon(self._look)
 
     def stop(self) -> None:
-        """Finish what was started, then end the threads. Blocks."""
+        """Finishes the started tickets, then ends the threads. Blocks."""
         self._awaited.stop()
         self._catching_up.stop()
 
 
 class _Threads(Generic[T]):
-    """A pool of threads for the same kind of tickets."""
+    """A pool of threads for tickets of the same kind."""
 
     def __init__(
         self,
@@ -117,8 +118,8 @@ class _Threads(Generic[T]):
         self._turn = threading.Lock()  # of `_waiting`
         self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each waiting ticket
         self._threads = [
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
-            for number in range(threads)
+            threading.Thread(target=self._work, name=f"{name}-{index}", daemon=True)
+            for index in range(threads)
         ]
         for thread in self._threads:
             thread.start()
@@ -137,25 +138,25 @@ class _Threads(Generic[T]):
     def _work(self) -> None:
         while self._count.get():
             works = self._next()
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             try:
                 self._run([ticket for ticket, _ in works])
             except Exception:
                 log.exception("flush failed")
-            callbacks = [done for _, done in works]
-            self._loop.call_soon_threadsafe(self._tell, callbacks, time.perf_counter() - began)
+            callbacks = [callback for _, callback in works]
+            self._loop.call_soon_threadsafe(self._tell, callbacks, time.perf_counter() - start_time)
 
     def _tell(self, callbacks: Sequence[Done], seconds: float) -> None:
-        for done in callbacks:
-            self._loop.call_soon(done, seconds)
+        for callback in callbacks:
+            self._loop.call_soon(callback, seconds)
 
     def _next(self) -> list[tuple[T, Done]]:
         """The ticket whose turn it is; if it is plain, with a thread's share of plain ones."""
-        most = min(1 + self._count.qsize() // len(self._threads), self._together)
+        max_tickets = min(1 + self._count.qsize() // len(self._threads), self._together)
         with self._turn:
             tickets = [self._take()]
             if tickets[0][0].is_plain:
-                while len(tickets) < most and self._may_take_another():
+                while len(tickets) < max_tickets and self._may_take_another():
                     tickets.append(self._take())
         return tickets
 
@@ -169,13 +170,13 @@ class _Threads(Generic[T]):
 
     def _may_take_another(self) -> bool:
         """Whether the next ticket is plain, and not needed by a thread that was already woken."""
-        following = next(iter(self._waiting.values()), None)
-        if following is None or not following[0][0].is_plain:
+        next_queue = next(iter(self._waiting.values()), None)
+        if next_queue is None or not next_queue[0][0].is_plain:
             return False
         try:
-            is_one = self._count.get_nowait()
+            has_ticket = self._count.get_nowait()
         except queue.Empty:
             return False
-        if not is_one:
+        if not has_ticket:
             self._count.put(False)  # for another thread, or for this one later
-        return is_one
+        return has_ticket

@@ -1,5 +1,5 @@
-"""Regular work on a broker's logs: checkpoints, retention, compaction, checks that their files
-still exist, and closing the files of unused logs.
+"""Regular work on a broker's logs: writes checkpoints, applies retention, compacts, checks that
+files still exist, and closes the files of unused logs.
 
 Each has its interval and its own task, and goes through the partitions one by one, so that clients
 are served in between. A failure for one partition is logged and retried at the next interval. A
@@ -33,7 +33,7 @@ _TURNS = 12  # each log's turn comes at one of this many checkpoints
 
 
 class Housekeeping:
-    """Runs from its creation until `stop`."""
+    """Runs the regular work, from its creation until `stop`."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class Housekeeping:
         self._clock = RetentionClock(_wall_ms(), _monotonic_ms(), data.last_alive_ms)
         self._compaction = Compaction(partitions, data)
         self._tasks = [
-            asyncio.ensure_future(_every(seconds, act))
-            for seconds, act in (
+            asyncio.ensure_future(_every(seconds, action))
+            for seconds, action in (
                 (intervals.checkpoint, self._checkpoint),
                 (intervals.retention, self._retain),
                 (intervals.compaction, self._compact),
@@ -66,7 +66,7 @@ class Housekeeping:
         ]
 
     async def stop(self) -> None:
-        """End all tasks; a compaction under way is abandoned."""
+        """Ends all tasks, and abandons a compaction in progress."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -90,8 +90,8 @@ class Housekeeping:
             if partition.unavailable is None:
                 key, log_ = (partition.topic, partition.index), partition.log
                 is_turn = hash(key) % _TURNS == self._turn
-                known = log_.checkpoint(now_ms, is_turn=is_turn)
-                checkpoints[key] = Checkpoint(*known, log_.exposed_offset)
+                checkpoint = log_.checkpoint(now_ms, is_turn=is_turn)
+                checkpoints[key] = Checkpoint(*checkpoint, log_.exposed_offset)
                 partition.flush()  # moves the recovery point that the next checkpoint writes
                 await asyncio.sleep(0)
         for key in self._partitions.offline:
@@ -100,14 +100,14 @@ class Housekeeping:
         await self._loop.run_in_executor(self._thread, self._acknowledged.sync)
 
     async def _retain(self) -> None:
-        held = self._clock.hold(_wall_ms(), _monotonic_ms())
-        now_ms = 0 if held else _wall_ms()  # at time 0 nothing is old, and size still counts
+        hold_reason = self._clock.hold(_wall_ms(), _monotonic_ms())
+        now_ms = 0 if hold_reason else _wall_ms()  # at time 0 nothing is old, and size still counts
         for partition in self._partitions:
             if partition.unavailable is not None:
                 continue
             try:
                 with partition.noticing_failure() as log_:
-                    removed = log_.expire(now_ms)
+                    removed_bases = log_.expire(now_ms)
             except StorageError as error:
                 log.warning(
                     "retention failed topic=%s partition=%d error=%r",
@@ -116,12 +116,12 @@ class Housekeeping:
                     str(error),
                 )
                 continue
-            if removed:
+            if removed_bases:
                 log.info(
                     "segments expired topic=%s partition=%d count=%d start_offset=%d",
                     partition.topic,
                     partition.index,
-                    len(removed),
+                    len(removed_bases),
                     partition.log.start_offset,
                 )
                 partition.flush()  # unlinks them
@@ -136,8 +136,8 @@ class Housekeeping:
 
 
 class Compaction:
-    """Compacts the logs of topics that ask for it, one after the other, each in a separate process.
-    Belongs to the event loop.
+    """Compacts the logs of topics that ask for compaction, one after the other, each in a separate
+    process. Belongs to the event loop.
 
     The data directory records up to where a log was cleaned. Losing that costs an unnecessary
     cleaning.
@@ -170,8 +170,8 @@ class Compaction:
             return
         log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
         self._data.note_cleaned(key, cleaning.cleaned_to)
-        known = {(partition.topic, partition.index) for partition in self._partitions}
-        await asyncio.to_thread(self._data.write_cleaned, known)
+        current_keys = {(partition.topic, partition.index) for partition in self._partitions}
+        await asyncio.to_thread(self._data.write_cleaned, current_keys)
         if not partition.offline_reason:
             partition.flush()  # unlinks what was replaced
 

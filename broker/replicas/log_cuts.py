@@ -42,15 +42,15 @@ RaiseEpoch = Callable[..., PartitionInfo]
 
 
 def is_due(partition_log: Log, cut: MirrorCut) -> bool:
-    """Whether the log has offsets that are to be cut off."""
-    first = max(cut.first, partition_log.start_offset)
-    if partition_log.end_offset <= first:
+    """Returns whether the log has offsets that the cut removes."""
+    first_offset = max(cut.first, partition_log.start_offset)
+    if partition_log.end_offset <= first_offset:
         return False
-    return 0 <= partition_log.epochs.epoch_for(first) <= cut.leader_epoch
+    return 0 <= partition_log.epochs.epoch_for(first_offset) <= cut.leader_epoch
 
 
 class LogCuts:
-    """Cuts of one broker's partitions. Belongs to the event loop."""
+    """Performs ordered cuts of one broker's logs. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -66,18 +66,19 @@ class LogCuts:
         self._unsettled: dict[tuple[UUID, int], PartitionInfo] = {}
 
     async def bring_in_line(self, partition: Partition, info: PartitionInfo) -> PartitionInfo:
-        """Truncates the log of a partition before it is led, if the operator has ordered that;
-        returns the partition's state in the map. No other operation may change the log meanwhile.
+        """Truncates the log of a partition before the broker leads it, if an operator has ordered
+        that; returns the partition's state in the map. No other operation may change the log
+        meanwhile.
 
         Raises StorageError, OSError, ClusterError.
         """
         partition_log = partition.log
         key, log_id = (partition.topic, partition.index), (partition_log.topic_id, partition.index)
         if log_id in self._unsettled and not partition.unavailable:
-            raised = self._unsettled[log_id]
-            await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
+            raised_info = self._unsettled[log_id]
+            await asyncio.to_thread(self._settle, partition_log, key, raised_info.leader_epoch)
             del self._unsettled[log_id]
-            return max(raised, info, key=lambda state: state.version)
+            return max(raised_info, info, key=lambda state: state.version)
         cut = partition.config.cut_of(topic_id_text(partition_log.topic_id), partition.index)
         if cut is None or partition.unavailable or not is_due(partition_log, cut):
             return info
@@ -85,34 +86,34 @@ class LogCuts:
             # No broker has led in that epoch, or another one does, and the map will show that.
             log.warning(
                 "not cut: the epoch of the cut has not begun topic=%s partition=%d epoch=%d "
-                "named=%d",
+                "cut_epoch=%d",
                 *(partition.topic, partition.index, info.leader_epoch, cut.leader_epoch),
             )
             return info
         if partition_log.end_offset > cut.end:
             log.error(
                 "not cut: the log extends beyond the recorded end topic=%s partition=%d end=%d "
-                "named=%d",
+                "recorded_end=%d",
                 *(partition.topic, partition.index, partition_log.end_offset, cut.end),
             )
             return info
-        above = max(cut.leader_epoch, partition_log.epochs.latest)
+        highest_epoch = max(cut.leader_epoch, partition_log.epochs.latest)
         try:
-            raised = await asyncio.to_thread(
-                self._raise_epoch, key[0], partition_log.topic_id, key[1], above=above
+            raised_info = await asyncio.to_thread(
+                self._raise_epoch, key[0], partition_log.topic_id, key[1], above=highest_epoch
             )
         except (Conflict, UnknownTopic) as error:  # the map will show the current state
             log.info("not cut topic=%s partition=%d reason=%r", *key, str(error))
             return info
         if not is_due(partition_log, cut) or partition_log.end_offset > cut.end:
-            return raised
+            return raised_info
         end = partition_log.end_offset
         withdrawal = Withdrawal(
             number=0,
             topic=partition.topic,
             topic_id=cut.topic_id,
             partition=partition.index,
-            leader_epoch=raised.leader_epoch,
+            leader_epoch=raised_info.leader_epoch,
             first=cut.first,
             count=end - cut.first,
             resumes=cut.first,
@@ -121,15 +122,15 @@ class LogCuts:
         )
         await asyncio.to_thread(self._withdrawals.add, withdrawal)
         await partition.truncate(cut.first)
-        partition_log.begin_epoch(raised.leader_epoch)
-        self._unsettled[log_id] = raised
-        await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
+        partition_log.begin_epoch(raised_info.leader_epoch)
+        self._unsettled[log_id] = raised_info
+        await asyncio.to_thread(self._settle, partition_log, key, raised_info.leader_epoch)
         del self._unsettled[log_id]
         log.warning(
             "cut topic=%s partition=%d from=%d to=%d leader_epoch=%d",
-            *(*key, end, partition_log.end_offset, raised.leader_epoch),
+            *(*key, end, partition_log.end_offset, raised_info.leader_epoch),
         )
-        return raised
+        return raised_info
 
     def _settle(self, partition_log: Log, key: tuple[str, int], leader_epoch: int) -> None:
         partition_log.epochs.save()

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
-    """Lost offsets: at least `count` from `first` on; UNKNOWN if their number is unknown. The log
-    continued at `resumes`, under this leader epoch."""
+    """A range of lost offsets: at least `count` from `first` on; UNKNOWN if their number is
+    unknown. The log continued at `resumes`, under this leader epoch."""
 
     number: int
     topic: str
@@ -42,14 +42,14 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """One line for people."""
-        which = (
+        """The loss as one line for people."""
+        offsets = (
             f"{self.first:,} to {self.first + self.count - 1:,}"
             if self.count > 0
             else f"from {self.first:,} on (their number is unknown)"
         )
         return (
-            f"{self.topic}-{self.partition} has lost acknowledged messages {which}, leader epoch "
+            f"{self.topic}-{self.partition} has lost acknowledged messages {offsets}, leader epoch "
             f"{self.leader_epoch} begins: {self.reason}"
         )
 
@@ -59,30 +59,31 @@ class Withdrawals:
         """`clean`: the last stop was clean. Without a ledger, the audit need not be told."""
         self._path = directory / FILE_NAME
         self._lock = threading.Lock()
-        stored = self._read()
+        stored_withdrawals = self._read()
         self._all = [
             withdrawal
-            for withdrawal in stored
+            for withdrawal in stored_withdrawals
             if not (clean and (withdrawal.told or not keeps_ledger))
         ]
-        if len(self._all) != len(stored):
+        if len(self._all) != len(stored_withdrawals):
             self._write(self._all)
         for withdrawal in self._all:
             log.error("%s (found before this start)", withdrawal.words)
 
     def add(self, withdrawal: Withdrawal) -> None:
-        """Numbers and saves the statement. Blocks. Raises OSError."""
+        """Numbers and saves the withdrawal. Blocks. Raises OSError."""
         with self._lock:
             number = max((withdrawal.number for withdrawal in self._all), default=0) + 1
-            numbered = msgspec.structs.replace(withdrawal, number=number)
+            numbered_withdrawal = msgspec.structs.replace(withdrawal, number=number)
             # Without a ledger there is nothing to wait for: it counts as told.
-            if numbered.topic.startswith("_"):
-                numbered = msgspec.structs.replace(numbered, told=True)
-            self._write([*self._all, numbered])
-        log.error("%s", numbered.words)
+            if numbered_withdrawal.topic.startswith("_"):
+                numbered_withdrawal = msgspec.structs.replace(numbered_withdrawal, told=True)
+            self._write([*self._all, numbered_withdrawal])
+        log.error("%s", numbered_withdrawal.words)
 
     def told(self, numbers: Collection[int]) -> None:
-        """Notes that these are in the ledger, or in its journal. Blocks. Raises OSError."""
+        """Notes that the withdrawals with these numbers are in the ledger, or in its journal.
+        Blocks. Raises OSError."""
         with self._lock:
             self._write(
                 [
@@ -105,7 +106,7 @@ class Withdrawals:
         except FileNotFoundError:
             return []
         except msgspec.DecodeError as error:
-            log.warning("cannot read statements of losses path=%s error=%s", self._path, error)
+            log.warning("cannot read recorded losses path=%s error=%s", self._path, error)
             return []
 
     def _write(self, all_: list[Withdrawal]) -> None:

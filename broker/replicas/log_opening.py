@@ -50,7 +50,7 @@ _COUNTER: Final = "broker"
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """`count` offsets from `first` on; UNKNOWN if their number is unknown."""
+    """A range of lost offsets: `count` from `first` on; UNKNOWN if their number is unknown."""
 
     first: int
     count: int
@@ -65,7 +65,7 @@ class OpenedLog(msgspec.Struct, frozen=True):
 
 
 class States(Protocol):
-    """Reads and changes the map's state of a replica on this broker
+    """Reads and changes the state in the map of this broker's replicas
     (cluster/controller/own_states.py)."""
 
     @property
@@ -79,7 +79,7 @@ class States(Protocol):
 
 
 class LogOpener:
-    """Opens logs in one run of the broker."""
+    """Opens logs, while one broker process runs."""
 
     def __init__(
         self,
@@ -104,23 +104,32 @@ class LogOpener:
     def open(self, key: Key, topic_id: UUID, info: PartitionInfo, config: LogConfig) -> OpenedLog:
         """Opens or creates the log. Raises StorageError, OSError, ClusterError."""
         path = directories.path_of(self._data.path, *key)
-        known = self.acknowledged.known(topic_id, key[1])
-        reached = max(known.end if known else 0, self._counted_to(topic_id, key[1], known))
-        opened: Log | None = None
+        acknowledged_range = self.acknowledged.known(topic_id, key[1])
+        reached_offset = max(
+            acknowledged_range.end if acknowledged_range else 0,
+            self._counted_to(topic_id, key[1], acknowledged_range),
+        )
+        opened_log: Log | None = None
         if path.exists():
-            opened, reached = self._existing(
-                path, key, topic_id, config, reached, replicated=info.is_replicated
+            opened_log, reached_offset = self._existing(
+                path, key, topic_id, config, reached_offset, replicated=info.is_replicated
             )
         try:
-            if opened is None:
-                losses, newest, resumes = (
-                    self._whole_loss(known, reached),
+            if opened_log is None:
+                losses, newest_epoch, resume_offset = (
+                    self._whole_loss(acknowledged_range, reached_offset),
                     info.leader_epoch,
-                    reached,
+                    reached_offset,
                 )
             else:
-                losses = [*lost_beginning(opened, known), *lost_end(opened, reached, known)]
-                newest, resumes = max(info.leader_epoch, opened.epochs.latest), opened.end_offset
+                losses = [
+                    *lost_beginning(opened_log, acknowledged_range),
+                    *lost_end(opened_log, reached_offset, acknowledged_range),
+                ]
+                newest_epoch, resume_offset = (
+                    max(info.leader_epoch, opened_log.epochs.latest),
+                    opened_log.end_offset,
+                )
             if losses and info.is_replicated:
                 info = self._states.leave_in_sync(key[0], topic_id, key[1])
                 if self._states.broker_id not in info.isr:
@@ -129,36 +138,38 @@ class LogOpener:
                         "partition=%d reason=%r",
                         *(*key, losses[0].reason),
                     )
-                    losses, reached = [], 0
+                    losses, reached_offset = [], 0
             if losses:
-                newest = max(
-                    newest,
-                    known.leader_epoch if known else -1,
+                newest_epoch = max(
+                    newest_epoch,
+                    acknowledged_range.leader_epoch if acknowledged_range else -1,
                     self._counted_epoch(topic_id, key[1]),
                 )
-                info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
-                self._record_losses(key, topic_id, info.leader_epoch, losses, resumes)
-            elif opened is not None and self._leads(info) and info.is_replicated:
-                info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
-            begins = opened is None and not losses
-            if opened is None:
+                info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest_epoch)
+                self._record_losses(key, topic_id, info.leader_epoch, losses, resume_offset)
+            elif opened_log is not None and self._leads(info) and info.is_replicated:
+                info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest_epoch)
+            is_new = opened_log is None and not losses
+            if opened_log is None:
                 self._data.forget_checkpoint(key)
-                replicated = 0 if info.is_replicated else inf
-                opened = Log.create(path, topic_id, config, reached, replicated=replicated)
+                replicated_offset = 0 if info.is_replicated else inf
+                opened_log = Log.create(
+                    path, topic_id, config, reached_offset, replicated=replicated_offset
+                )
             if self._leads(info):
-                opened.begin_epoch(info.leader_epoch)
-                if not begins:  # otherwise the flush of the first batch does it
-                    opened.epochs.save()
-            self.remember(opened, key, info.leader_epoch)
+                opened_log.begin_epoch(info.leader_epoch)
+                if not is_new:  # otherwise the flush of the first batch does it
+                    opened_log.epochs.save()
+            self.remember(opened_log, key, info.leader_epoch)
         except BaseException:
-            if opened is not None:
-                opened.abandon()
+            if opened_log is not None:
+                opened_log.abandon()
             raise
-        return OpenedLog(opened, info)
+        return OpenedLog(opened_log, info)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
         """Takes a replica that can no longer be written to out of the in-sync set, unless it is the
-        only member. If the map cannot be changed, the leader notices that it lags."""
+        only member. If the map cannot be changed, the leader notices that the replica lags."""
         try:
             info = self._states.leave_in_sync(topic, topic_id, partition)
         except ClusterError as error:
@@ -176,15 +187,16 @@ class LogOpener:
         return info.leader == self._states.broker_id
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
-        """The logs of these topics are open, so logs opened later were created since. Records of
-        other topics are deleted unless their data exists: the map may name them again."""
+        """Notes that all logs of these topics are open, so that logs opened later count as new.
+        Deletes the records of other topics unless their data exists: the map may name them
+        again."""
         self._clean = self._is_replaced = False
         self._counted = {}
-        here = {
+        own_topic_ids = {
             directories.topic_id(directory.path) for directory in directories.scan(self._data.path)
         }
         for topic_id, partition in self.acknowledged.identities():
-            if topic_id not in topic_ids and topic_id not in here:
+            if topic_id not in topic_ids and topic_id not in own_topic_ids:
                 self.acknowledged.forget(topic_id, partition)
 
     def _existing(
@@ -270,7 +282,7 @@ class LogOpener:
         slot.sync()
 
     def remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
-        """Records the end with each flush from now on, if there is room for that."""
+        """Records the log's end with each flush from now on, if there is room for the record."""
         try:
             slot = self.acknowledged.slot(opened.topic_id, key[1])
             slot.begin(opened.start_offset, opened.end_offset, leader_epoch)
@@ -304,15 +316,21 @@ def _former_end(reached: int, known: AcknowledgedRange | None) -> str:
 
 
 def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
-    """Whether segments are missing that were not removed on purpose: retention records the new
-    start before it removes any, and deleting records leaves a mark in the directory."""
+    """Returns whether segments are missing that were not removed on purpose: retention records the
+    new start before it removes any, and deleting records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
         return []
     files = layout.scan(opened.directory)
-    first, end = max([known.start, *files.starts]), min(files.logs, default=0)
-    if end <= first:
+    first_offset, end = max([known.start, *files.starts]), min(files.logs, default=0)
+    if end <= first_offset:
         return []
-    return [Loss(first, end - first, f"it began at offset {first}, and now begins at {end}")]
+    return [
+        Loss(
+            first_offset,
+            end - first_offset,
+            f"it began at offset {first_offset}, and now begins at {end}",
+        )
+    ]
 
 
 def lost_end(opened: Log, reached: int, known: AcknowledgedRange | None) -> list[Loss]:

@@ -1,4 +1,4 @@
-"""Limits on open files: the shares of the process's limit, and the logs that have files open.
+"""Limits on open files: divides the process's limit, and tracks the logs that have files open.
 
 A connection takes one file; a log in use takes up to three, and two for segments that were read. So
 the system's limit is divided into shares, once, and none can use another's:
@@ -42,7 +42,7 @@ _KEPT: Final = 96
 
 
 class Descriptors(msgspec.Struct, frozen=True):
-    """The shares of the limit."""
+    """The shares of the process's limit of open files."""
 
     most: int
     connections: int
@@ -50,15 +50,15 @@ class Descriptors(msgspec.Struct, frozen=True):
 
     @classmethod
     def claim(cls, connections: int) -> Self:
-        """Raise the limit as far as the system allows; warn if that is less than wanted."""
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        shares = cls.of(most, connections)
+        """Raises the limit as far as the system allows; warns if that is not enough."""
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+        shares = cls.of(limit, connections)
         if shares.connections < connections:
             log.warning(
                 "low limit of open files: %d (ulimit -Hn, LimitNOFILE): connections=%d wanted=%d "
                 "log_files=%d",
-                most,
+                limit,
                 shares.connections,
                 connections,
                 shares.log_files,
@@ -72,13 +72,13 @@ class Descriptors(msgspec.Struct, frozen=True):
                 f"the limit of open files is {most}, a broker needs at least {_LEAST}: raise it "
                 "(ulimit -Hn, or LimitNOFILE in its unit)"
             )
-        shared = most - _KEPT
-        allowed = min(connections, shared * 3 // 4)
-        return cls(most, allowed, shared - allowed)
+        shared_files = most - _KEPT
+        allowed_connections = min(connections, shared_files * 3 // 4)
+        return cls(most, allowed_connections, shared_files - allowed_connections)
 
 
 class NoRoom(ApiError):
-    """All files that logs may have open are in use; a retry may succeed soon."""
+    """Raised when all files that logs may have open are in use; a retry may succeed soon."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -102,8 +102,8 @@ class RestingLog(Protocol):
 
 
 class OpenLogs:
-    """The logs with open files. Belongs to the event loop. `on_short` is called if clients alone
-    hold the files that are needed: it may drop responses that wait to be sent."""
+    """The logs with open files. Belongs to the event loop. Calls `on_short` if only responses to
+    clients hold the files that are needed: it may drop responses that wait to be sent."""
 
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit
@@ -122,8 +122,7 @@ class OpenLogs:
         return not self._has_room(self.limit)
 
     def admit(self, log: RestingLog, client: Hashable, *, to_read: bool = False) -> None:
-        """Checks that there is room for the files of one more log of this client. Raises
-        `NoRoom`."""
+        """Makes room for the files of one more log of this client. Raises `NoRoom`."""
         limit = self._room(client, to_read=to_read)
         if not self._has_room(limit) and not self._make_room(limit):
             raise NoRoom(self.limit)
@@ -132,7 +131,7 @@ class OpenLogs:
             self._awake_for[client] += 1
 
     def forget(self, log: RestingLog) -> None:
-        """Its files are closed."""
+        """Forgets a log whose files are closed."""
         if log in self._awake:
             client = self._awake.pop(log)
             self._awake_for[client] -= 1
@@ -173,11 +172,11 @@ class OpenLogs:
         return True
 
     def _rest_down_to(self, files: int) -> None:
-        awake = self._awake
-        for log in (*awake, *awake):
+        awake_logs = self._awake
+        for log in (*awake_logs, *awake_logs):
             if self._taken <= files:
                 return
-            if log not in awake:
+            if log not in awake_logs:
                 continue
             if log.used:
                 log.used = False
@@ -186,4 +185,4 @@ class OpenLogs:
                 continue
             else:
                 log.flush()
-            awake[log] = awake.pop(log)
+            awake_logs[log] = awake_logs.pop(log)

@@ -1,4 +1,4 @@
-"""A replica of a partition: its log, its flushes, and the requests that wait for it.
+"""A replica of a partition: its log, its flushes, and the requests that wait for them.
 
 One of the replicas leads, as the map says; the others follow it (replication/copying.py). A leader
 appends batches of clients, and what all in-sync replicas have flushed is committed. A follower
@@ -121,7 +121,7 @@ class Partition:
         self._awaiting_flush: list[asyncio.Future[None]] = []
 
     def configure(self, config: TopicConfig) -> None:
-        """Apply `config`, and cache the values that every append needs."""
+        """Applies `config`, and caches the values that every append needs."""
         self.config = config
         self.compacts = config.compacts
         self.mirror_of = config.mirror_of
@@ -130,9 +130,9 @@ class Partition:
         self.stamps_append_time = config.stamps_append_time
         self.timestamp_before_max_ms = config.timestamp_before_max_ms
         self.timestamp_after_max_ms = config.timestamp_after_max_ms
-        here = self.index, self.broker_id
-        self._copies_throttled = config.throttles(FOLLOWER_REPLICAS, *here)
-        self._sends_throttled = config.throttles(LEADER_REPLICAS, *here)
+        own_key = self.index, self.broker_id
+        self._copies_throttled = config.throttles(FOLLOWER_REPLICAS, *own_key)
+        self._sends_throttled = config.throttles(LEADER_REPLICAS, *own_key)
         self._timing.configure(config.number("flush.messages"), config.number("flush.ms"))
         self.log.reconfigure(config.log_config())
 
@@ -140,18 +140,18 @@ class Partition:
 
     @property
     def offline_reason(self) -> str:
-        """Why it is not served; empty if it is, or will be shortly."""
+        """Why the partition is not served; empty if it is, or will be shortly."""
         if self.unavailable is None or self._going_back is not None:
             return ""
         return self.unavailable[1]
 
     def check_available(self) -> None:
-        """Raise unless the partition is served."""
+        """Raises ApiError unless the partition is served."""
         if self.unavailable is not None:
             raise ApiError(*self.unavailable)
 
     def check_leader(self, current_leader_epoch: int = -1) -> None:
-        """Raise unless this broker leads the partition, at the client's leader epoch."""
+        """Raises ApiError unless this broker leads the partition, at the client's leader epoch."""
         self.check_available()
         if not self.leads:
             raise self._not_leader()
@@ -159,28 +159,34 @@ class Partition:
 
     def _not_leader(self) -> ApiError:
         leader = self.info.leader
-        led = "it has no leader" if leader == NO_LEADER else f"it is led by broker {leader}"
-        return ApiError(ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {led}")
+        leadership = "it has no leader" if leader == NO_LEADER else f"it is led by broker {leader}"
+        return ApiError(
+            ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {leadership}"
+        )
 
     def check_isolation(self, isolation_level: int) -> None:
-        """Raise if the log holds transactions and the client asks for committed messages only."""
+        """Raises ApiError if the log holds transactions and the client asks for committed messages
+        only."""
         if isolation_level and self.log.holds_transactions:
-            why = f"{self.topic}-{self.index} holds transactions: isolation.level=read_uncommitted"
-            raise ApiError(ErrorCode.unsupported_version, why)
+            reason = (
+                f"{self.topic}-{self.index} holds transactions: isolation.level=read_uncommitted"
+            )
+            raise ApiError(ErrorCode.unsupported_version, reason)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Raise if the client states a leader epoch other than the one known here."""
+        """Raises ApiError if the client states a leader epoch other than the one known here."""
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             code = (
                 ErrorCode.fenced_leader_epoch
                 if current_leader_epoch < self.leader_epoch
                 else ErrorCode.unknown_leader_epoch
             )
-            raise ApiError(code, f"the leader epoch is {self.leader_epoch}")
+            raise ApiError(code, f"the current leader epoch is {self.leader_epoch}")
 
     @contextmanager
     def noticing_failure(self) -> Iterator[Log]:
-        """The log, for work that may fail it; if it did, the partition is taken offline."""
+        """Returns the log, as a context manager for work that may fail it; takes the partition
+        offline if it does."""
         try:
             yield self.log
         finally:
@@ -188,7 +194,7 @@ class Partition:
                 self.take_offline(self.log.offline)
 
     def take_offline(self, reason: str) -> None:
-        """Stop serving this partition, and answer all waiting requests."""
+        """Stops serving this partition, and answers all waiting requests."""
         if self.unavailable is None:
             log.error(
                 "partition offline topic=%s partition=%d reason=%r", self.topic, self.index, reason
@@ -199,7 +205,7 @@ class Partition:
             )
 
     def close(self) -> None:
-        """Stop serving because the partition is removed from here, or the broker stops."""
+        """Stops serving, because the partition is removed from here or the broker stops."""
         if self.unavailable is None:
             self._end(
                 ErrorCode.not_leader_or_follower,
@@ -216,11 +222,11 @@ class Partition:
     def _turn_away(self, code: ErrorCode) -> None:
         """Answer waiting requests, or have them look again."""
         self._copies_flushed()
-        waiting, self._awaiting_commit = self._awaiting_commit, deque()
-        for _, callback in waiting:
+        waiters, self._awaiting_commit = self._awaiting_commit, deque()
+        for _, callback in waiters:
             callback(code)
-        for moved in (*self._awaiting_exposure, *self._awaiting_append):
-            moved()
+        for waiter in (*self._awaiting_exposure, *self._awaiting_append):
+            waiter()
 
     # Roles
 
@@ -229,7 +235,8 @@ class Partition:
         return self.log.topic_id
 
     def lead(self, info: PartitionInfo) -> None:
-        """Lead the partition by the map. A call with the same epoch changes the in-sync set."""
+        """Leads the partition as the map says. A call with the same epoch changes the in-sync
+        set."""
         if self.leads and info.leader_epoch == self.leader_epoch:
             self.follow_in_sync(info)
             return
@@ -241,7 +248,7 @@ class Partition:
         self._commit()
 
     def follow_in_sync(self, info: PartitionInfo) -> None:
-        """The replicas or the in-sync set have changed under this leader."""
+        """Applies new replicas or a new in-sync set under the same leader."""
         if not self.leads or info.version < self.info.version or info == self.info:
             return
         self._count_in_sync(info)
@@ -253,9 +260,9 @@ class Partition:
         self._commit()
 
     def _count_in_sync(self, info: PartitionInfo) -> None:
-        before, now = set(self.info.isr), set(info.isr)
-        self._metrics.replicas.left += len(before - now)
-        self._metrics.replicas.joined += len(now - before)
+        old_isr, now = set(self.info.isr), set(info.isr)
+        self._metrics.replicas.left += len(old_isr - now)
+        self._metrics.replicas.joined += len(now - old_isr)
 
     def follow_leader(self, info: PartitionInfo) -> None:
         """Follows the leader in the cluster's map: another broker, or none."""
@@ -281,7 +288,7 @@ class Partition:
         return 1 if self.followers is None else len(self.followers.in_sync)
 
     def follower_fetched(self, broker_id: int, offset: int) -> None:
-        """The follower has flushed everything before this offset. Raises `ApiError`."""
+        """Notes that a follower has flushed everything before this offset. Raises `ApiError`."""
         followers, log_ = self.followers, self.log
         if followers is None or not followers.knows(broker_id):
             raise ApiError(
@@ -294,32 +301,32 @@ class Partition:
             self._in_sync_changes.propose(self, followers.in_sync | {broker_id})
 
     def sends_throttled_to(self, broker_id: int) -> bool:
-        """Whether the follower's fetches count against this leader's throttle."""
+        """Returns whether the follower's fetches count against this leader's throttle."""
         followers = self.followers
         return (
             self._sends_throttled and followers is not None and broker_id not in followers.in_sync
         )
 
     def drop_lagging(self, patience: float) -> None:
-        """Propose to remove in-sync replicas that have not caught up for this long."""
+        """Proposes to remove in-sync replicas that have not caught up for this long."""
         if self.followers is not None and self.unavailable is None:
             now = self._loop.time()
-            lagging = self.followers.lagging(self.log.end_offset, now, patience)
-            if lagging:
-                self._in_sync_changes.propose(self, self.followers.in_sync - lagging)
+            lagging_replicas = self.followers.lagging(self.log.end_offset, now, patience)
+            if lagging_replicas:
+                self._in_sync_changes.propose(self, self.followers.in_sync - lagging_replicas)
 
     def _commit(self) -> None:
         """Advance the committed offset to where the other replicas are."""
-        before = self.log.exposed_offset
+        old_offset = self.log.exposed_offset
         self.log.replicated(inf if self.followers is None else self.followers.committed)
-        if self.log.exposed_offset > before:
+        if self.log.exposed_offset > old_offset:
             self._committed()
 
     def _committed(self) -> None:
         """More is exposed than before."""
-        exposed, waiting = self.log.exposed_offset, self._awaiting_commit
-        while waiting and waiting[0][0] <= exposed:
-            waiting.popleft()[1](self._after_append)
+        exposed_offset, waiters = self.log.exposed_offset, self._awaiting_commit
+        while waiters and waiters[0][0] <= exposed_offset:
+            waiters.popleft()[1](self._after_append)
         self._wake_watchers()
 
     @property
@@ -332,7 +339,7 @@ class Partition:
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether this replica is in sync, by the map: the leader then waits for its flushes."""
+        """Whether the map has this replica in sync: the leader then waits for its flushes."""
         return self.broker_id in self.info.isr
 
     @property
@@ -341,19 +348,19 @@ class Partition:
         return self._copies_throttled and not self.is_in_sync
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        """Append checked batches of the leader unchanged. `flushed_copy` waits for their flush."""
+        """Appends checked batches of the leader unchanged. `flushed_copy` waits for their flush."""
         self.used = True
         if self._rests:
             self._wake(_REPLICATION)
         self._written_for = _REPLICATION
         self._copied += len(batches)
-        begin = 0
+        batch_start = 0
         try:
             for header in headers:
-                end = begin + header.size
-                self.log.append_copy(batches[begin:end], header, now_ms)
+                end = batch_start + header.size
+                self.log.append_copy(batches[batch_start:end], header, now_ms)
                 self._timing.records += header.record_count
-                begin = end
+                batch_start = end
         except DiskFull:
             self._is_full()
             raise
@@ -365,28 +372,29 @@ class Partition:
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
         """Applies the committed offset and start offset of the leader's answer."""
         log_ = self.log
-        before = log_.exposed_offset
+        old_offset = log_.exposed_offset
         log_.replicated(high_watermark)
-        if log_.exposed_offset > before:
+        if log_.exposed_offset > old_offset:
             self._committed()
         if log_start_offset > log_.start_offset:
             log_.delete_before(min(log_start_offset, log_.exposed_offset))
 
     def _copies_flushed(self) -> None:
         """Copies are flushed, or never will be: wake those that wait."""
-        copied, self._awaiting_flush = self._awaiting_flush, []
-        for done in copied:
-            if not done.done():
-                done.set_result(None)
+        futures, self._awaiting_flush = self._awaiting_flush, []
+        for future in futures:
+            if not future.done():
+                future.set_result(None)
 
     async def flushed_copy(self) -> None:
-        """Return when all that was copied is on disk. Raises `ApiError` if it cannot be."""
+        """Returns when all copied batches are on disk. Raises `ApiError` if they cannot be
+        flushed."""
         end_offset = self.log.end_offset
         while self.unavailable is None and self.log.flushed_offset < end_offset:
-            done = self._loop.create_future()
-            self._awaiting_flush.append(done)
+            future = self._loop.create_future()
+            self._awaiting_flush.append(future)
             self._flush_now()
-            await done
+            await future
         self.check_available()
 
     async def truncate(self, offset: int) -> None:
@@ -402,7 +410,7 @@ class Partition:
         self.check_available()
         code = ErrorCode.not_leader_or_follower
         self.unavailable = code, f"{self.topic}-{self.index} is being truncated to match its leader"
-        self._going_back = going_back = self._loop.create_future()
+        self._going_back = future = self._loop.create_future()
         self._timing.cancel()
         try:
             await self.flushed()
@@ -410,17 +418,17 @@ class Partition:
         finally:
             self.unavailable = self._going_back = None
             self._timing.records = 0
-            going_back.set_result(None)
+            future.set_result(None)
             if self.log.offline:
                 self.take_offline(self.log.offline)
 
     @property
     def goes_back(self) -> bool:
-        """Whether its log is being truncated, during which files may be missing."""
+        """Whether the log is being truncated, during which files may be missing."""
         return self._going_back is not None
 
     async def gone_back(self) -> None:
-        """Returns once no other operation uses the log."""
+        """Returns once the log is not being truncated."""
         while self._going_back is not None:
             await asyncio.shield(self._going_back)
 
@@ -435,15 +443,15 @@ class Partition:
         *,
         keeps_offset: bool = False,
     ) -> Appended:
-        """Append one checked batch of a client. `when_committed` reports when it is committed."""
+        """Appends one checked batch of a client. `when_committed` reports its commit."""
         self.used = True
         if self._rests:
             self._wake(client)
         try:
             if keeps_offset:
-                appended = append_kept(self.log, batch, header, self.leader_epoch, now_ms)
+                appended_batch = append_kept(self.log, batch, header, self.leader_epoch, now_ms)
             else:
-                appended = self.log.append(batch, header, self.leader_epoch, now_ms)
+                appended_batch = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
             self._is_full()
             raise
@@ -452,14 +460,14 @@ class Partition:
                 self.take_offline(self.log.offline)
         if self.read_only:
             self._has_room()
-        if not appended.duplicate:
+        if not appended_batch.duplicate:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
             self._written_for = client
             self._timing.appended(header.record_count)
-            for waiting in tuple(self._awaiting_append):
-                waiting()
-        return appended
+            for waiter in tuple(self._awaiting_append):
+                waiter()
+        return appended_batch
 
     @property
     def acknowledged_end(self) -> int:
@@ -479,7 +487,7 @@ class Partition:
             log.warning("partition is writable again topic=%s partition=%d", self.topic, self.index)
 
     def when_committed(self, end_offset: int, callback: Committed) -> None:
-        """Call back when everything before `end_offset` is committed, or never will be."""
+        """Calls back when everything before `end_offset` is committed, or can no longer be."""
         if self.unavailable is not None:
             callback(self.unavailable[0])
         elif not self.leads:
@@ -497,7 +505,7 @@ class Partition:
         self._timing.soon()
 
     async def flushed(self) -> None:
-        """Return when no flush is under way."""
+        """Returns when no flush is in progress."""
         while self._flushing:  # noqa: ASYNC110  # once, when the partition is closed
             await asyncio.sleep(_GLANCE_SECONDS)
 
@@ -509,14 +517,14 @@ class Partition:
             ticket = self.log.begin_flush()
         if ticket is None:
             return
-        catches_up = self._copied >= _MUCH_COPIED and not self.is_in_sync
+        is_catching_up = self._copied >= _MUCH_COPIED and not self.is_in_sync
         self._flushing = True
         self._timing.records = self._copied = 0
         self._flusher.start(
             ticket,
             lambda seconds: self._flush_ended(ticket, seconds),
             self._written_for,
-            catches_up=catches_up,
+            catches_up=is_catching_up,
         )
 
     def _flush_ended(self, ticket: FlushTicket, seconds: float) -> None:
@@ -550,35 +558,35 @@ class Partition:
     # Reading
 
     def read(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
-        """Exposed batches from `offset` on, as `Log.read` gives them."""
+        """Returns exposed batches from `offset` on, as `Log.read` does."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
             self._wake(client, to_read=True)
         return self.log.read(offset, max_bytes)
 
     def read_for_follower(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
-        """Batches from `offset` on, flushed or not."""
+        """Returns batches from `offset` on, flushed or not."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
             self._wake(client, to_read=True)
         return self.log.read(offset, max_bytes, committed=False)
 
     def watch_end(self, callback: Moved) -> None:
-        """Call back whenever something was appended, or this broker stops leading."""
+        """Calls back whenever something was appended, or this broker stops leading."""
         self._awaiting_append.add(callback)
 
     def unwatch_end(self, callback: Moved) -> None:
         self._awaiting_append.discard(callback)
 
     def offset_for_timestamp(self, timestamp: int, client: Hashable) -> TimestampedOffset | None:
-        """The first exposed record with this timestamp or a later one; see
+        """Returns the first exposed record with this timestamp or a later one; see
         `Log.offset_for_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.offset_for_timestamp(timestamp)
 
     def latest_timestamp(self, client: Hashable) -> TimestampedOffset | None:
-        """The exposed record with the highest timestamp; see `Log.latest_timestamp`."""
+        """Returns the exposed record with the highest timestamp; see `Log.latest_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.latest_timestamp()

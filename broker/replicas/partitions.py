@@ -51,7 +51,7 @@ _RETRY_SECONDS = 1.0
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The map's state of one partition that belongs here."""
+    """The map's state of one partition that belongs on this broker."""
 
     topic_id: UUID
     info: PartitionInfo
@@ -59,7 +59,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 class _Followed(msgspec.Struct, frozen=True):
-    """The applied state of a topic; nothing changes while both fields stay the same."""
+    """The applied state of a topic, which stays valid while its first two fields are the same."""
 
     info: TopicInfo
     overrides: Mapping[str, str] | None
@@ -123,7 +123,7 @@ class Partitions:
     # Looking up
 
     def find(self, topic: str, index: int) -> Partition:
-        """The partition, if it is here. Raises ApiError."""
+        """Returns a partition of this broker. Raises ApiError if it is not here."""
         partition = self._partitions.get((topic, index))
         if partition is None:
             raise self._not_here((topic, index))
@@ -143,7 +143,7 @@ class Partitions:
         )
 
     def changes(self, topic: str) -> int:
-        """How often one of a topic's partitions has started or stopped being served."""
+        """Returns how often the topic's partitions have started or stopped being served."""
         return self._changes[topic]
 
     def __iter__(self) -> Iterator[Partition]:
@@ -154,7 +154,7 @@ class Partitions:
 
     @property
     def offline(self) -> dict[Key, str]:
-        """The reasons of partitions that could not be opened, or failed."""
+        """The partitions that could not be opened, or failed, with the reasons."""
         reasons = {key: reason for key, (_, reason) in tuple(self._offline.items())}
         for key, partition in tuple(self._partitions.items()):
             if partition.offline_reason:
@@ -184,7 +184,7 @@ class Partitions:
                 )
 
     def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
-        """Whether these partitions are open here, or offline, if they belong here."""
+        """Returns whether each of these partitions is open here, offline, or belongs elsewhere."""
         return all(
             key in self._elsewhere
             or key in self._offline
@@ -193,13 +193,13 @@ class Partitions:
         )
 
     async def wait_settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> None:
-        wanted = tuple(indexes)
-        while not self.settled(topic, topic_id, wanted):
-            changed = self._loop.create_future()
-            watcher = _resolve(changed)
+        partition_indexes = tuple(indexes)
+        while not self.settled(topic, topic_id, partition_indexes):
+            change = self._loop.create_future()
+            watcher = _resolve(change)
             self._watchers.append(watcher)
             try:
-                await changed
+                await change
             finally:
                 self._watchers.remove(watcher)
 
@@ -212,7 +212,7 @@ class Partitions:
             self._applying = self._loop.create_task(self._apply_pending())
 
     async def caught_up(self) -> None:
-        """Return when every snapshot that was given to `follow` has been applied."""
+        """Returns when every snapshot that was given to `follow` has been applied."""
         while self._applying is not None and not self._applying.done():
             await asyncio.shield(self._applying)
 
@@ -238,43 +238,45 @@ class Partitions:
         self._unsettled |= self._changed(snapshot)
         await self._drop_removed()
         topics = frozenset(self._unsettled)
-        wanted: dict[Key, _Wanted] = {}
+        wanted_states: dict[Key, _Wanted] = {}
         for topic in topics & self._followed.keys():
-            wanted.update(self._followed[topic].wanted)
-        await self._drop(topics, wanted, snapshot)
+            wanted_states.update(self._followed[topic].wanted)
+        await self._drop(topics, wanted_states, snapshot)
         await self._look_for_strays(snapshot)
-        opening = []
-        for key, want in wanted.items():
+        openers = []
+        for key, wanted_state in wanted_states.items():
             partition = self._partitions.get(key)
             if partition is not None:
-                if partition.config is not want.config:
-                    partition.configure(want.config)
-                await self._take_role(partition, want.info)
+                if partition.config is not wanted_state.config:
+                    partition.configure(wanted_state.config)
+                await self._take_role(partition, wanted_state.info)
             elif key not in self._offline:
-                opening.append((key, want))
-        await self._open_all(opening)
+                openers.append((key, wanted_state))
+        await self._open_all(openers)
         self._unsettled -= topics
 
     async def _open_all(self, wanted: Sequence[tuple[Key, _Wanted]]) -> None:
         """A few at a time: clients are served in between, even with thousands of partitions."""
-        remaining = iter(wanted)
+        remaining_keys = iter(wanted)
 
         async def open_some() -> None:
-            for key, want in remaining:
-                await self._open(key, want)
+            for key, wanted_state in remaining_keys:
+                await self._open(key, wanted_state)
 
         openers = (open_some() for _ in range(2 * _OPENING_THREADS))
         # If the map did not answer, or no file could be opened, everything is applied again.
-        for failed in await asyncio.gather(*openers, return_exceptions=True):
-            if failed is not None:
-                raise failed
+        for failure in await asyncio.gather(*openers, return_exceptions=True):
+            if failure is not None:
+                raise failure
 
     async def look_for_removed(self) -> None:
-        """Reopen partitions whose files were removed while they were open: their loss is then
-        reported. A log that truncates itself removes its own files, and is left out."""
-        active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
-        removed = await self._loop.run_in_executor(self._threads, _missing_of, active)
-        for key in removed:
+        """Reopens partitions whose files were removed while they were open, to report their loss.
+        Ignores a log that truncates itself, as it removes its own files."""
+        active_paths = {
+            key: served.log.active_path for key, served in tuple(self._partitions.items())
+        }
+        removed_keys = await self._loop.run_in_executor(self._threads, _missing_of, active_paths)
+        for key in removed_keys:
             partition = self._partitions.get(key)
             # It may have been removed by retention meanwhile.
             if partition is None or partition.goes_back:
@@ -285,7 +287,7 @@ class Partitions:
             self.follow(self._told)
 
     def rest_unused(self) -> None:
-        """Close the files of logs that were not used since the last call."""
+        """Closes the files of logs that were not used since the last call."""
         self._open_logs.rest_unused()
 
     async def _drop_removed(self) -> None:
@@ -302,40 +304,44 @@ class Partitions:
 
     def _changed(self, snapshot: ClusterSnapshot) -> set[str]:
         """Topics whose state in the map differs from the one applied last."""
-        changed = set()
-        followed, configs = self._followed, snapshot.topic_configs
+        changed_topics = set()
+        followed_topics, configs = self._followed, snapshot.topic_configs
         for name, info in snapshot.topics.items():
             overrides = configs.get(name)
-            known = followed.get(name)
-            if known is not None and known.info is info and known.overrides is overrides:
+            old_state = followed_topics.get(name)
+            if (
+                old_state is not None
+                and old_state.info is info
+                and old_state.overrides is overrides
+            ):
                 continue
             if name not in snapshot.deleting:
-                changed.add(name)
+                changed_topics.add(name)
                 self._forget(name)
-                known = followed[name] = self._follow_topic(info, overrides)
-                self._elsewhere |= known.elsewhere
-        deleted = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
-        for name in deleted:
+                old_state = followed_topics[name] = self._follow_topic(info, overrides)
+                self._elsewhere |= old_state.elsewhere
+        deleted_topics = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
+        for name in deleted_topics:
             self._forget(name)
-        return changed | deleted
+        return changed_topics | deleted_topics
 
     def _forget(self, topic: str) -> None:
-        known = self._followed.pop(topic, None)
-        if known is not None:
-            self._elsewhere -= known.elsewhere
+        old_state = self._followed.pop(topic, None)
+        if old_state is not None:
+            self._elsewhere -= old_state.elsewhere
 
     def _follow_topic(self, info: TopicInfo, overrides: Mapping[str, str] | None) -> _Followed:
         defaults = self._defaults.for_replicas(replication_factor(info))
         config, problems = TopicConfig.salvage(overrides or {}, defaults)
         for problem in problems:
             log.warning("config ignored topic=%s problem=%r", info.name, problem)
-        ours = {
+        own_states = {
             (info.name, index): _Wanted(info.topic_id, partition, config)
             for index, partition in enumerate(info.partitions)
             if self._broker_id in partition.replicas
         }
-        all_ = {(info.name, index) for index in range(len(info.partitions))}
-        return _Followed(info, overrides, ours, frozenset(all_ - ours.keys()))
+        all_keys = {(info.name, index) for index in range(len(info.partitions))}
+        return _Followed(info, overrides, own_states, frozenset(all_keys - own_states.keys()))
 
     async def _drop(
         self, topics: Set[str], wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot
@@ -344,24 +350,27 @@ class Partitions:
         for key, (topic_id, _) in tuple(self._offline.items()):
             if key[0] in topics and (key not in wanted or wanted[key].topic_id != topic_id):
                 del self._offline[key]
-        deleted: Counter[str] = Counter()
+        deleted_counts: Counter[str] = Counter()
         for key in [key for key in self._partitions if key[0] in topics]:
             partition = self._partitions[key]
             if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
-                deleted[key[0]] += await self._let_go(key, partition, snapshot)
+                deleted_counts[key[0]] += await self._let_go(key, partition, snapshot)
                 await asyncio.sleep(0)  # clients are served in between
-        for topic, count in (+deleted).items():
+        for topic, count in (+deleted_counts).items():
             log.info("partitions deleted topic=%s count=%d", topic, count)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
         """Whether it was deleted: with its topic, or because its replicas are elsewhere now."""
         topic, index = key
-        current = snapshot.topics.get(topic)
+        current_topic = snapshot.topics.get(topic)
         is_deleted = (
             topic in snapshot.deleting
             or (
-                current is not None
-                and (current.topic_id != partition.log.topic_id or index < len(current.partitions))
+                current_topic is not None
+                and (
+                    current_topic.topic_id != partition.log.topic_id
+                    or index < len(current_topic.partitions)
+                )
             )
             or partition.log.topic_id in self._deleted_meanwhile(snapshot)
         )
@@ -386,27 +395,35 @@ class Partitions:
 
         If topics were only added, there can be no new ones.
         """
-        deleted = self._deleted_meanwhile(snapshot)
-        known, now = self._strays, _Strays(snapshot.topics.keys(), snapshot.deleting, deleted)
+        deleted_ids = self._deleted_meanwhile(snapshot)
+        old_strays, now = (
+            self._strays,
+            _Strays(snapshot.topics.keys(), snapshot.deleting, deleted_ids),
+        )
         if (
-            known
-            and known.topics <= now.topics
-            and now.deleting <= known.deleting
-            and now.deleted <= known.deleted
+            old_strays
+            and old_strays.topics <= now.topics
+            and now.deleting <= old_strays.deleting
+            and now.deleted <= old_strays.deleted
         ):
             return
         scan = directories.scan
-        for stray in await self._loop.run_in_executor(self._threads, scan, self._data.path):
-            if stray.topic in snapshot.deleting or (
-                deleted and directories.topic_id(stray.path) in deleted
+        for stray_directory in await self._loop.run_in_executor(
+            self._threads, scan, self._data.path
+        ):
+            if stray_directory.topic in snapshot.deleting or (
+                deleted_ids and directories.topic_id(stray_directory.path) in deleted_ids
             ):
-                directories.mark_deleted(stray.path)
-            elif stray.topic not in snapshot.topics and stray.path not in self._warned:
-                self._warned.add(stray.path)
+                directories.mark_deleted(stray_directory.path)
+            elif (
+                stray_directory.topic not in snapshot.topics
+                and stray_directory.path not in self._warned
+            ):
+                self._warned.add(stray_directory.path)
                 log.warning(
                     "topic not in the map, data kept path=%s; if the map was lost, run "
                     "`penstock topics recover`",
-                    stray.path,
+                    stray_directory.path,
                 )
         self._remover.submit(_remove_deleted, self._data.path)
         self._strays = now
@@ -415,17 +432,17 @@ class Partitions:
         """Topics that are no longer in the map, and whose partitions this broker must delete."""
         return {
             topic_id
-            for topic_id, owing in snapshot.owed_deletions.items()
-            if self._broker_id in owing and topic_id not in snapshot.topic_names
+            for topic_id, broker_ids in snapshot.owed_deletions.items()
+            if self._broker_id in broker_ids and topic_id not in snapshot.topic_names
         }
 
     async def _open(self, key: Key, want: _Wanted) -> None:
         topic, index = key
         config = want.config.log_config()
-        act = self._opening.open
+        open_log = self._opening.open
         try:
-            opened = await self._loop.run_in_executor(
-                self._threads, act, key, want.topic_id, want.info, config
+            opened_log = await self._loop.run_in_executor(
+                self._threads, open_log, key, want.topic_id, want.info, config
             )
         except ClusterError:
             raise
@@ -446,9 +463,9 @@ class Partitions:
         partition = self._partitions[key] = Partition(
             topic,
             index,
-            opened.log,
+            opened_log.log,
             want.config,
-            opened.info,
+            opened_log.info,
             broker_id=self._broker_id,
             loop=self._loop,
             flusher=self._flusher,
@@ -457,7 +474,7 @@ class Partitions:
             in_sync_changes=self._replication.in_sync_changes,
             ended=partial(self._ended, key),
         )
-        await self._take_role(partition, opened.info)
+        await self._take_role(partition, opened_log.info)
         self._note_change(topic)
 
     async def _take_role(self, partition: Partition, info: PartitionInfo) -> None:
@@ -495,7 +512,7 @@ class Partitions:
     # The end
 
     async def close(self) -> tuple[dict[Key, Checkpoint], bool]:
-        """Close every log as in a clean stop; returns their last checkpoints, and whether all were
+        """Closes every log as in a clean stop; returns their last checkpoints, and whether all were
         closed.
 
         A partition that is offline keeps its checkpoint, and is recovered at the next start.
@@ -503,27 +520,27 @@ class Partitions:
         self._pending = None
         if self._applying is not None:
             await asyncio.gather(self._applying, return_exceptions=True)
-        online = [partition for partition in self if not partition.offline_reason]
-        closed = await asyncio.gather(
-            *(self._close(partition) for partition in online), return_exceptions=True
+        online_partitions = [partition for partition in self if not partition.offline_reason]
+        results = await asyncio.gather(
+            *(self._close(partition) for partition in online_partitions), return_exceptions=True
         )
         self._threads.shutdown()
         self._remover.shutdown()
         checkpoints = {key: self._data.checkpoint(key) for key in self.offline}
-        for partition, result in zip(online, closed, strict=True):
+        for partition, result in zip(online_partitions, results, strict=True):
             if isinstance(result, BaseException):
                 log.error("log not closed directory=%s error=%r", partition.log.directory, result)
             else:
                 checkpoints[partition.topic, partition.index] = result
-        return checkpoints, len(checkpoints) == len(online)
+        return checkpoints, len(checkpoints) == len(online_partitions)
 
     async def _close(self, partition: Partition) -> Checkpoint:
         await partition.flushed()
-        exposed = partition.log.exposed_offset
+        exposed_offset = partition.log.exposed_offset
         partition.close()
         await self._loop.run_in_executor(self._threads, partition.log.close)
         log_ = partition.log
-        return Checkpoint(log_.recovery_point, log_.start_offset, exposed)
+        return Checkpoint(log_.recovery_point, log_.start_offset, exposed_offset)
 
 
 def _missing_of(active: Mapping[Key, Path]) -> list[Key]:

@@ -29,7 +29,8 @@ _NAMED: Final = 3  # partitions in a remark
 
 
 class Remark(NamedTuple):
-    """A problem. `kind` identifies it; `words` have the details, which vary between checks."""
+    """A problem with replication. `kind` identifies it; `words` have the details, which vary
+    between checks."""
 
     kind: str
     words: str
@@ -110,73 +111,75 @@ class ReplicationStatus:
                 "users and ACLs cannot be changed",
             )
         elif (holder := snapshot.controller_id) not in snapshot.brokers:
-            held = "" if holder is None else f"broker {holder} was elected and is not registered; "
+            cause = "" if holder is None else f"broker {holder} was elected and is not registered; "
             yield Remark(
                 "no controller",
-                f"{held}until a controller is elected, no leaders are elected and no topics "
+                f"{cause}until a controller is elected, no leaders are elected and no topics "
                 "created: this happens as soon as the last controller's ZooKeeper session expires",
             )
 
     def _of_headless(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
         """Partitions without a leader that have a replica here; on the controller, all of them."""
-        headless, awaited = [], set()
-        all_ = self._is_controller()
+        names, awaited_brokers = [], set()
+        sees_all = self._is_controller()
         for name, topic in snapshot.topics.items():
             if name in snapshot.deleting:
                 continue
             for index, partition in enumerate(topic.partitions):
-                concerns = all_ or self._broker_id in partition.replicas
-                if concerns and partition.leader == NO_LEADER:
-                    headless.append(f"{name}-{index}")
-                    awaited |= set(partition.isr) - snapshot.brokers.keys()
-        if headless:
+                is_relevant = sees_all or self._broker_id in partition.replicas
+                if is_relevant and partition.leader == NO_LEADER:
+                    names.append(f"{name}-{index}")
+                    awaited_brokers |= set(partition.isr) - snapshot.brokers.keys()
+        if names:
             yield Remark(
                 "without a leader",
-                f"{_counted(headless)} can be neither written nor read. Acknowledged messages are "
-                f"on {_brokers(awaited)}: start {_pronoun(awaited)}"
-                if awaited
-                else f"{_counted(headless)} can be neither written nor read until the controller "
+                f"{_counted(names)} can be neither written nor read. Acknowledged messages are "
+                f"on {_brokers(awaited_brokers)}: start {_pronoun(awaited_brokers)}"
+                if awaited_brokers
+                else f"{_counted(names)} can be neither written nor read until the controller "
                 "has elected a leader",
             )
 
     def _of_led(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
-        few: list[str] = []
-        under: list[str] = []
-        missing: set[int] = set()
+        short_isr_names: list[str] = []
+        under_min_names: list[str] = []
+        missing_brokers: set[int] = set()
         for partition in self._partitions():
             if not partition.leads or partition.offline_reason:
                 continue
-            info, in_sync, least = partition.info, partition.in_sync, partition.min_insync_replicas
+            info, isr_size, least = partition.info, partition.in_sync, partition.min_insync_replicas
             name = f"{partition.topic}-{partition.index}"
-            if in_sync < least:
-                few.append(f"{name}: {in_sync} of {least}")
-            elif in_sync < len(info.replicas):
-                under.append(name)
-            if in_sync < len(info.replicas):
-                missing |= set(info.replicas) - set(info.isr)
-        away = missing - snapshot.brokers.keys()
-        why = _remedy(away, missing - away)
-        if few:
-            remedy = why or "the topic has fewer replicas than that: lower min.insync.replicas"
+            if isr_size < least:
+                short_isr_names.append(f"{name}: {isr_size} of {least}")
+            elif isr_size < len(info.replicas):
+                under_min_names.append(name)
+            if isr_size < len(info.replicas):
+                missing_brokers |= set(info.replicas) - set(info.isr)
+        absent_brokers = missing_brokers - snapshot.brokers.keys()
+        remedy_text = _remedy(absent_brokers, missing_brokers - absent_brokers)
+        if short_isr_names:
+            remedy = (
+                remedy_text or "the topic has fewer replicas than that: lower min.insync.replicas"
+            )
             yield Remark(
                 "fewer in sync than min.insync.replicas",
-                f"{_counted(few)} led here, which reject acks=all: {remedy}",
+                f"{_counted(short_isr_names)} led here, which reject acks=all: {remedy}",
             )
-        if under:
-            yield Remark("under-replicated", f"{_counted(under)} led here: {why}")
+        if under_min_names:
+            yield Remark("under-replicated", f"{_counted(under_min_names)} led here: {remedy_text}")
 
     def _of_copying(self) -> Iterator[Remark]:
         for leader_id, reason in sorted(self._copying.leaders_in_trouble.items()):
             yield Remark(f"cannot copy from broker {leader_id}", reason)
         troubles = sorted(self._copying.troubles.items())
         if troubles:
-            named = [f"{topic}-{index}: {reason}" for (topic, index), reason in troubles]
-            yield Remark("not copied", _counted(named))
+            descriptions = [f"{topic}-{index}: {reason}" for (topic, index), reason in troubles]
+            yield Remark("not copied", _counted(descriptions))
 
     # Metrics
 
     def families(self) -> Iterator[Metric]:
-        """Metrics, except those of single partitions (metrics.py)."""
+        """Returns the metrics of replication, except those of single partitions (metrics.py)."""
         copying = self._copying
         yield from figures(
             self._snapshot(),
@@ -232,12 +235,12 @@ def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
         "The throttle rate in force for moved replicas.",
         labels=["side"],
     )
-    used = CounterMetricFamily(
+    throttled_bytes = CounterMetricFamily(
         _PREFIX + "throttled_bytes",
         "Bytes of batches that counted against the throttle.",
         labels=["side"],
     )
-    waited = CounterMetricFamily(
+    throttled_seconds = CounterMetricFamily(
         _PREFIX + "throttle_waited_seconds",
         "Time for which copying was throttled.",
         labels=["side"],
@@ -245,37 +248,37 @@ def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
     for side, throttle in throttles.items():
         if (rate := throttle.rate) is not None:
             rates.add_metric([side], rate)
-        used.add_metric([side], throttle.bytes_used)
-        waited.add_metric([side], throttle.seconds_waited)
-    yield from (rates, used, waited)
+        throttled_bytes.add_metric([side], throttle.bytes_used)
+        throttled_seconds.add_metric([side], throttle.seconds_waited)
+    yield from (rates, throttled_bytes, throttled_seconds)
 
 
 def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[Metric]:
     """Exposed by the controller alone: all brokers see the same map, sooner or later."""
-    headless = GaugeMetricFamily(
+    leaderless_gauge = GaugeMetricFamily(
         _PREFIX + "partitions_without_leader", "Partitions of the cluster without a leader."
     )
-    away = GaugeMetricFamily(
+    absent_gauge = GaugeMetricFamily(
         _PREFIX + "brokers_away", "Brokers with replicas that are not registered."
     )
     if is_controller:
-        wanted: set[int] = set()
-        without = 0
+        broker_ids: set[int] = set()
+        leaderless_count = 0
         for name, topic in snapshot.topics.items():
             if name not in snapshot.deleting:
                 for partition in topic.partitions:
-                    wanted.update(partition.replicas)
-                    without += partition.leader == NO_LEADER
-        headless.add_metric([], without)
-        away.add_metric([], len(wanted - snapshot.brokers.keys()))
-    yield headless
-    yield away
+                    broker_ids.update(partition.replicas)
+                    leaderless_count += partition.leader == NO_LEADER
+        leaderless_gauge.add_metric([], leaderless_count)
+        absent_gauge.add_metric([], len(broker_ids - snapshot.brokers.keys()))
+    yield leaderless_gauge
+    yield absent_gauge
 
 
 def _counted(names: Sequence[str]) -> str:
-    shown = ", ".join(islice(names, _NAMED))
-    more = ", …" if len(names) > _NAMED else ""
-    return f"{len(names)} partition{'s' * (len(names) != 1)} ({shown}{more})"
+    shown_names = ", ".join(islice(names, _NAMED))
+    ellipsis = ", …" if len(names) > _NAMED else ""
+    return f"{len(names)} partition{'s' * (len(names) != 1)} ({shown_names}{ellipsis})"
 
 
 def _brokers(ids: Set[int]) -> str:

@@ -26,12 +26,13 @@ _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
 
 
 class BadCopy(Exception):
-    """The leader sent a batch that cannot be copied; the batches before it are valid."""
+    """Raised when the leader sends a batch that cannot be copied; the batches before it are
+    valid."""
 
 
 class Overlaps(Exception):
-    """The first batch begins at `base`, before the log's end, and ends after it: the leader has
-    compacted, or its log starts within a batch."""
+    """Raised when the first batch begins at `base`, before the log's end, and ends after it: the
+    leader has compacted, or its log starts within a batch."""
 
     def __init__(self, base: int) -> None:
         super().__init__(f"the leader has one batch from offset {base} on")
@@ -48,41 +49,41 @@ class Run(NamedTuple):
 def checked_runs(
     records: memoryview, end: int, last_epoch: int, leader_epoch: int
 ) -> Iterator[Run]:
-    """The runs to append to a log that ends at `end`, with a batch of `last_epoch`. A truncated
-    batch at the end is left out, if a complete one precedes it."""
+    """Yields the runs to append to a log that ends at `end`, with a batch of `last_epoch`. Leaves a
+    truncated batch at the end out, if a complete one precedes it."""
     _check_overlap(records, end)
-    size, position, begin = len(records), 0, 0
+    size, position, run_start = len(records), 0, 0
     run: list[BatchHeader] = []
     problem = f"{size} bytes are too short for a batch" if size else ""
-    unpack, make = HEADER.unpack_from, BatchHeader._make
+    unpack, make_header = HEADER.unpack_from, BatchHeader._make
     while position + HEADER_SIZE <= size:
-        header = make(unpack(records, position))
+        header = make_header(unpack(records, position))
         base, length, epoch, magic, crc, _, delta, _, _, _, _, _, count = header
-        behind = position + LENGTH_PREFIX + length
-        if behind > size and position:
+        batch_end = position + LENGTH_PREFIX + length
+        if batch_end > size and position:
             break
         problem = ""
         if (
             magic != MAGIC
             or not _LEAST <= length <= size - position - LENGTH_PREFIX
-            or crc32c(records[position + CRC_START : behind]) != crc
+            or crc32c(records[position + CRC_START : batch_end]) != crc
             or not 0 <= count <= delta + 1
             or base < end
             or not last_epoch <= epoch <= leader_epoch
         ):
-            problem = _damage(header, records[position:behind]) or (
+            problem = _damage(header, records[position:batch_end]) or (
                 f"a batch of epoch {epoch}, not at offset {end} or later with an epoch from "
                 f"{last_epoch} to {leader_epoch}"
             )
             problem = f"at offset {base}: {problem}"
             break
         run.append(header)
-        position, end, last_epoch = behind, base + delta + 1, epoch
-        if position - begin >= _RUN_BYTES or len(run) >= _RUN_BATCHES:
-            yield Run(records[begin:position], run)
-            begin, run = position, []
+        position, end, last_epoch = batch_end, base + delta + 1, epoch
+        if position - run_start >= _RUN_BYTES or len(run) >= _RUN_BATCHES:
+            yield Run(records[run_start:position], run)
+            run_start, run = position, []
     if run:
-        yield Run(records[begin:position], run)
+        yield Run(records[run_start:position], run)
     if problem:
         raise BadCopy(problem)
 

@@ -1,4 +1,4 @@
-"""One partition that is copied from its leader, whichever broker that is.
+"""Copies one partition from its leader, whichever broker that is.
 
 When a leader is asked, the log is flushed to its end: appended batches are flushed first, and only
 then are more requested. The log does one thing at a time: appending and flushing, or truncating.
@@ -47,12 +47,12 @@ class FollowedPartition(Protocol):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether this replica is in sync, by the map."""
+        """Whether the map has this replica in sync."""
         ...
 
     @property
     def copies_throttled(self) -> bool:
-        """Whether its copying counts against the throttle for moved replicas."""
+        """Whether the replica's copying counts against the throttle for moved replicas."""
         ...
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
@@ -72,15 +72,16 @@ class FollowedPartition(Protocol):
 
 
 class NotCopied(Exception):
-    """Why a partition cannot be copied at the moment."""
+    """Raised when a partition cannot be copied at the moment, with the reason."""
 
 
 class Refused(NotCopied):
-    """The leader refused: usually one of the two has not yet heard of a new leader."""
+    """Raised when the leader refuses: usually one of the two brokers does not know of a new leader
+    yet."""
 
 
 class CopiedPartition:
-    """A partition that is copied from its leader. Belongs to the event loop."""
+    """A partition that this broker copies from its leader. Belongs to the event loop."""
 
     __slots__ = (
         "_ill_since", "_loop", "_pause", "_pauses", "_resumed", "_said", "_setbacks", "_work",
@@ -113,7 +114,8 @@ class CopiedPartition:
     # Called by the link
 
     def follow(self, leader_epoch: int, resumed: Callable[[], None]) -> None:
-        """Copy from the leader of this epoch. `resumed`: the leader may be asked again."""
+        """Copies from the leader of this epoch. Calls `resumed` when the leader may be asked
+        again."""
         self.leave()
         self.leader_epoch = leader_epoch
         self._resumed = resumed
@@ -122,7 +124,7 @@ class CopiedPartition:
             self._begin(self.partition.flushed_copy())
 
     def leave(self) -> None:
-        """Stops copying; the operation in progress is completed."""
+        """Stops copying, after the operation in progress."""
         self.leader_epoch = -1
         self._resumed = None
         if self._pause is not None:
@@ -130,7 +132,7 @@ class CopiedPartition:
             self._pause = None
 
     def rest(self, seconds: float) -> None:
-        """Makes no requests for it meanwhile, unless another broker becomes the leader."""
+        """Pauses requests for the partition, unless another broker becomes the leader."""
         if self._resumed is not None:
             self._pause = self._loop.call_later(seconds, self._resumed)
 
@@ -151,8 +153,8 @@ class CopiedPartition:
     # The leader's answer
 
     async def take(self, data: PartitionData, asked: FetchPosition) -> bool:
-        """Processes the leader's answer. Returns whether an operation began, after which `resumed`
-        is called. The answer's bytes are not needed after the return."""
+        """Processes the leader's answer. Returns whether an operation began, which calls `resumed`
+        at its end. The answer's bytes are not needed after the return."""
         if asked.offset != self.partition.log.end_offset:
             self._begin(self.partition.flushed_copy())
         elif data.error_code is ErrorCode.offset_out_of_range:
@@ -180,9 +182,9 @@ class CopiedPartition:
             self._note_success()
             return False
         self.bytes_at_work = len(records)
-        appended = asyncio.Event()
-        self._begin(self._append_and_flush(records, asked, appended))
-        await appended.wait()
+        append_event = asyncio.Event()
+        self._begin(self._append_and_flush(records, asked, append_event))
+        await append_event.wait()
         return True
 
     async def _append_and_flush(
@@ -219,8 +221,8 @@ class CopiedPartition:
     async def _truncate_to_common(self, theirs: EpochEndOffset) -> None:
         """The histories differ: truncate to the end of the last epoch that both have."""
         partition_log = self.partition.log
-        _, ours = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
-        offset = theirs.end_offset if ours < 0 else min(theirs.end_offset, ours)
+        _, own_end = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
+        offset = theirs.end_offset if own_end < 0 else min(theirs.end_offset, own_end)
         await self._go_back(
             offset, f"epoch {theirs.epoch} ends at {theirs.end_offset} at the leader"
         )
@@ -257,10 +259,10 @@ class CopiedPartition:
 
     async def _go_back(self, offset: int, why: str) -> None:
         partition_log = self.partition.log
-        end, exposed = partition_log.end_offset, partition_log.exposed_offset
+        end, exposed_offset = partition_log.end_offset, partition_log.exposed_offset
         self._check_epoch()
         if offset >= end:
-            raise NotCopied(f"{why}, where this one ends at {end}")
+            raise NotCopied(f"{why}, but this broker's log ends at {end}")
         self._setbacks += 1
         if partition_log.start_offset == end:
             await self.partition.begin_anew(offset)
@@ -268,15 +270,15 @@ class CopiedPartition:
             await self.partition.truncate(offset)
         log.warning(
             "log truncated topic=%s partition=%d from=%d to=%d exposed=%d reason=%r",
-            *self.key, end, partition_log.end_offset, exposed, why,
+            *self.key, end, partition_log.end_offset, exposed_offset, why,
         )  # fmt: skip
 
     def _check_epoch(self) -> None:
         """Truncate nothing for a leader that has been succeeded: that one is behind."""
-        ours = self.partition.log.epochs.latest
-        if ours > self.leader_epoch:
+        own_epoch = self.partition.log.epochs.latest
+        if own_epoch > self.leader_epoch:
             raise NotCopied(
-                f"the log has batches of epoch {ours}, which is later than the leader's"
+                f"the log has batches of epoch {own_epoch}, which is later than the leader's"
             )
 
     # One thing at a time

@@ -24,7 +24,7 @@ from cluster.values import NO_LEADER, BrokerInfo
 
 
 class _By(NamedTuple):
-    """A link's leader, and whether its partitions are in sync."""
+    """The key of a link: the leader, and whether the link's partitions are in sync."""
 
     leader_id: int
     catches_up: bool
@@ -53,49 +53,51 @@ class Copying:
     # Assignments
 
     def assign(self, partition: FollowedPartition, leader_id: int, leader_epoch: int) -> None:
-        """Copies this partition from that leader, replacing any other; from none if there is no
+        """Copies this partition from that leader, replacing any other; stops copying if there is no
         leader (-1), or its address is unknown. Call it again when the partition joins or leaves the
         in-sync set."""
         key = partition.topic, partition.index
-        by = _By(leader_id, not partition.is_in_sync)
-        followed = self._followed.get(key)
-        if followed is not None and followed.copied.partition is not partition:
-            self.remove(followed.copied.partition)
-            followed = None
-        if followed is None:
-            copied = self._removed.get(key)
-            if copied is None or copied.partition is not partition:
-                copied = CopiedPartition(partition)
-            followed = self._followed[key] = _Followed(copied, by, leader_epoch)
-        elif (followed.by, followed.leader_epoch) == (by, leader_epoch):
+        link_key = _By(leader_id, not partition.is_in_sync)
+        followed_link = self._followed.get(key)
+        if followed_link is not None and followed_link.copied.partition is not partition:
+            self.remove(followed_link.copied.partition)
+            followed_link = None
+        if followed_link is None:
+            copied_partition = self._removed.get(key)
+            if copied_partition is None or copied_partition.partition is not partition:
+                copied_partition = CopiedPartition(partition)
+            followed_link = self._followed[key] = _Followed(
+                copied_partition, link_key, leader_epoch
+            )
+        elif (followed_link.by, followed_link.leader_epoch) == (link_key, leader_epoch):
             return
         else:
-            if followed.by != by:
-                self._leave(followed)
-            followed.by, followed.leader_epoch = by, leader_epoch
-        self._follow(followed)
+            if followed_link.by != link_key:
+                self._leave(followed_link)
+            followed_link.by, followed_link.leader_epoch = link_key, leader_epoch
+        self._follow(followed_link)
 
     def remove(self, partition: FollowedPartition) -> None:
         key = partition.topic, partition.index
-        followed = self._followed.get(key)
-        if followed is None or followed.copied.partition is not partition:
+        followed_link = self._followed.get(key)
+        if followed_link is None or followed_link.copied.partition is not partition:
             return
         del self._followed[key]
-        self._leave(followed)
-        self._bytes_before += followed.copied.bytes_copied
-        followed.copied.bytes_copied = 0
-        if followed.copied.is_at_work:
-            self._removed[key] = followed.copied
-            self._end(self._forget(key, followed.copied))
+        self._leave(followed_link)
+        self._bytes_before += followed_link.copied.bytes_copied
+        followed_link.copied.bytes_copied = 0
+        if followed_link.copied.is_at_work:
+            self._removed[key] = followed_link.copied
+            self._end(self._forget(key, followed_link.copied))
 
     async def idle(self, partition: FollowedPartition) -> None:
         """Returns when no operation on a removed partition is in progress."""
-        copied = self._removed.get((partition.topic, partition.index))
-        if copied is not None and copied.partition is partition:
-            await copied.idle()
+        copied_partition = self._removed.get((partition.topic, partition.index))
+        if copied_partition is not None and copied_partition.partition is partition:
+            await copied_partition.idle()
 
     def brokers(self, brokers: Mapping[int, BrokerInfo]) -> None:
-        """Updates the brokers' addresses. An absent broker is tried at its last address."""
+        """Updates the brokers' addresses. An absent broker keeps its last address."""
         for leader_id, info in brokers.items():
             new_address = info.reached_by(self._listener)
             if new_address is None:
@@ -104,20 +106,22 @@ class Copying:
             if self._addresses.get(leader_id) == address:
                 continue
             self._addresses[leader_id] = address
-            led = [
-                followed
-                for followed in self._followed.values()
-                if followed.by.leader_id == leader_id
+            led_keys = [
+                followed_partition
+                for followed_partition in self._followed.values()
+                if followed_partition.by.leader_id == leader_id
             ]
-            for followed in led:
-                self._leave(followed)
-            for followed in led:
-                self._follow(followed)
+            for followed_partition in led_keys:
+                self._leave(followed_partition)
+            for followed_partition in led_keys:
+                self._follow(followed_partition)
 
     async def close(self) -> None:
-        """Stop copying; returns when no operation on any partition is under way."""
-        copied = [followed.copied for followed in self._followed.values()]
-        for copy in copied:
+        """Stops copying; returns when no operation on any partition is in progress."""
+        copied_partitions = [
+            followed_partition.copied for followed_partition in self._followed.values()
+        ]
+        for copy in copied_partitions:
             self.remove(copy.partition)
         while self._ending:
             await asyncio.wait(self._ending)
@@ -126,27 +130,35 @@ class Copying:
 
     @property
     def bytes_copied(self) -> int:
-        now = sum(followed.copied.bytes_copied for followed in tuple(self._followed.values()))
+        now = sum(
+            followed_partition.copied.bytes_copied
+            for followed_partition in tuple(self._followed.values())
+        )
         return self._bytes_before + now
 
     @property
     def lags(self) -> dict[Key, int]:
         """The number of committed messages that each partition lacks on disk."""
-        return {key: followed.copied.lag for key, followed in tuple(self._followed.items())}
+        return {
+            key: followed_partition.copied.lag
+            for key, followed_partition in tuple(self._followed.items())
+        }
 
     @property
     def troubles(self) -> dict[Key, str]:
-        followed = tuple(self._followed.items())
-        return {key: entry.copied.trouble for key, entry in followed if entry.copied.trouble}
+        followed_partitions = tuple(self._followed.items())
+        return {
+            key: entry.copied.trouble for key, entry in followed_partitions if entry.copied.trouble
+        }
 
     @property
     def leaders_in_trouble(self) -> dict[int, str]:
-        """Leaders from which nothing can be copied, with the reasons."""
+        """The leaders from which nothing can be copied, with the reasons."""
         links = tuple(self._links.items())
         troubles = {by.leader_id: link.trouble for by, link in links if link.trouble}
-        for followed in tuple(self._followed.values()):
-            leader_id = followed.by.leader_id
-            if followed.by not in self._links and leader_id != NO_LEADER:
+        for followed_partition in tuple(self._followed.values()):
+            leader_id = followed_partition.by.leader_id
+            if followed_partition.by not in self._links and leader_id != NO_LEADER:
                 troubles[leader_id] = f"it has no listener {self._listener}, or is not registered"
         return troubles
 
@@ -165,9 +177,9 @@ class Copying:
     def _link(self, by: _By, address: Address) -> LeaderLink:
         if by.catches_up:
             return LeaderLink(by.leader_id, address, self._fetching, catches_up=True)
-        others = _By(by.leader_id, catches_up=True)
+        other_key = _By(by.leader_id, catches_up=True)
         return LeaderLink(
-            by.leader_id, address, self._fetching, others_join=lambda: others in self._links
+            by.leader_id, address, self._fetching, others_join=lambda: other_key in self._links
         )
 
     def _leave(self, followed: _Followed) -> None:

@@ -1,5 +1,5 @@
-"""Decides which followers are in sync, and what is committed, by what a partition's leader knows of
-its replicas. No I/O, no clock.
+"""Decides which followers are in sync, and what is committed, from what a partition's leader knows
+of its replicas. No I/O, no clock.
 
 Rule 1: a follower's offset is its flushed end: it fetches from there.
 Rule 2: committed is what every in-sync replica has flushed. While a change of the in-sync set is
@@ -50,8 +50,8 @@ class Followers:
         self.follow(info)
 
     def follow(self, info: PartitionInfo) -> None:
-        """Apply the replicas and the in-sync set of the map. If they are new, the change under way
-        is included in them, or will never be made."""
+        """Applies the replicas and the in-sync set of the map. A newer state of the map settles the
+        proposed change: it includes the change or rules it out."""
         if info.version > self._version:
             self.proposed = None
         self._version = info.version
@@ -59,20 +59,20 @@ class Followers:
         for replica in info.replicas:
             if replica != self._leader:
                 self._followers.setdefault(replica, _Follower())
-        for gone in self._followers.keys() - set(info.replicas):
-            del self._followers[gone]
+        for broker_id in self._followers.keys() - set(info.replicas):
+            del self._followers[broker_id]
         self.in_sync = frozenset(info.isr)
         self._count()
 
     def propose(self, in_sync: frozenset[int]) -> None:
-        """A change was proposed; it is pending until the map has a newer state."""
+        """Notes a proposed change, which is pending until the map has a newer state."""
         self.proposed = in_sync
         self._count()
 
     def _count(self) -> None:
-        maximal = self.in_sync | (self.proposed or frozenset())
+        maximal_isr = self.in_sync | (self.proposed or frozenset())
         self._counted = [
-            self._followers[replica] for replica in maximal if replica in self._followers
+            self._followers[replica] for replica in maximal_isr if replica in self._followers
         ]
 
     # Progress
@@ -81,11 +81,12 @@ class Followers:
         return broker_id in self._followers
 
     def offset_of(self, broker_id: int) -> int:
-        """The replica's flushed end; -1 while it is unknown."""
+        """Returns the end of what the replica has flushed; -1 while it is unknown."""
         return self._followers[broker_id].offset
 
     def fetched(self, broker_id: int, offset: int, end_offset: int, now: float) -> None:
-        """The follower asks for `offset`, while the leader's log ends at `end_offset`."""
+        """Notes that the follower asks for `offset`, while the leader's log ends at
+        `end_offset`."""
         follower = self._followers[broker_id]
         if offset >= end_offset:
             follower.caught_up_at = now
@@ -95,14 +96,15 @@ class Followers:
 
     @property
     def committed(self) -> float:
-        """The end of what all other in-sync replicas have; infinite if there are none."""
+        """The offset up to which all other in-sync replicas have flushed; infinite without
+        others."""
         return min((follower.offset for follower in self._counted), default=inf)
 
     # In-sync set
 
     def lagging(self, end_offset: int, now: float, patience: float) -> frozenset[int]:
-        """In-sync replicas that have not caught up for this long. A caught-up replica with nothing
-        to fetch does not ask, and counts as caught up: so this must be called several times within
+        """Returns in-sync replicas that have not caught up for this long. A caught-up replica with
+        nothing to fetch does not ask, and counts as caught up: so call this several times within
         that time."""
         for follower in self._counted:
             if follower.offset >= end_offset:
@@ -122,5 +124,5 @@ class Followers:
         )
 
     def ordered(self, in_sync: Iterable[int]) -> tuple[int, ...]:
-        wanted = set(in_sync)
-        return tuple(replica for replica in self._order if replica in wanted)
+        new_isr = set(in_sync)
+        return tuple(replica for replica in self._order if replica in new_isr)

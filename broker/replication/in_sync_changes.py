@@ -1,4 +1,4 @@
-"""Writes changes of in-sync sets, as proposed by leaders, to the map, many partitions at once.
+"""Writes the changes of in-sync sets that leaders propose to the map, many partitions at once.
 
 A leader proposes a change; from then on old and new members count (followers.py), until the outcome
 is known. The change is a compare-and-set on the state that the leader knew. If it fails, another
@@ -46,10 +46,10 @@ class LedPartition(Protocol):
     def topic_id(self) -> UUID: ...
 
     def follow_in_sync(self, info: PartitionInfo) -> None:
-        """Apply the state that was written."""
+        """Applies the state that was written."""
 
     def drop_lagging(self, patience: float) -> None:
-        """Propose to remove in-sync replicas that have not caught up for this long."""
+        """Proposes to remove in-sync replicas that have not caught up for this long."""
 
 
 class InSyncChanges:
@@ -68,8 +68,8 @@ class InSyncChanges:
         followers = partition.followers
         if followers is None or followers.proposed is not None:
             return
-        joining = in_sync - followers.in_sync
-        if joining and not joining <= self._live():
+        joining_replicas = in_sync - followers.in_sync
+        if joining_replicas and not joining_replicas <= self._live():
             return
         followers.propose(in_sync)
         self._waiting[partition] = StateChange(
@@ -82,7 +82,7 @@ class InSyncChanges:
             self._writing = asyncio.ensure_future(self._write_all())
 
     async def stop(self) -> None:
-        """Stops; the outcome of changes in progress is unknown."""
+        """Stops writing; the outcome of changes in progress is unknown."""
         self._waiting.clear()
         if self._writing is not None:
             self._writing.cancel()
@@ -91,17 +91,17 @@ class InSyncChanges:
     async def _write_all(self) -> None:
         await asyncio.sleep(0)  # together with the other proposals of this turn
         while self._waiting:
-            proposed, self._waiting = self._waiting, {}
+            proposals, self._waiting = self._waiting, {}
             try:
-                stand = await asyncio.to_thread(self._write, tuple(proposed.values()))
+                states = await asyncio.to_thread(self._write, tuple(proposals.values()))
             except ClusterError as error:
                 log.warning("cannot change in-sync replicas, retrying error=%r", str(error))
-                self._try_again(proposed)
+                self._try_again(proposals)
                 await asyncio.sleep(self._retry_seconds)
                 continue
-            for partition, after in zip(proposed, stand, strict=True):
-                if after is not None:
-                    _settle(partition, after)
+            for partition, state in zip(proposals, states, strict=True):
+                if state is not None:
+                    _settle(partition, state)
 
     def _try_again(self, proposed: Mapping[LedPartition, StateChange]) -> None:
         """Unless the map has changed meanwhile."""
@@ -114,8 +114,8 @@ def _settle(partition: LedPartition, after: PartitionInfo) -> None:
     """The change is written; the map may have shown that already, or something newer."""
     if partition.info.version >= after.version:
         return
-    before, now = set(partition.info.isr), set(after.isr)
-    for word, brokers in (("left", before - now), ("joined", now - before)):
+    old_isr, now = set(partition.info.isr), set(after.isr)
+    for word, brokers in (("left", old_isr - now), ("joined", now - old_isr)):
         for broker in sorted(brokers):
             log.info(
                 "in-sync replica %s topic=%s partition=%d broker=%d in_sync=%s",

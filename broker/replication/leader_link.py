@@ -1,5 +1,5 @@
-"""A link copies partitions from one leader over one connection. In-sync partitions have one link,
-those that catch up another (copying.py).
+"""Copies partitions from one leader over one connection. In-sync partitions have one link, those
+that are catching up another (copying.py).
 
     connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
 
@@ -117,7 +117,7 @@ class LeaderLink:
         return self._copied.get(copied.key) is copied
 
     def follow(self, copied: CopiedPartition, leader_epoch: int) -> None:
-        """Copy a partition, in this epoch of the leader."""
+        """Copies a partition, in this epoch of the leader."""
         self._copied[copied.key] = copied
         self._put_aside(copied)
         copied.follow(leader_epoch, partial(self._resume, copied))
@@ -129,7 +129,7 @@ class LeaderLink:
         self._hungry.discard(copied.key)
 
     async def close(self) -> None:
-        """End the link, once it has no partitions left."""
+        """Ends the link, once it has no partitions left."""
         self._running.cancel()
         with suppress(asyncio.CancelledError):
             await self._running
@@ -165,12 +165,12 @@ class LeaderLink:
     async def _exchange(self, connection: LeaderConnection) -> None:
         """One request, and the processing of its answer."""
         await self._something_to_ask()
-        wait = self._fetching.wait_seconds
-        hurries = self._is_at_work or self._others_join()
-        seconds = _GLANCE if hurries else wait
+        wait_seconds = self._fetching.wait_seconds
+        is_urgent = self._is_at_work or self._others_join()
+        seconds = _GLANCE if is_urgent else wait_seconds
         request = self._asking.request(int(seconds * 1000))
-        within = seconds + self._fetching.answer_seconds
-        answer = await connection.ask(fetch.API, request, within)
+        timeout = seconds + self._fetching.answer_seconds
+        answer = await connection.ask(fetch.API, request, timeout)
         code = self._asking.answered(answer)
         if code is ErrorCode.none:
             self._succeeded()
@@ -202,32 +202,36 @@ class LeaderLink:
     @property
     def _is_at_work(self) -> bool:
         """Whether an operation on a partition is under way that will be over soon."""
-        return any(copied.is_at_work for copied in self._aside.values())
+        return any(copied_partition.is_at_work for copied_partition in self._aside.values())
 
     @property
     def _has_room(self) -> bool:
         """Whether another portion may be fetched."""
         if not self._catches_up:
             return True
-        at_work = sum(copied.bytes_at_work for copied in self._aside.values())
-        return at_work <= (_PORTIONS - 1) * self._bytes
+        bytes_at_work = sum(
+            copied_partition.bytes_at_work for copied_partition in self._aside.values()
+        )
+        return bytes_at_work <= (_PORTIONS - 1) * self._bytes
 
     async def _take(self, answer: FetchResponse) -> None:
-        of_all = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
-        for number, (topic, data) in enumerate(of_all, 1):
+        partition_data = (
+            (topic.topic, data) for topic in answer.responses for data in topic.partitions
+        )
+        for index, (topic, data) in enumerate(partition_data, 1):
             key = topic, data.partition_index
-            copied, asked = self._copied.get(key), self._asking.requested(key)
-            if copied is None or asked is None or copied.is_at_work:
+            copied_partition, fetch_position = self._copied.get(key), self._asking.requested(key)
+            if copied_partition is None or fetch_position is None or copied_partition.is_at_work:
                 continue  # it has left, and may have returned
-            if asked.leader_epoch != copied.leader_epoch:
+            if fetch_position.leader_epoch != copied_partition.leader_epoch:
                 continue
-            if copied.partition.copies_throttled and data.records:
+            if copied_partition.partition.copies_throttled and data.records:
                 assert not isinstance(data.records, FileSlice)  # those only end the copying
                 self._fetching.throttle.used(len(data.records), self._loop.time())
-            self._put_aside(copied)
-            if not await copied.take(data, asked):
-                self._resume(copied)
-            if number % _AT_ONCE == 0:
+            self._put_aside(copied_partition)
+            if not await copied_partition.take(data, fetch_position):
+                self._resume(copied_partition)
+            if index % _AT_ONCE == 0:
                 await asyncio.sleep(0)
 
     # Partitions

@@ -1,5 +1,5 @@
-"""The parts of replication on one broker: what it copies from leaders elsewhere, and the in-sync
-changes of the leaders here."""
+"""The parts of replication on one broker: copying from leaders elsewhere, and the in-sync changes
+of the leaders here."""
 
 import asyncio
 import logging
@@ -25,17 +25,17 @@ class Replication:
     def __init__(self, config: BrokerConfig, write: Write, live: Live) -> None:
         self._broker_id = config.id
         self._config = config.replication
-        between = config.reaching
+        between_brokers = config.reaching
         self.copies_throttled, self.sends_throttled = Throttle(), Throttle()
         self.throttles = {"sent": self.sends_throttled, "copied": self.copies_throttled}
         fetching = Fetching(
             broker_id=config.id,
-            access=access_to(between.security),
+            access=access_to(between_brokers.security),
             wait_seconds=self._config.fetch_wait,
             bytes=self._config.fetch_bytes,
             throttle=self.copies_throttled,
         )
-        self.copying = Copying(fetching, between.listener)
+        self.copying = Copying(fetching, between_brokers.listener)
         self.in_sync_changes = InSyncChanges(write, live)
         self._watching: asyncio.Task[None] | None = None
 
@@ -43,12 +43,12 @@ class Replication:
         self._watching = asyncio.ensure_future(self._watch(partitions))
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Apply the map's data about brokers: their addresses, and this one's throttle rates."""
+        """Applies the map's data about brokers: their addresses, and this one's throttle rates."""
         self.copying.brokers(snapshot.brokers)
         now = asyncio.get_running_loop().time()
-        own = self._broker_id
-        self.copies_throttled.follow(rate(FOLLOWER_RATE, own, snapshot), now)
-        self.sends_throttled.follow(rate(LEADER_RATE, own, snapshot), now)
+        own_id = self._broker_id
+        self.copies_throttled.follow(rate(FOLLOWER_RATE, own_id, snapshot), now)
+        self.sends_throttled.follow(rate(LEADER_RATE, own_id, snapshot), now)
 
     async def stop(self) -> None:
         if self._watching is not None:

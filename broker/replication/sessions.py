@@ -1,4 +1,5 @@
-"""Fetch sessions (KIP-227): a client states only its changes, and is answered only about new data.
+"""Fetch sessions (KIP-227): requests state only changes, and responses have only partitions with
+news.
 
 Rule 1: a partition of a session is looked at when its client has changed its request, when the
         partition has reported a change, and while it has more data than was returned. So a fetch
@@ -51,7 +52,7 @@ Owner = tuple[str, str]
 
 
 class Watched(Protocol):
-    """The operations of a partition that sessions need. It may call back during any of them."""
+    """The operations of a partition that sessions need. Any of them may call back."""
 
     def watch(self, callback: Told, *, reads: bool = False) -> None:
         """Calls back whenever more is exposed, or the partition's state changes. A client that
@@ -69,20 +70,20 @@ class Waiting(Protocol):
     """A fetch in a session that waits for enough data."""
 
     def wake(self) -> None:
-        """Enough data may be available."""
+        """Called when enough data may be available."""
         ...
 
     def wake_later(self) -> None:
-        """News are available, which are not urgent."""
+        """Called when there is news that is not urgent."""
         ...
 
     def end(self, code: ErrorCode) -> None:
-        """Ends with this error as the only response."""
+        """Ends the fetch with this error as the only response."""
         ...
 
 
 class SessionPartition:
-    """The client's request for one partition, and what it was told last.
+    """The client's request for one partition, and the result that the client was sent last.
 
     The partition calls it back once: then it is to be looked at, and not called back before.
     """
@@ -132,7 +133,7 @@ class SessionPartition:
             partition.unwatch(self)
 
     def has_news(self, data: PartitionData) -> bool:
-        """Whether this result is news for the client."""
+        """Returns whether this result is news for the client."""
         return (
             bool(data.records)
             or data.high_watermark != self.high_watermark
@@ -144,13 +145,13 @@ class SessionPartition:
 
     def tell(self, data: PartitionData) -> None:
         """Records the result that the client gets. The end of an error is news, too."""
-        failed = data.error_code is not ErrorCode.none
-        self.high_watermark = _NOT_TOLD if failed else data.high_watermark
+        is_failed = data.error_code is not ErrorCode.none
+        self.high_watermark = _NOT_TOLD if is_failed else data.high_watermark
         self.start_offset = data.log_start_offset
 
 
 class FetchSession:
-    """One session. `id` is NO_SESSION when it has ended; `epoch` is that of its next request.
+    """One session. `id` is NO_SESSION after its end; `epoch` is that of the next request.
 
     `rights` are the ACLs by which the client's permissions were last checked.
     """
@@ -190,32 +191,32 @@ class FetchSession:
         partitions, row = self.partitions, self._row
         for topic in topics:
             name = topic.topic
-            for wanted in topic.partitions:
-                known = partitions.get((name, wanted.partition))
-                if known is None:
-                    known = SessionPartition(self, name, wanted)
-                    partitions[name, wanted.partition] = known
+            for fetch_partition in topic.partitions:
+                session_partition = partitions.get((name, fetch_partition.partition))
+                if session_partition is None:
+                    session_partition = SessionPartition(self, name, fetch_partition)
+                    partitions[name, fetch_partition.partition] = session_partition
                 else:
-                    known.wanted = wanted
-                row.setdefault(known)
+                    session_partition.wanted = fetch_partition
+                row.setdefault(session_partition)
 
     def forget(self, topics: Iterable[ForgottenTopic]) -> None:
         for topic in topics:
             for index in topic.partitions:
-                known = self.partitions.pop((topic.topic, index), None)
-                if known is not None:
-                    known.unwatch()
-                    self._row.pop(known, None)
+                session_partition = self.partitions.pop((topic.topic, index), None)
+                if session_partition is not None:
+                    session_partition.unwatch()
+                    self._row.pop(session_partition, None)
 
     def answered(self, partition: SessionPartition, data: PartitionData) -> None:
-        """The partition was read, and the client gets this result if it is news."""
+        """Notes that the partition was read, and that the client gets this result if it is news."""
         partition.tell(data)
         if data.records:
             self._row.pop(partition, None)
             self._row[partition] = None
 
     def rest(self, partition: SessionPartition, watched: Watched) -> None:
-        """The partition has no more data until it calls back."""
+        """Skips a partition without more data until it calls back."""
         self._row.pop(partition, None)
         partition.watch(watched)
 
@@ -226,8 +227,8 @@ class FetchSession:
             self.look_at_all()
 
     def asks_for_all(self, now: float) -> bool:
-        """Whether all partitions of the session are due to be read again. A request is about all of
-        them, named or not; those not named continue at their positions."""
+        """Returns whether all partitions of the session are due to be read again. A request is
+        about all of them, named or not; those not named continue at their positions."""
         if now - self._asked_at < _ALL_ARE_ASKED_SECONDS:
             return False
         self._asked_at = now
@@ -240,9 +241,9 @@ class FetchSession:
         self._row.clear()
 
     def end_waiting(self, code: ErrorCode) -> None:
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            waiting.end(code)
+        waiting_fetch, self.waiting = self.waiting, None
+        if waiting_fetch is not None:
+            waiting_fetch.end(code)
 
 
 class _Client:
@@ -281,7 +282,8 @@ class FetchSessions:
         return len(self._sessions)
 
     def open(self, request: FetchRequest, owner: Owner) -> FetchSession | None:
-        """Opens a session in which all partitions are due to be read; None if there is no room."""
+        """Opens a session in which all partitions are due to be read; returns None if there is no
+        room."""
         session = FetchSession(owner, request.replica_id, self._now())
         session.want(request.topics)
         size = len(session.partitions)
@@ -297,31 +299,33 @@ class FetchSessions:
 
     def resume(self, request: FetchRequest, owner: Owner) -> FetchSession:
         """Applies the request to its session; the next request must have the next epoch. The
-        session has ended, with `id` NO_SESSION, if no partition is left in it, or if those added do
-        not fit."""
+        session ends, and its `id` becomes NO_SESSION, if it has no partition left, or if the added
+        partitions do not fit."""
         session_id, epoch = request.session_id, request.session_epoch
         session = self._of(session_id, owner)
         if session is None or session.replica_id != request.replica_id:
-            raise ApiError(ErrorCode.fetch_session_id_not_found, f"no session {session_id}")
+            raise ApiError(
+                ErrorCode.fetch_session_id_not_found, f"unknown fetch session {session_id}"
+            )
         if epoch != session.epoch:
             raise ApiError(
                 ErrorCode.invalid_fetch_session_epoch,
-                f"session {session_id} is at epoch {session.epoch}, the request at {epoch}",
+                f"fetch session {session_id} is at epoch {session.epoch}, the request at {epoch}",
             )
         session.end_waiting(ErrorCode.invalid_fetch_session_epoch)
         session.epoch = epoch + 1 if epoch < _LAST else FIRST_EPOCH + 1
-        before = len(session.partitions)
+        old_count = len(session.partitions)
         session.want(request.topics)
         session.forget(request.forgotten_topics_data)
-        added = len(session.partitions) - before
+        added_count = len(session.partitions) - old_count
         client = self._client(session)
-        for kept in (self._sessions, client.sessions):
-            kept[session_id] = kept.pop(session_id)
+        for sessions in (self._sessions, client.sessions):
+            sessions[session_id] = sessions.pop(session_id)
         session.used(self._now())
-        if session.partitions and (added <= 0 or self._make_room(session, 0, added)):
-            self._grow(client, added)
+        if session.partitions and (added_count <= 0 or self._make_room(session, 0, added_count)):
+            self._grow(client, added_count)
         else:
-            self._remove(session, before)
+            self._remove(session, old_count)
         return session
 
     def close(self, session_id: int, owner: Owner) -> None:
@@ -364,24 +368,28 @@ class FetchSessions:
             len(self._sessions) + sessions > self._most_sessions
             or self.partitions + partitions > self._most_partitions
         ):
-            victim = self._victim(new, sessions, partitions)
-            if victim is None:
+            evicted_session = self._victim(new, sessions, partitions)
+            if evicted_session is None:
                 return False
-            self._take(victim)
+            self._take(evicted_session)
         return True
 
     def _victim(self, new: FetchSession, sessions: int, partitions: int) -> FetchSession | None:
         now = self._now()
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is not None and oldest is not new and now - oldest.used_at > _IDLE_SECONDS:
-            return oldest
+        oldest_session = next(iter(self._sessions.values()), None)
+        if (
+            oldest_session is not None
+            and oldest_session is not new
+            and now - oldest_session.used_at > _IDLE_SECONDS
+        ):
+            return oldest_session
         client = self._followers if new.is_followers else self._clients.get(new.owner, _Client())
-        heaviest = max(self._clients.values(), key=self._share, default=client)
-        if heaviest is not client:
-            victim = next(iter(heaviest.sessions.values()))
-            remainder = self._share(heaviest, -1, -len(victim.partitions))
+        largest_client = max(self._clients.values(), key=self._share, default=client)
+        if largest_client is not client:
+            evicted_session = next(iter(largest_client.sessions.values()))
+            remainder = self._share(largest_client, -1, -len(evicted_session.partitions))
             if new.is_followers or remainder >= self._share(client, sessions, partitions):
-                return victim
+                return evicted_session
         size = len(new.partitions)
         return min(
             (

@@ -26,7 +26,7 @@ _LEAST_BYTES: Final = 16 * 1024
 
 
 class Throttle:
-    """One side of it. Belongs to the event loop."""
+    """The throttle of one side, leader or follower. Belongs to the event loop."""
 
     __slots__ = ("_meter", "_waited_until", "bytes_used", "rate", "seconds_waited")
 
@@ -42,7 +42,7 @@ class Throttle:
         self._waited_until = 0.0
 
     def follow(self, rate: int | None, now: float) -> None:
-        """Set the rate in bytes a second; None: unlimited."""
+        """Sets the rate in bytes a second; None: unlimited."""
         self.rate = rate
         if rate is None:
             self._meter = None
@@ -55,14 +55,14 @@ class Throttle:
             self.bytes_used += amount
 
     def wait_s(self, now: float) -> float:
-        """Seconds to wait before the next request; 0: none."""
-        wait = 0.0 if self._meter is None else self._meter.use(0, now)
-        if wait < _MOMENT_SECONDS:
+        """Returns the seconds to wait before the next request; 0: none."""
+        wait_seconds = 0.0 if self._meter is None else self._meter.use(0, now)
+        if wait_seconds < _MOMENT_SECONDS:
             return 0.0
-        wait = min(_LOOKS_SECONDS, wait)
-        self.seconds_waited += max(0.0, now + wait - max(now, self._waited_until))
-        self._waited_until = max(self._waited_until, now + wait)
-        return wait
+        wait_seconds = min(_LOOKS_SECONDS, wait_seconds)
+        self.seconds_waited += max(0.0, now + wait_seconds - max(now, self._waited_until))
+        self._waited_until = max(self._waited_until, now + wait_seconds)
+        return wait_seconds
 
     def portion(self, most: int) -> int:
         """The number of bytes to request at once."""

@@ -108,19 +108,19 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def size_limit(self, api_key: int | None) -> int:
-        """The size limit for requests of one kind, or of any."""
+        """Returns the size limit for requests of one API, or of any."""
         if api_key in _LARGE:
             return self._largest_request
         return _LARGEST_PLAIN_REQUEST
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         header = read_header(frame)
         key, version, _ = header
         gate = connection.gate
         if gate is not None and not gate.lets(key):
-            late = "after the end of its login" if gate.principal else "without a login"
-            connection.close(f"error='request of API {key} {late}'", like="no login")
+            login_state = "after the end of its login" if gate.principal else "without a login"
+            connection.close(f"error='request of API {key} {login_state}'", like="no login")
             return
         api = APIS.get(key)
         if api is None or version not in api.versions:
@@ -136,47 +136,49 @@ class Dispatcher:
             if connection.may_nothing and len(request.batches) > _MOST_WITHOUT_RIGHTS:
                 _refuse_too_much(connection, api, f"request with {len(request.batches)} batches")
                 return
-            produce.serve(self._to_produce, connection, header, request, began)
+            produce.serve(self._to_produce, connection, header, request, start_time)
             if connection.share is not None:
-                connection.charge(connection.share.request, _percent(began))
+                connection.charge(connection.share.request, _percent(start_time))
             return
         if len(frame) > _AT_ONCE.get(key, _LARGEST_AT_ONCE):
-            self._serve_in_turns(connection, api, header, frame, began)
+            self._serve_in_turns(connection, api, header, frame, start_time)
             return
         client_id, body = read_client_id(frame, flexible=flexible)
         request = api.decode_request(version, body)
 
         def encode(response: Any) -> list[Part]:
-            encoded = api.encode_response(version, self._throttled(connection, key, response))
-            return self._frame(api, header, encoded, began)
+            encoded_response = api.encode_response(
+                version, self._throttled(connection, key, response)
+            )
+            return self._frame(api, header, encoded_response, start_time)
 
         if key == FETCH_KEY:
             fetch.serve(self._to_fetch, connection, request, encode)
             if connection.share is not None:
-                connection.charge(connection.share.request, _percent(began))
+                connection.charge(connection.share.request, _percent(start_time))
             return
         caller = self._caller_of(connection, key, version, client_id)
         if key == API_VERSIONS_KEY:
             software = f"{request.client_software_name} {request.client_software_version}"
             caller = connection.caller = replace(caller, software=software[:_LONGEST_SOFTWARE])
-        ended = self._administration.begins(key, request, caller)
+        end_record = self._administration.begins(key, request, caller)
         try:
             response = self._handlers[key](request, caller)
         except Exception:
-            if ended is not None:
-                ended(None)
+            if end_record is not None:
+                end_record(None)
             raise
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)
-            finished = self._finish(
-                api, response, reply, encode, mutations=caller.mutations, ended=ended
+            finish_task = self._finish(
+                api, response, reply, encode, mutations=caller.mutations, ended=end_record
             )
-            self._begin(finished, key, reply, partial(_close, response))
+            self._begin(finish_task, key, reply, partial(_close, response))
         else:
-            if ended is not None:
-                ended(response)
+            if end_record is not None:
+                end_record(response)
             if connection.share is not None and key not in WITHOUT_LOGIN:
-                connection.charge(connection.share.request, _percent(began))
+                connection.charge(connection.share.request, _percent(start_time))
             connection.send(encode(response))
 
     # The client, and its quotas
@@ -221,8 +223,8 @@ class Dispatcher:
         if connection.share is None or key not in _STRICT_FROM:
             return caller
         strict_from = _STRICT_FROM[key]
-        strict = strict_from is not None and version >= strict_from
-        mutations = Mutations(connection.share.mutations, self._now, strict=strict)
+        is_strict = strict_from is not None and version >= strict_from
+        mutations = Mutations(connection.share.mutations, self._now, strict=is_strict)
         return replace(caller, mutations=mutations)
 
     # Answers
@@ -303,16 +305,16 @@ class Dispatcher:
         self._begin(self._in_turns(call), api.key, reply)
 
     async def _in_turns(self, call: _Call) -> None:
-        api, (key, version, _), body, caller, reply, began = call
+        api, (key, version, _), body, caller, reply, start_time = call
         connection = reply.connection
         work = InTurns(self._turns, lambda: connection.open)
-        most = _MOST_WITHOUT_RIGHTS if connection.may_nothing else self._most.get(key)
+        max_elements = _MOST_WITHOUT_RIGHTS if connection.may_nothing else self._most.get(key)
 
         def encode(response: Any) -> list[Part]:
-            return self._frame(api, call.header, api.encode_response(version, response), began)
+            return self._frame(api, call.header, api.encode_response(version, response), start_time)
 
         try:
-            request = await work.do(api.decode_request_in_pieces(version, body), most)
+            request = await work.do(api.decode_request_in_pieces(version, body), max_elements)
             if key == FETCH_KEY:
                 response = await fetch.look_in_turns(self._to_fetch, reply, request, encode, work)
                 if response is None:
@@ -324,9 +326,9 @@ class Dispatcher:
                 connection.charge(connection.share.request, work.seconds * 100)
             response = self._throttled(connection, key, response)
             del request  # here, since freeing everything at once takes as long as a piece
-            encoded = await work.do(api.encode_response_in_pieces(version, response))
+            encoded_response = await work.do(api.encode_response_in_pieces(version, response))
             del response
-            reply.send(self._frame(api, call.header, encoded, began))
+            reply.send(self._frame(api, call.header, encoded_response, start_time))
         except Gone:
             pass
         except ProtocolError as error:
@@ -338,17 +340,17 @@ class Dispatcher:
 
     async def _handled_in_turns(self, key: int, request: Any, caller: Caller, work: InTurns) -> Any:
         def handle(piece: Any) -> Any:
-            ended = self._administration.begins(key, piece, caller)
+            end_record = self._administration.begins(key, piece, caller)
             try:
                 response = self._handlers[key](piece, caller)
             except Exception:
-                if ended is not None:
-                    ended(None)
+                if end_record is not None:
+                    end_record(None)
                 raise
             if inspect.isawaitable(response):
-                return _noted(response, ended)
-            if ended is not None:
-                ended(response)
+                return _noted(response, end_record)
+            if end_record is not None:
+                end_record(response)
             return response
 
         cut = CUTS.get(key)
@@ -372,8 +374,8 @@ class Dispatcher:
             body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
             connection.send(response_frame(correlation_id, body, tagged_header=False))
             return
-        refused = refusal(key, version, frame)
-        if refused is None:
+        refusal_response = refusal(key, version, frame)
+        if refusal_response is None:
             raise ProtocolError(f"API {key} version {version} is not supported")
         api_and_version = f"api={key} version={version}"
         self._complaints.say(
@@ -382,7 +384,7 @@ class Dispatcher:
             f"client={connection.peer} {api_and_version}",
             like=api_and_version,
         )
-        body, tagged_header = refused
+        body, tagged_header = refusal_response
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
 
 

@@ -1,4 +1,4 @@
-"""The listening sockets, and the connections that they have accepted.
+"""The listening sockets, and the accepted connections.
 
 One event loop, one thread. Connections to a TLS listener begin with a handshake. Connections share
 one receive buffer, and one memory allowance for unfinished requests. Stalled and idle connections
@@ -77,16 +77,16 @@ class Server:
                 _ = tls.context
             except BadTls as error:
                 raise BrokerError(f"listener {config.name}: {error}") from None
-        listens = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
-        self._sockets[config.name] = listens
-        return Listener(config, listens.getsockname()[1], tls)
+        server_socket = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
+        self._sockets[config.name] = server_socket
+        return Listener(config, server_socket.getsockname()[1], tls)
 
     @property
     def port(self) -> int:
         return self.listeners[0].port
 
     def start(self, dispatcher: Dispatcher, logins: Logins) -> None:
-        """Accept connections and serve their requests; until then they wait."""
+        """Starts to accept connections and serve their requests; until then clients wait."""
         self._dispatcher = dispatcher
         self._logins = logins
         for listener in self.listeners:
@@ -121,12 +121,21 @@ class Server:
         self._sockets.clear()
 
     def let_go_of_files(self) -> None:
-        """Closes the connection whose client has not read for longest, as logs cannot open
-        files."""
-        waiting = [connection for connection in self._connections if connection.holds_files]
-        slowest = min(waiting, key=lambda connection: connection.last_active, default=None)
-        if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
-            slowest.close("error='client does not read its responses, and their files are needed'")
+        """Closes the connection whose client has not read for longest, to free files that logs
+        need."""
+        waiting_connections = [
+            connection for connection in self._connections if connection.holds_files
+        ]
+        slowest_connection = min(
+            waiting_connections, key=lambda connection: connection.last_active, default=None
+        )
+        if (
+            slowest_connection is not None
+            and self._loop.time() - slowest_connection.last_active > _SLOW_S
+        ):
+            slowest_connection.close(
+                "error='client does not read its responses, and their files are needed'"
+            )
 
     @property
     def trouble(self) -> str:
@@ -144,8 +153,8 @@ class Server:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                why = f"error={error.strerror!r}"
-                self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", why, like=why)
+                reason = f"error={error.strerror!r}"
+                self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", reason, like=reason)
                 self._note_trouble(f"connections cannot be accepted: {error.strerror}")
                 self._pause(listener, listens)
                 return
@@ -173,11 +182,11 @@ class Server:
             sock.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.limits.send_buffer_bytes
             )
-            came_from = str(address[0]), int(address[1])
+            client_address = str(address[0]), int(address[1])
             if listener.tls is None:
-                self._serve(listener, Clear(sock), came_from)
+                self._serve(listener, Clear(sock), client_address)
             else:
-                self._handshakes.begin(listener, sock, came_from)
+                self._handshakes.begin(listener, sock, client_address)
             self._count()
 
     def _handshake_done(

@@ -1,3 +1,2 @@
-"""The logs of partitions, in Kafka's file formats. Imports neither networking nor the broker's
-other packages.
-"""
+"""The logs of partitions, in Kafka's file formats. Imports no networking and no other package of
+the broker."""

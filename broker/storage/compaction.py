@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 def due_segments(
     sealed: Sequence[SealedSegment], config: LogConfig, first_dirty: int, now_ms: int
 ) -> tuple[SealedSegment, ...]:
-    """The segments to clean; empty if cleaning is not due."""
-    cleanable: list[SealedSegment] = []
+    """Returns the segments to clean; none if cleaning is not due."""
+    cleanable_segments: list[SealedSegment] = []
     dirty_bytes = 0
     dirty_since = None
     for segment in sealed:
@@ -38,14 +38,14 @@ def due_segments(
             dirty_bytes += segment.size
             if dirty_since is None:
                 # When it was begun, or slightly earlier: the last append to the one before.
-                dirty_since = (cleanable or [segment])[-1].last_append_ms
-        cleanable.append(segment)
+                dirty_since = (cleanable_segments or [segment])[-1].last_append_ms
+        cleanable_segments.append(segment)
     if dirty_since is None or not dirty_bytes:
         return ()
-    ratio = dirty_bytes / sum(segment.size for segment in cleanable)
-    waited = now_ms - dirty_since
-    if ratio > config.min_cleanable_dirty_ratio or waited > config.max_compaction_lag_ms:
-        return tuple(cleanable)
+    ratio = dirty_bytes / sum(segment.size for segment in cleanable_segments)
+    waited_ms = now_ms - dirty_since
+    if ratio > config.min_cleanable_dirty_ratio or waited_ms > config.max_compaction_lag_ms:
+        return tuple(cleanable_segments)
     return ()
 
 
@@ -88,10 +88,10 @@ async def compact(
 
 def _swap_in(log: Log, cleaning: Cleaning) -> bool:
     """In order: a tombstone may be removed only after the records that it covers."""
-    for number, segment in enumerate(cleaning.segments):
+    for index, segment in enumerate(cleaning.segments):
         if log.offline or not log.replace_segments(segment):
             _log.info("compaction abandoned, segments were removed directory=%s", log.directory)
-            for unused in cleaning.segments[number:]:
-                discard(log.directory, unused.base_offset)
+            for unused_segment in cleaning.segments[index:]:
+                discard(log.directory, unused_segment.base_offset)
             return False
     return True

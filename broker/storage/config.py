@@ -24,5 +24,6 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def max_index_entries(self) -> int:
-        """The maximal number of 12-byte entries in a time index; one is reserved for its last."""
+        """The maximum number of 12-byte entries in a time index; one is reserved for the segment's
+        last."""
         return self.segment_index_bytes // 12 - 1

@@ -1,4 +1,4 @@
-"""The errors of a partition's log. Each has the code for clients.
+"""The errors of a partition's log, each with the code for clients.
 
     StorageError
     ├── OffsetOutOfRange        nothing is stored at this offset, or not yet
@@ -32,7 +32,7 @@ NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class StorageError(Exception):
-    """An error of the stored log; `code` is for clients."""
+    """An error of a stored log; `code` is for clients."""
 
     code = ErrorCode.kafka_storage_error
 
@@ -52,7 +52,8 @@ class SequenceError(StorageError):
 
 
 class OtherBatch(SequenceError):
-    """Not a duplicate: another client uses this producer's id, or the producer is broken."""
+    """Raised when the sequence matches a stored batch with other contents: another client uses this
+    producer's id, or the producer is broken."""
 
 
 class NotWritten(StorageError):
@@ -60,7 +61,7 @@ class NotWritten(StorageError):
 
     @classmethod
     def because(cls, error: OSError, what: str) -> "NotWritten":
-        """`DiskFull` if the error says so."""
+        """Returns the error with its cause: a `DiskFull` if the disk is full."""
         kind = DiskFull if error.errno in NO_SPACE else NotWritten
         return kind(f"{what}: {error.strerror or error}")
 
@@ -70,11 +71,11 @@ class DiskFull(NotWritten):
 
 
 class Altered(StorageError):
-    """A closed segment's file was replaced, or has grown or shrunk."""
+    """A sealed segment's file was replaced, or has grown or shrunk."""
 
 
 class Differs(StorageError):
-    """A batch that was to be copied contradicts the copy."""
+    """A batch that was to be copied differs from the batch in the copy."""
 
     code = ErrorCode.invalid_record
 
@@ -96,9 +97,9 @@ class CorruptLog(StorageError):
 
 
 class EndMissing(CorruptLog):
-    """The log ends at `offset`, but once had more on disk: it was truncated, or files are missing.
-    Nothing after that can be saved. `path` is the segment to truncate at `position`, None if no
-    segment is left. `reached` is the former end."""
+    """The log ends at `offset`, but had more on disk before: it was truncated, or files are
+    missing. Nothing after `offset` can be saved. `path` is the segment to truncate at `position`,
+    None if no segment is left. `reached` is the former end."""
 
     def __init__(
         self, message: str, *, offset: int, path: Path | None, position: int, reached: int
@@ -111,7 +112,7 @@ class EndMissing(CorruptLog):
 
 
 class InvalidBatch(StorageError):
-    """There is no valid batch at `position`; `offset` is the one expected there."""
+    """There is no valid batch at `position`, where `offset` is expected."""
 
     def __init__(self, position: int, offset: int, reason: str) -> None:
         super().__init__(reason)

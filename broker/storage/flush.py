@@ -80,12 +80,12 @@ class FlushTicket(msgspec.Struct, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """Whether recovery may skip the part that this flush covers."""
-        unwritten = self.unwritten or self.epochs_unwritten
-        return not unwritten and all(tail.written for tail in self.tails)
+        has_unwritten = self.unwritten or self.epochs_unwritten
+        return not has_unwritten and all(tail.written for tail in self.tails)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it covers only batches, and does not delay flushes that run with it."""
+        """Whether the flush covers only batches, and does not delay flushes that run with it."""
         return not (
             self.sealed or self.indexes or self.tails or self.sync_names or self.sync_place
             or self.snapshots or self.superfluous or self.remove or self.save_epochs
@@ -120,11 +120,11 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return True
 
     def noting(self) -> Piece | None:
-        """The slot's new contents; None if they are written already, or cannot be."""
+        """Returns the slot's new contents; None if it has them already, or cannot have them."""
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:
-        """Ends the flush. `fault`: why the slot was not written. A later loss of offsets that the
+        """Ends the flush. `fault` is why the slot was not written. A later loss of offsets that the
         slot lacks goes unnoticed, but segments must not be removed without the slot."""
         if self.remove and self.slot is not None and fault is None:
             try:
@@ -175,15 +175,15 @@ class FlushTicket(msgspec.Struct, kw_only=True):
 
 
 def run_all(tickets: Sequence[FlushTicket]) -> None:
-    """Run tickets together, on any thread. Blocks. Each records whether it is `done`."""
+    """Runs tickets together, on any thread. Blocks. Each ticket records whether it is `done`."""
     faults = iter(sync_all([file for ticket in tickets for file in ticket.logs]))
     for ticket in tickets:
-        of_its_own = list(islice(faults, len(ticket.logs)))
-        ticket.failure = next(filter(None, of_its_own), None)
-    sound = [ticket for ticket in tickets if ticket.failure is None and ticket.finish()]
-    pieces = [ticket.noting() for ticket in sound]
+        ticket_faults = list(islice(faults, len(ticket.logs)))
+        ticket.failure = next(filter(None, ticket_faults), None)
+    sound_tickets = [ticket for ticket in tickets if ticket.failure is None and ticket.finish()]
+    pieces = [ticket.noting() for ticket in sound_tickets]
     faults = iter(write_all([piece for piece in pieces if piece is not None]))
-    for ticket, piece in zip(sound, pieces, strict=True):
+    for ticket, piece in zip(sound_tickets, pieces, strict=True):
         ticket.end(None if piece is None else next(faults))
     for ticket in tickets:
         if ticket.failure is not None:
@@ -191,7 +191,7 @@ def run_all(tickets: Sequence[FlushTicket]) -> None:
 
 
 class PendingFlush:
-    """What is not yet on disk, apart from the active segment's end. One for each log."""
+    """The parts of a log that are not yet on disk, apart from the active segment's end."""
 
     __slots__ = (
         "_checkpoint", "_directory", "_doomed", "_names", "_recovered", "_sealed", "_snapshots",
@@ -211,13 +211,13 @@ class PendingFlush:
         self.slot: Slot | None = None  # the record of the partition's end
 
     def seal(self, segment: Segment, end_offset: int, producers: ProducerStates) -> None:
-        """A segment was sealed, and another begun at `end_offset`."""
+        """Notes that a segment was sealed, and another begun at `end_offset`."""
         self._sealed.append(segment)
         self._names = True
         self._snapshots.request(end_offset, producers)
 
-    def name(self) -> None:
-        """A file was created whose name must become durable."""
+    def note_new_file(self) -> None:
+        """Notes that a file was created, so that the next flush makes its name durable."""
         self._names = True
 
     def unlink(self, paths: Iterable[Path]) -> None:
@@ -225,11 +225,11 @@ class PendingFlush:
         self._doomed += paths
 
     def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
-        """Have the next ticket move the recovery point to the end of the log: if it is this log's
+        """Has the next ticket move the recovery point to the end of the log, if it is this log's
         turn, or much has been written since that point."""
         base, position = self._recovered
-        behind = active.size - (position if base == active.base_offset else 0)
-        if is_turn or behind >= _MUCH_BEHIND:
+        unrecovered_bytes = active.size - (position if base == active.base_offset else 0)
+        if is_turn or unrecovered_bytes >= _MUCH_BEHIND:
             self._checkpoint = True
 
     @property
@@ -237,7 +237,7 @@ class PendingFlush:
         return self._ticket
 
     def remove(self, segments: Sequence[Segment]) -> None:
-        """The log's first segments are removed, so they need no flush.
+        """Notes that the log's first segments are removed, so that they need no flush.
 
         Their files go after the snapshot at the new start, so that their producers' states are not
         forgotten, and the oldest first, so that there is never a gap.
@@ -247,7 +247,7 @@ class PendingFlush:
 
     @property
     def is_owed(self) -> bool:
-        """Whether sealed segments are unflushed."""
+        """Whether there are unflushed sealed segments."""
         return bool(self._sealed)
 
     def covers(self, segment: Segment) -> bool:
@@ -263,41 +263,48 @@ class PendingFlush:
         *,
         epochs: LeaderEpochs,
     ) -> FlushTicket | None:
-        """A ticket for everything due; None if nothing is. Epochs wait for their first batch."""
-        active = segments.active
+        """Returns a ticket for everything due; None if nothing is. Epochs wait for their first
+        batch."""
+        active_segment = segments.active
         logs = [segment.file for segment in self._sealed]
-        if end_offset > max(flushed_offset, active.base_offset):
-            logs.append(active.file)
-        whole = self._checkpoint and self._write_indexes(active)
-        if whole:
+        if end_offset > max(flushed_offset, active_segment.base_offset):
+            logs.append(active_segment.file)
+        is_whole = self._checkpoint and self._write_indexes(active_segment)
+        if is_whole:
             self._checkpoint = False
             self._snapshots.request(end_offset, producers)
         elif not self._checkpoint:
-            self._write_indexes(active, from_bytes=_MUCH_INDEXED)
-        if not (logs or whole or self._names or self._snapshots.is_due or self._doomed):
+            self._write_indexes(active_segment, from_bytes=_MUCH_INDEXED)
+        if not (logs or is_whole or self._names or self._snapshots.is_due or self._doomed):
             return None
-        written, gone = self._snapshots.take(segment.base_offset for segment in segments)
-        covered = [*self._sealed, active] if whole else self._sealed
-        named = tuple(segment for segment in (*self._sealed, active) if not segment.lasts)
+        snapshots, superfluous_paths = self._snapshots.take(
+            segment.base_offset for segment in segments
+        )
+        covered_segments = [*self._sealed, active_segment] if is_whole else self._sealed
+        named_segments = tuple(
+            segment for segment in (*self._sealed, active_segment) if not segment.lasts
+        )
         self._ticket = FlushTicket(
             directory=self._directory,
             end_offset=end_offset,
-            end_segment=active,
-            end_position=active.size,
-            recovery_point=end_offset if whole else active.base_offset,
+            end_segment=active_segment,
+            end_position=active_segment.size,
+            recovery_point=end_offset if is_whole else active_segment.base_offset,
             logs=logs,
-            indexes=[path for segment in covered for path in segment.unsynced_indexes()],
-            tails=[tail for segment in covered for tail in segment.tails()],
+            indexes=[path for segment in covered_segments for path in segment.unsynced_indexes()],
+            tails=[tail for segment in covered_segments for tail in segment.tails()],
             sealed=tuple(self._sealed),
-            named=named,
-            sync_names=self._names or bool(named),
+            named=named_segments,
+            sync_names=self._names or bool(named_segments),
             sync_place=self.is_new,
-            snapshots=written,
-            superfluous=gone,
+            snapshots=snapshots,
+            superfluous=superfluous_paths,
             remove=self._doomed,
             slot=self.slot,
             start_offset=start_offset,
-            save_epochs=partial(epochs.write, taken) if (taken := epochs.take()) else None,
+            save_epochs=partial(epochs.write, taken_epochs)
+            if (taken_epochs := epochs.take())
+            else None,
         )
         self._names = False
         self._doomed = []
@@ -328,4 +335,8 @@ class PendingFlush:
                 self._recovered = ticket.end_segment.base_offset, ticket.end_position
             for segment in ticket.named:
                 segment.lasts = True
-            self._sealed = [sealed for sealed in self._sealed if sealed not in ticket.sealed]
+            self._sealed = [
+                sealed_segment
+                for sealed_segment in self._sealed
+                if sealed_segment not in ticket.sealed
+            ]

@@ -40,12 +40,12 @@ _DIGITS: Final = 20
 
 
 def numbered(directory: Path, offset: int, suffix: str) -> Path:
-    """The file of this kind for `offset`."""
+    """Returns the path of the file of this kind for `offset`."""
     return directory / f"{offset:0{_DIGITS}d}{suffix}"
 
 
 def swap_extent(directory: Path, base_offset: int, end_offset: int) -> Path:
-    """The file that records what the segment of that base offset replaces."""
+    """Returns the path of the file that lists the segments that the new one replaces in a swap."""
     return numbered(directory, base_offset, f".{end_offset:0{_DIGITS}d}{SWAP}")
 
 
@@ -65,7 +65,7 @@ class PartitionFiles(msgspec.Struct):
 
 
 def scan(directory: Path) -> PartitionFiles:
-    """The files of a directory. Files with other names are ignored."""
+    """Returns the files of a directory. Ignores files with other names."""
     contents = PartitionFiles()
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -100,10 +100,10 @@ def _note_numbered(
 def _note_leftover(
     contents: PartitionFiles, directory: Path, name: str, stem: str, suffix: str
 ) -> None:
-    number, of = stem[:_DIGITS], stem[_DIGITS:]
-    if suffix == SWAP and number.isdecimal():
-        if of == LOG:
-            contents.swaps.add(int(number))
-        elif of[1:].isdecimal():
-            contents.swap_ends[int(number)] = int(of[1:])
+    offset_text, kind = stem[:_DIGITS], stem[_DIGITS:]
+    if suffix == SWAP and offset_text.isdecimal():
+        if kind == LOG:
+            contents.swaps.add(int(offset_text))
+        elif kind[1:].isdecimal():
+            contents.swap_ends[int(offset_text)] = int(kind[1:])
     contents.leftovers.append(directory / name)

@@ -1,4 +1,4 @@
-"""The log of one partition: append, flush, read, roll, retire.
+"""The log of one partition: appends, flushes, reads, rolls and removes segments.
 
 Owns the partition's directory (files: see layout.py). Invariants:
 
@@ -121,14 +121,14 @@ class Log:
         *,
         replicated: float = inf,
     ) -> Self:
-        """Creates a log. Blocks; any thread. It is durable with its first batch; at once if it
-        begins at a later offset than 0, which is not recorded elsewhere."""
+        """Creates a log. Blocks; any thread. The log becomes durable with its first batch; at once
+        if it begins at a later offset than 0, which is not recorded elsewhere."""
         identity.create_partition_directory(directory, topic_id)
-        new = nothing_yet(directory, first, config.index_interval_bytes)
-        log = cls(directory, topic_id, config, new, replicated)
+        recovered_log = nothing_yet(directory, first, config.index_interval_bytes)
+        log = cls(directory, topic_id, config, recovered_log, replicated)
         log._pending.is_new = True
         if first:
-            log._pending.name()
+            log._pending.note_new_file()
             log._settle()
         log.rest()
         return log
@@ -155,14 +155,14 @@ class Log:
         """
         topic_id = identity.read_topic_id(directory)
         try:
-            recovered = recover(
+            recovered_log = recover(
                 directory, config, recovery_point, start_offset, clean=clean, reached=reached
             )
         except OSError as error:
             raise BytesUnreadable(f"{directory}: {error.strerror or error}") from error
-        recovered.producers.expire(now_ms, config.producer_expiration_ms)
-        log = cls(directory, topic_id, config, recovered, replicated)
-        log._pending.is_new = not recovered.end_offset
+        recovered_log.producers.expire(now_ms, config.producer_expiration_ms)
+        log = cls(directory, topic_id, config, recovered_log, replicated)
+        log._pending.is_new = not recovered_log.end_offset
         return log
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -170,7 +170,7 @@ class Log:
         self._active.roll_at_ms = UNPREPARED
 
     def begin_epoch(self, leader_epoch: int, offset: int | None = None) -> None:
-        """Begins a leader's epoch, to which further batches belong; `append` calls it if
+        """Begins a leader's epoch, to which later batches belong; `append` calls it if
         necessary."""
         self.epochs.assign(leader_epoch, self.end_offset if offset is None else offset)
 
@@ -192,20 +192,20 @@ class Log:
         return offset >= self._active.base_offset
 
     def rest(self) -> bool:
-        """Close all files until they are needed; False if something is unflushed. The kernel
-        reports failed writes only to a process that has the file open: so unflushed files stay
-        open. Slices in use keep their files."""
-        owed = (
+        """Closes all files until they are needed; returns False if something is unflushed. The
+        kernel reports failed writes only to a process that has the file open: so unflushed files
+        stay open. Slices in use keep their files."""
+        is_unflushed = (
             self._pending.ticket or self._pending.is_owed or self.flushed_offset < self.end_offset
         )
-        return not (owed or self.offline) and self._segments.rest()
+        return not (is_unflushed or self.offline) and self._segments.rest()
 
     # Appending
 
     def append(
         self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
     ) -> Appended:
-        """Write the one checked batch in `batch`, which is stamped in place."""
+        """Writes the one checked batch in `batch`, which is stamped in place."""
         if self.offline:
             raise LogOffline(self.offline)
         if header.producer_id != NO_PRODUCER:
@@ -221,8 +221,8 @@ class Log:
         """Raise `OtherBatch` unless it is the batch at that offset, as far as that still exists."""
         if original < self.start_offset:
             return
-        stored = self.read(original, 1, committed=False)
-        if stored is not None and not is_repeated(batch, original, stored):
+        stored_batch = self.read(original, 1, committed=False)
+        if stored_batch is not None and not is_repeated(batch, original, stored_batch):
             raise OtherBatch(
                 ErrorCode.out_of_order_sequence_number,
                 f"producer {header.producer_id} reused sequence {header.base_sequence} for other "
@@ -232,9 +232,9 @@ class Log:
     def append_copy(
         self, batch: memoryview, header: BatchHeader, now_ms: int, leader_epoch: int | None = None
     ) -> Appended:
-        """Write one checked batch of the leader unchanged: at this log's end, or after a gap if the
-        leader has compacted. `leader_epoch`: its epoch, if that differs from its header. Raises
-        `NotNext`."""
+        """Writes one checked batch of the leader unchanged: at this log's end, or after a gap if
+        the leader has compacted. `leader_epoch` is the batch's epoch, if that differs from its
+        header. Raises `NotNext`."""
         if self.offline:
             raise LogOffline(self.offline)
         if header.base_offset != self.end_offset or not header.record_count:
@@ -281,12 +281,12 @@ class Log:
             segment = self._make_room(length, base_offset, last_offset, now_ms)
             position = segment.size
         try:
-            written = os.write(self._active_fd, batch)
+            written_bytes = os.write(self._active_fd, batch)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            written = 0
-        if written != length:
+            written_bytes = 0
+        if written_bytes != length:
             os.ftruncate(self._active_fd, position)
             raise DiskFull(f"cannot write a batch in {self.directory}")
         segment.size = position + length
@@ -325,25 +325,25 @@ class Log:
             self._active_since_ms = now_ms
         self._active_fd = segment.appendable().fd
         segment.roll_at_ms = min(self._active_since_ms, now_ms) + config.segment_ms
-        full = segment.index_entries >= config.max_index_entries
-        segment.roll_size = 0 if full else min(config.segment_bytes, MAX_POSITION)
+        is_full = segment.index_entries >= config.max_index_entries
+        segment.roll_size = 0 if is_full else min(config.segment_bytes, MAX_POSITION)
 
     def _roll(self, end_offset: int) -> None:
         """Seal the active segment and begin the next. Nothing has changed if this raises."""
-        sealed = self._active
-        sealed.finish()
-        new = Segment.create(self.directory, end_offset, self.config.index_interval_bytes)
-        self._active = new
-        self._segments.add(new)
-        self._pending.seal(sealed, end_offset, self.producers)
-        self._reader.rolled(end_offset, new)
+        sealed_segment = self._active
+        sealed_segment.finish()
+        new_segment = Segment.create(self.directory, end_offset, self.config.index_interval_bytes)
+        self._active = new_segment
+        self._segments.add(new_segment)
+        self._pending.seal(sealed_segment, end_offset, self.producers)
+        self._reader.rolled(end_offset, new_segment)
 
     def _failed(self, what: str, error: OSError) -> LogOffline:
         self.fail(f"{what} failed: {error.strerror or error}")
         return LogOffline(self.offline)
 
     def fail(self, reason: str) -> None:
-        """Take the log offline for good. Slices in use stay readable."""
+        """Takes the log offline for good. Slices in use stay readable."""
         if not self.offline:
             _log.error("log offline directory=%s reason=%r", self.directory, reason)
             self._let_go(reason)
@@ -356,8 +356,8 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, committed: bool = True) -> FileSlice | None:
-        """Whole batches from `offset` on, at least one; None if no more is exposed, or, for a
-        reader of uncommitted batches, stored."""
+        """Returns whole batches from `offset` on, at least one; None if no more is exposed, or, for
+        a reader of uncommitted batches, stored."""
         if self.offline:
             raise LogOffline(self.offline)
         end = self.exposed_offset if committed else self.end_offset
@@ -373,7 +373,7 @@ class Log:
         return self._reader.slice_of_all(offset, end, max_bytes, interval)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        """The first exposed record with this timestamp or a later one."""
+        """Returns the first exposed record with this timestamp or a later one."""
         if self.offline:
             raise LogOffline(self.offline)
         interval = self.config.index_interval_bytes
@@ -387,7 +387,8 @@ class Log:
     # Flushing
 
     def begin_flush(self) -> FlushTicket | None:
-        """A ticket for everything that is not on disk; None if all is. One ticket at a time.
+        """Returns a ticket for everything that is not on disk; None if everything is. There is one
+        ticket at a time.
 
         Also includes work that can wait and must not delay the event loop: snapshots after
         `checkpoint` or a roll, and the removal of files after `expire`, `delete_before` and
@@ -401,7 +402,7 @@ class Log:
         return self._pending.cut(self._segments, *bounds, self.producers, epochs=self.epochs)
 
     def complete_flush(self, ticket: FlushTicket) -> None:
-        """The ticket has run, so its records may be exposed. If it failed, the log fails."""
+        """Exposes the records of a ticket that has run; fails the log if the ticket failed."""
         self._pending.complete(ticket)
         if self.offline:
             return
@@ -423,8 +424,9 @@ class Log:
             self._expose()
 
     def replicated(self, offset: float) -> None:
-        """The other replicas have flushed everything before `offset`; `inf` without others.
-        Consumers see it once it is flushed here, too, and continue to see what they saw."""
+        """Notes that the other replicas have flushed everything before `offset`; `inf` without
+        others. Consumers see that once it is flushed here, too, and continue to see what they
+        saw."""
         self._replicated = offset
         self._expose()
 
@@ -435,7 +437,8 @@ class Log:
             self._reader.expose_before(offset)
 
     def checkpoint(self, now_ms: int, *, is_turn: bool = True) -> tuple[int, int]:
-        """The recovery point and start offset, to be written down. Flushes move the former."""
+        """Returns the recovery point and start offset for a checkpoint file. Flushes move the
+        recovery point."""
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
         if self.recovery_point < self.end_offset:
             self._pending.checkpoint(self._active, is_turn=is_turn)
@@ -444,7 +447,7 @@ class Log:
     # Retiring segments
 
     def expire(self, now_ms: int) -> list[int]:
-        """Drop segments that are too old or too many; returns their base offsets."""
+        """Drops segments that are too old or too many; returns their base offsets."""
         if self.offline:
             return []
         count = expired(
@@ -470,10 +473,10 @@ class Log:
                 error, f"cannot record the new start in {self.directory}"
             ) from error
         self._pending.unlink([layout.numbered(self.directory, self.start_offset, layout.START)])
-        self._pending.name()
+        self._pending.note_new_file()
         self.start_offset = offset
-        ends = [*(segment.base_offset for segment in self._segments), self.end_offset][1:]
-        self._remove_first(bisect_right(ends, offset))
+        end_offsets = [*(segment.base_offset for segment in self._segments), self.end_offset][1:]
+        self._remove_first(bisect_right(end_offsets, offset))
         self.epochs.drop_before(self.start_offset)
 
     def _remove_first(self, count: int) -> list[int]:
@@ -482,12 +485,12 @@ class Log:
             count -= 1
         if count == 0:
             return []
-        dropped = self._segments.drop_first(count)
+        dropped_segments = self._segments.drop_first(count)
         self._reader.forget()
-        self._pending.remove(dropped)
+        self._pending.remove(dropped_segments)
         self.start_offset = max(self.start_offset, self._segments.first.base_offset)
         self.epochs.drop_before(self.start_offset)
-        return [segment.base_offset for segment in dropped]
+        return [segment.base_offset for segment in dropped_segments]
 
     def _seal_exposed(self) -> bool:
         """Seal the active segment, if it is fully exposed and the next can be begun."""
@@ -496,7 +499,9 @@ class Log:
         try:
             self._roll(self.end_offset)
         except OSError as error:
-            _log.warning("cannot seal directory=%s reason=%r", self.directory, error.strerror)
+            _log.warning(
+                "cannot seal segment directory=%s reason=%r", self.directory, error.strerror
+            )
             return False
         return True
 
@@ -504,15 +509,15 @@ class Log:
 
     def sealed_segments(self) -> list[SealedSegment]:
         """The sealed segments that are fully exposed, oldest first."""
-        following = [segment.base_offset for segment in self._segments][1:]
+        next_bases = [segment.base_offset for segment in self._segments][1:]
         return [
             SealedSegment(segment.base_offset, end, segment.size, segment.last_append_ms)
-            for segment, end in zip(self._segments, following, strict=False)
+            for segment, end in zip(self._segments, next_bases, strict=False)
             if end <= self.exposed_offset and not self._pending.covers(segment)
         ]
 
     def replace_segments(self, cleaned: CleanedSegment) -> bool:
-        """Replace the sources of a compaction with its `.cleaned` files.
+        """Replaces the sources of a compaction with its `.cleaned` files.
 
         False if the sources no longer exist; the files are then removed. Blocks for a directory
         sync.
@@ -520,16 +525,20 @@ class Log:
         if self.offline:
             raise LogOffline(self.offline)
         bases = [segment.base_offset for segment in cleaned.replaces]
-        old = [segment for segment in self._segments if segment.base_offset in bases]
-        if [segment.base_offset for segment in old] != bases or self._active in old:
+        old_segments = [segment for segment in self._segments if segment.base_offset in bases]
+        if [
+            segment.base_offset for segment in old_segments
+        ] != bases or self._active in old_segments:
             self._pending.unlink(swap.cleaned_files(self.directory, cleaned.base_offset))
             return False
         try:
             self._pending.unlink(swap.swap_in(self.directory, bases, cleaned.next_offset))
         except OSError as error:
-            raise self._failed("swapping in a compacted segment", error) from error
-        new = Segment(self.directory, cleaned.base_offset, cleaned.size, cleaned.last_append_ms)
-        self._segments.replace(old, [new])
+            raise self._failed("swap of a compacted segment", error) from error
+        new_segment = Segment(
+            self.directory, cleaned.base_offset, cleaned.size, cleaned.last_append_ms
+        )
+        self._segments.replace(old_segments, [new_segment])
         self._reader.forget()
         self._reader.compacted = True
         return True
@@ -537,9 +546,10 @@ class Log:
     # Going back
 
     def truncate(self, offset: int, now_ms: int) -> None:
-        """Remove everything from `offset` on, including the whole batch that holds it; producer
-        states, epochs, indexes and readers go back too. Blocks; meanwhile nothing else uses the
-        log, and no flush is under way. After a crash in between, the log can be truncated again."""
+        """Removes everything from `offset` on, including the whole batch that holds it; producer
+        states, epochs, indexes and readers go back, too. Blocks; meanwhile nothing else uses the
+        log, and no flush is in progress. After a crash in between, the log can be truncated
+        again."""
         self._settle()
         if offset < self.end_offset:
             interval = self.config.index_interval_bytes
@@ -547,12 +557,12 @@ class Log:
             self._go_back(truncation, now_ms)
 
     def begin_anew(self, offset: int, now_ms: int) -> None:
-        """Remove everything; the next record has this offset. Otherwise like `truncate`."""
+        """Removes everything; the next record has this offset. Otherwise like `truncate`."""
         self._settle()
         self._go_back(Truncation(offset, None), now_ms)
 
     def _go_back(self, truncation: Truncation, now_ms: int) -> None:
-        exposed, slot = self.exposed_offset, self._pending.slot
+        exposed_offset, slot = self.exposed_offset, self._pending.slot
         try:
             if slot is not None:  # nothing is claimed until the log is in its new state
                 slot.note(max(self.start_offset, truncation.end), 0)
@@ -561,18 +571,18 @@ class Log:
             if self._pending.is_new:
                 identity.sync_partition_directory(self.directory)
             truncation.carry_out(self.directory, self.config.index_interval_bytes)
-            recovered = recover(self.directory, self.config, 0, 0, clean=True)
+            recovered_log = recover(self.directory, self.config, 0, 0, clean=True)
         except OSError as error:
             raise self._failed("truncation", error) from error
         except CorruptLog as error:
             self.fail(str(error))
             raise
-        recovered.producers.expire(now_ms, self.config.producer_expiration_ms)
-        self._adopt(recovered)
+        recovered_log.producers.expire(now_ms, self.config.producer_expiration_ms)
+        self._adopt(recovered_log)
         self._pending.slot = slot
         if slot is not None:
             slot.note(self.start_offset, self.end_offset)
-        self.exposed_offset = min(self.end_offset, max(exposed, self.start_offset))
+        self.exposed_offset = min(self.end_offset, max(exposed_offset, self.start_offset))
         self._reader.expose_before(self.exposed_offset)
         if self._replicated < inf:  # their offsets in the old log mean nothing here
             self._replicated = min(self._replicated, self.end_offset)
@@ -580,7 +590,7 @@ class Log:
     # The end
 
     def close(self) -> None:
-        """Flush everything and close the files. Blocks. Raises `LogOffline` if that fails."""
+        """Flushes everything and closes the files. Blocks. Raises `LogOffline` if that fails."""
         if self._pending.ticket is not None:
             self.complete_flush(self._pending.ticket)
         if not self.offline and self.recovery_point < self.end_offset:
@@ -611,6 +621,7 @@ class Log:
         self._let_go(self.offline or "closed")
 
     def delete(self) -> Path:
-        """Close the files, and rename the directory for `remove_deleted`; returns its new path."""
+        """Closes the files, and renames the directory for `remove_deleted`; returns its new
+        path."""
         self._let_go("deleted")
         return mark_deleted(self.directory)

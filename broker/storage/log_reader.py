@@ -1,4 +1,4 @@
-"""Reads a log: the part that consumers see, and the bytes of files that answer a fetch.
+"""Reads a log: the part that consumers see, and the slices of files that answer a fetch.
 
 A consumer usually asks for the offset at which its last answer ended. A few of those ends are
 remembered for each log, so that the next answer costs one index search and one header: the search
@@ -46,10 +46,10 @@ class LogReader:
         self._places: dict[int, tuple[Segment, int]] = {}
 
     def expose(self, offset: int, segment: Segment, position: int) -> None:
-        """Consumers see everything before `offset`, which is at `position` of a segment."""
-        following = self._segments.after(segment) if position == segment.size else None
-        if following is not None:
-            segment, position = following, 0
+        """Exposes everything before `offset`, which is at `position` of a segment."""
+        next_segment = self._segments.after(segment) if position == segment.size else None
+        if next_segment is not None:
+            segment, position = next_segment, 0
         self._offset, self._last, self._end = offset, segment, position
 
     def expose_before(self, offset: int) -> None:
@@ -60,13 +60,15 @@ class LogReader:
         """Done when it is needed: replicas advance more often than consumers ask."""
         if self._end == _NOT_FOUND:
             segment = self._last
-            located = segment.find(self._offset, segment.size, interval)
+            located_batch = segment.find(self._offset, segment.size, interval)
             self.expose(
-                self._offset, segment, segment.size if located is None else located.position
+                self._offset,
+                segment,
+                segment.size if located_batch is None else located_batch.position,
             )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
-        """A segment begins at the end of the log."""
+        """Notes that a segment begins at the end of the log."""
         if self._offset == end_offset:
             self._last, self._end = segment, 0
 
@@ -75,7 +77,7 @@ class LogReader:
         self._places.clear()
 
     def slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:
-        """Whole batches from the one that holds `offset`, or the next one."""
+        """Returns whole batches from the one that holds `offset`, or the next one."""
         return self._checked(offset, max_bytes, interval, skips=self.compacted)
 
     def _checked(
@@ -91,26 +93,26 @@ class LogReader:
     def slice_of_all(
         self, offset: int, end_offset: int, max_bytes: int, interval: int
     ) -> FileSlice | None:
-        """Like `slice`, up to the log's end instead of the exposed end."""
-        seen = self._offset, self._last, self._end
-        active = self._segments.active
-        self.expose(end_offset, active, active.size)
+        """Does what `slice` does, up to the log's end instead of the exposed end."""
+        exposed_state = self._offset, self._last, self._end
+        active_segment = self._segments.active
+        self.expose(end_offset, active_segment, active_segment.size)
         try:
             return self._checked(offset, max_bytes, interval, skips=False)
         finally:
-            self._offset, self._last, self._end = seen
+            self._offset, self._last, self._end = exposed_state
 
     def _slice(
         self, offset: int, max_bytes: int, interval: int, *, skips: bool
     ) -> FileSlice | None:
         self._find_end(interval)
-        place = self._places.get(offset)
-        if place is None or place[1] >= place[0].size:
-            place = self._find(offset, interval)
-            if place is None:
+        cached_place = self._places.get(offset)
+        if cached_place is None or cached_place[1] >= cached_place[0].size:
+            cached_place = self._find(offset, interval)
+            if cached_place is None:
                 return None
-        with_records = self._with_records(*place) if skips else None
-        segment, position = with_records or place
+        record_place = self._with_records(*cached_place) if skips else None
+        segment, position = record_place or cached_place
         if segment is self._last:
             end = self._end
             if position + max_bytes >= end:
@@ -120,20 +122,22 @@ class LogReader:
             self._segments.keep_warm(segment)
         if position + max_bytes < end:
             end = self._end_of_answer(segment, position, position + max_bytes, end, interval)
-        if with_records and not (segment is self._last and end == self._end):
+        if record_place and not (segment is self._last and end == self._end):
             end = segment.end_of_records(position, end, interval)
         return FileSlice(segment.file, position, end - position)
 
     def _with_records(self, segment: Segment, position: int) -> tuple[Segment, int] | None:
         """The first batch from this one on that has records; None if no exposed batch has."""
-        behind: Segment | None = segment
-        while behind is not None:
-            end = self._end if behind is self._last else behind.size
-            located = behind.with_records(position, end)
-            if located is not None:
-                return behind, located.position
-            self._segments.keep_warm(behind)
-            behind = None if behind is self._last else self._segments.after(behind)
+        next_segment: Segment | None = segment
+        while next_segment is not None:
+            end = self._end if next_segment is self._last else next_segment.size
+            located_batch = next_segment.with_records(position, end)
+            if located_batch is not None:
+                return next_segment, located_batch.position
+            self._segments.keep_warm(next_segment)
+            next_segment = (
+                None if next_segment is self._last else self._segments.after(next_segment)
+            )
             position = 0
         return None
 
@@ -162,9 +166,9 @@ class LogReader:
         segment: Segment | None = self._segments.holding(offset)
         while segment is not None:
             end = self._end if segment is self._last else segment.size
-            located = segment.find(offset, end, interval)
-            if located is not None:
-                return segment, located.position
+            located_batch = segment.find(offset, end, interval)
+            if located_batch is not None:
+                return segment, located_batch.position
             if segment is self._last:
                 return None
             self._segments.keep_warm(segment)
@@ -176,13 +180,13 @@ class LogReader:
     def first_reaching(
         self, timestamp: int, start_offset: int, interval: int
     ) -> TimestampedOffset | None:
-        """The first record with this timestamp or a later one."""
-        with self._visible(interval) as visible:
-            return first_reaching(timestamp, visible, start_offset, interval)
+        """Returns the first record with this timestamp or a later one."""
+        with self._visible(interval) as visible_segments:
+            return first_reaching(timestamp, visible_segments, start_offset, interval)
 
     def highest(self, start_offset: int, interval: int) -> TimestampedOffset | None:
-        with self._visible(interval) as visible:
-            return highest(visible, start_offset, interval)
+        with self._visible(interval) as visible_segments:
+            return highest(visible_segments, start_offset, interval)
 
     @contextmanager
     def _visible(self, interval: int) -> Iterator[Iterator[tuple[Segment, int]]]:

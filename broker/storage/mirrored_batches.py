@@ -1,4 +1,5 @@
-"""Compares batches of another cluster's log with their copy: known ones, new ones, contradictions.
+"""Compares batches of another cluster's log with their copy: finds known, new and contradictory
+batches.
 
 Rule 1: a batch keeps its offsets and its bytes; only its leader epoch is this cluster's own.
 Rule 2: if the copy has offsets of a batch, it must have that batch: the same first offset, length
@@ -59,23 +60,23 @@ class SourceRun(NamedTuple):
 
 
 def source_runs(records: memoryview) -> Iterator[SourceRun]:
-    """Complete batches with ascending offsets, checked. Raises `BatchError` at the first invalid
-    one; the batches before it are good."""
-    size, position, begin, next_offset = len(records), 0, 0, 0
+    """Yields complete batches with ascending offsets, checked. Raises `BatchError` at the first
+    invalid batch; the batches before it are good."""
+    size, position, run_start, next_offset = len(records), 0, 0, 0
     run: list[BatchHeader] = []
-    unpack, make = HEADER.unpack_from, BatchHeader._make
+    unpack, make_header = HEADER.unpack_from, BatchHeader._make
     problem: BatchError | None = None
     while position < size:
         if position + HEADER_SIZE > size:
             problem = _fault(records[position:], next_offset)
             break
-        header = make(unpack(records, position))
+        header = make_header(unpack(records, position))
         base, length, _, magic, crc, attributes, delta, _, _, _, _, _, count = header
-        behind = position + LENGTH_PREFIX + length
+        batch_end = position + LENGTH_PREFIX + length
         if (
             magic != MAGIC
             or not _LEAST <= length <= size - position - LENGTH_PREFIX
-            or crc32c(records[position + CRC_START : behind]) != crc
+            or crc32c(records[position + CRC_START : batch_end]) != crc
             or not 0 <= count <= delta + 1
             or not next_offset <= base <= _HIGHEST_OFFSET - 1 - delta
             or attributes & CODEC_MASK > _HIGHEST_CODEC
@@ -86,12 +87,12 @@ def source_runs(records: memoryview) -> Iterator[SourceRun]:
             if problem is not None:
                 break
         run.append(header)
-        position, next_offset = behind, base + delta + 1
-        if position - begin >= _RUN_BYTES or len(run) >= _RUN_BATCHES:
-            yield SourceRun(records[begin:position], run)
-            begin, run = position, []
+        position, next_offset = batch_end, base + delta + 1
+        if position - run_start >= _RUN_BYTES or len(run) >= _RUN_BATCHES:
+            yield SourceRun(records[run_start:position], run)
+            run_start, run = position, []
     if run:
-        yield SourceRun(records[begin:position], run)
+        yield SourceRun(records[run_start:position], run)
     if problem is not None:
         raise problem
 
@@ -151,23 +152,23 @@ def _header_fault(header: BatchHeader, next_offset: int) -> str:
 
 
 def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compacts: bool) -> int:
-    """The number of leading batches that the copy contains. Raises `Differs` if it contains others,
-    and the errors of `read`."""
-    there = _CopiedBatches(log, read)
+    """Returns the number of leading batches that the copy contains. Raises `Differs` if the copy
+    has others in their place, and the errors of `read`."""
+    copied_batches = _CopiedBatches(log, read)
     for count, header in enumerate(headers):
         if header.base_offset >= log.end_offset:
             return count
         if header.next_offset > log.start_offset:
-            stored = there.at(max(header.base_offset, log.start_offset))
-            if not _is_same(header, stored, compacts=compacts):
-                raise Differs(_difference(header, stored))
+            stored_batch = copied_batches.at(max(header.base_offset, log.start_offset))
+            if not _is_same(header, stored_batch, compacts=compacts):
+                raise Differs(_difference(header, stored_batch))
     return len(headers)
 
 
 def append_kept(
     log: Log, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
 ) -> Appended:
-    """Write one checked batch at its own offset, at the end of the log or after it."""
+    """Writes one checked batch at its own offset, at the end of the log or after it."""
     _EPOCH.pack_into(batch, LENGTH_PREFIX, leader_epoch)
     return log.append_copy(batch, header, now_ms, leader_epoch)
 
@@ -180,7 +181,7 @@ class _CopiedBatches:
         self._following: Iterator[BatchHeader] = iter(())
 
     def at(self, offset: int) -> BatchHeader | None:
-        """The batch with this offset, or the next one."""
+        """Returns the batch with this offset, or the next one."""
         header = self._found
         while header is None or header.next_offset <= offset:
             header = next(self._following, None)
@@ -200,16 +201,16 @@ class _CopiedBatches:
         if piece is None:
             return
         assert isinstance(piece.file, OpenFile), "the log's own"
-        for located in walk(piece.file, piece.position, piece.position + piece.length):
-            yield located.header
+        for located_batch in walk(piece.file, piece.position, piece.position + piece.length):
+            yield located_batch.header
 
 
 def _is_same(header: BatchHeader, stored: BatchHeader | None, *, compacts: bool) -> bool:
     if compacts:
         if stored is None or stored.base_offset > header.last_offset:
             return True
-        ours = stored.base_offset, stored.last_offset_delta
-        return ours == (header.base_offset, header.last_offset_delta)
+        stored_range = stored.base_offset, stored.last_offset_delta
+        return stored_range == (header.base_offset, header.last_offset_delta)
     return stored is not None and (
         (stored.base_offset, stored.length, stored.crc)
         == (header.base_offset, header.length, header.crc)
@@ -217,10 +218,10 @@ def _is_same(header: BatchHeader, stored: BatchHeader | None, *, compacts: bool)
 
 
 def _difference(header: BatchHeader, stored: BatchHeader | None) -> str:
-    sent = f"differs: at offset {header.base_offset} the source has {_described(header)}"
+    description = f"differs: at offset {header.base_offset} the source has {_described(header)}"
     if stored is None or stored.base_offset > header.last_offset:
-        return f"{sent}, and the copy has nothing up to {header.last_offset}"
-    return f"{sent}, and the copy has at {stored.base_offset} {_described(stored)}"
+        return f"{description}, and the copy has nothing up to {header.last_offset}"
+    return f"{description}, and the copy has at {stored.base_offset} {_described(stored)}"
 
 
 def _described(header: BatchHeader) -> str:

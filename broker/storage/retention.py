@@ -1,4 +1,4 @@
-"""Decides which segments are too old, or too many; and whether the clock can be trusted with that.
+"""Decides which segments are too old, or too many, and whether the clock can be trusted for that.
 
 Age is the time since a segment was last appended to, by the broker's clock: the modification time
 of its log file, which compaction keeps. The records' timestamps are irrelevant: an event may have
@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 
 
 class RetentionClock:
-    """Given both clocks, in milliseconds, at every check."""
+    """Suspends deletion by age while the clock may be wrong. Needs both clocks, in milliseconds, at
+    every check."""
 
     __slots__ = ("_held_until", "_last_monotonic", "_last_wall", "_reason")
 
@@ -46,12 +47,12 @@ class RetentionClock:
                 self._hold(f"the wall clock is {_span(gap)} its last recorded time")
 
     def hold(self, wall_ms: int, monotonic_ms: int) -> str | None:
-        """Why deletion by age is suspended now; None if the clock can be trusted."""
-        jump = (wall_ms - self._last_wall) - (monotonic_ms - self._last_monotonic)
+        """Returns why deletion by age is suspended now; None if the clock can be trusted."""
+        clock_jump = (wall_ms - self._last_wall) - (monotonic_ms - self._last_monotonic)
         self._last_wall = wall_ms
         self._last_monotonic = monotonic_ms
-        if abs(jump) > JUMP_MS:
-            self._hold(f"the wall clock jumped {_span(jump)} the expected time")
+        if abs(clock_jump) > JUMP_MS:
+            self._hold(f"the wall clock jumped {_span(clock_jump)} the expected time")
         if monotonic_ms < self._held_until:
             return self._reason
         if self._reason:
@@ -77,14 +78,17 @@ def expired(
     start_offset: int,
     exposed_offset: int,
 ) -> int:
-    """The number of segments to remove from the start: all, if the active one is too old."""
-    ends = [segment.base_offset for segment in segments[1:]]
-    hidden = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
+    """Returns the number of segments to remove from the start: all, if the active one is too
+    old."""
+    end_offsets = [segment.base_offset for segment in segments[1:]]
+    hidden_count = bisect_right(
+        end_offsets, start_offset
+    )  # by a `delete_before` that a crash interrupted
     if not config.delete:
-        return hidden
+        return hidden_count
     excess = sum(segment.size for segment in segments) - config.retention_bytes
     count = 0
-    for segment, end in zip(segments, [*ends, None], strict=True):
+    for segment, end in zip(segments, [*end_offsets, None], strict=True):
         is_old = 0 <= config.retention_ms < now_ms - segment.last_append_ms
         excess -= segment.size
         is_excess = config.retention_bytes >= 0 and excess >= 0 and end is not None
@@ -93,4 +97,4 @@ def expired(
         if not (is_old or is_excess) or (end is not None and end > exposed_offset):
             break
         count += 1
-    return max(count, hidden)
+    return max(count, hidden_count)

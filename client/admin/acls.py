@@ -32,8 +32,8 @@ Rule = tuple[ResourcePattern, Acl]
 
 
 class BesideAcls(msgspec.Struct, frozen=True):
-    """Grants besides ACLs. `super_users` are names without `User:`, or None where the broker does
-    not disclose them, as Apache Kafka does not."""
+    """Broker configs that grant access besides the ACLs. `super_users` are names without `User:`,
+    or None where the broker does not disclose them, as Apache Kafka does not."""
 
     super_users: frozenset[str] | None
     allow_if_no_acl: bool
@@ -78,7 +78,7 @@ def all_acls(brokers: Brokers, acl_filter: AclFilter) -> Acls:
 
 
 def add_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
-    """Adds all rules. Raises the first refusal; the other rules are added."""
+    """Adds all rules. Raises the first refusal, after adding the other rules."""
     creations = tuple(
         AclCreation(
             resource_type=pattern.resource_type,
@@ -116,14 +116,16 @@ def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
         for result in response.filter_results:
             subject = f"ACL on {pattern.name}"
             check(result.error_code, subject, result.error_message, needs=needs)
-            for matching in result.matching_acls:
-                check(matching.error_code, subject, matching.error_message, needs=needs)
+            for matching_acl in result.matching_acls:
+                check(matching_acl.error_code, subject, matching_acl.error_message, needs=needs)
 
 
 def beside_acls(brokers: Brokers) -> BesideAcls:
-    """Reads the configs of one broker; all brokers of a cluster should agree."""
-    known = brokers.persist(lambda: brokers.refresh([]))
-    configs = {config.name: config.value for config in broker_configs(brokers, min(known.brokers))}
+    """Reads the configs of one broker that grant access; all brokers of a cluster should agree."""
+    metadata = brokers.persist(lambda: brokers.refresh([]))
+    configs = {
+        config.name: config.value for config in broker_configs(brokers, min(metadata.brokers))
+    }
     super_users = configs.get("super.users")
     if super_users is None:
         users = None

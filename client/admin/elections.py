@@ -18,7 +18,7 @@ Partition = tuple[str, int]
 def elect_preferred(
     brokers: Brokers, partitions: Mapping[str, Sequence[int]]
 ) -> dict[Partition, ErrorCode]:
-    """Returns each partition's outcome; `none` if its first replica leads now or already did."""
+    """Returns each partition's outcome: `none` if its first replica leads now, or did already."""
     response = brokers.call_controller(
         elect_leaders.API,
         ElectLeadersRequest(

@@ -35,7 +35,8 @@ _RETENTION: Final = MappingProxyType(
 
 
 class NewTopics(NamedTuple):
-    """The defaults. `at_first_use`: brokers create a topic when a client first asks for it."""
+    """A cluster's defaults for new topics. `at_first_use`: brokers create a topic when a client
+    first asks for it."""
 
     at_first_use: bool
     partitions: str  # as in the broker's config

@@ -49,7 +49,8 @@ _UNLIMITED: Final = str(2**63 - 1)
 
 
 class Moving(msgspec.Struct, frozen=True):
-    """A partition with a reassignment in progress: all replicas, and those added and removed."""
+    """A partition with a reassignment in progress: all its replicas, and those being added and
+    removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -105,56 +106,56 @@ def move(brokers: Brokers, targets: Mapping[Key, tuple[int, ...]]) -> dict[Key, 
 
 
 def throttle(brokers: Brokers, moves: Mapping[Key, Moving], live: Iterable[int], rate: int) -> None:
-    """Limits these moves, on each live broker, to `rate` bytes a second sent and copied."""
+    """Limits these moves, on each live broker, to `rate` bytes a second sent and received."""
     leaders: dict[str, list[str]] = {}
     followers: dict[str, list[str]] = {}
-    for (topic, index), moved in moves.items():
-        stay = (id_ for id_ in moved.replicas if id_ not in moved.adding)
-        leaders.setdefault(topic, []).extend(f"{index}:{id_}" for id_ in stay)
-        followers.setdefault(topic, []).extend(f"{index}:{id_}" for id_ in moved.adding)
-    for topic, sending in leaders.items():
-        replicas = {_LEADERS: ",".join(sending), _FOLLOWERS: ",".join(followers[topic])}
+    for (topic, index), move in moves.items():
+        sender_ids = (replica for replica in move.replicas if replica not in move.adding)
+        leaders.setdefault(topic, []).extend(f"{index}:{replica}" for replica in sender_ids)
+        followers.setdefault(topic, []).extend(f"{index}:{replica}" for replica in move.adding)
+    for topic, senders in leaders.items():
+        replicas = {_LEADERS: ",".join(senders), _FOLLOWERS: ",".join(followers[topic])}
         alter_topic(brokers, topic, replicas)
-    touched = {id_ for moved in moves.values() for id_ in moved.replicas}
-    for broker_id in sorted(touched & set(live)):
+    broker_ids = {replica for move in moves.values() for replica in move.replicas}
+    for broker_id in sorted(broker_ids & set(live)):
         _alter_broker(brokers, broker_id, dict.fromkeys(_RATES, str(rate)))
 
 
 def take_throttle_away(brokers: Brokers, topics: Collection[str], live: Iterable[int]) -> bool:
     """Removes the topics' and live brokers' throttles; returns whether a broker had one."""
-    limited = [
+    limited_topics = [
         broker_id
         for broker_id in live
         for config in broker_configs(brokers, broker_id)
         if config.name in _RATES and config.value not in {None, _UNLIMITED}
     ]
-    for broker_id in dict.fromkeys(limited):
+    for broker_id in dict.fromkeys(limited_topics):
         _alter_broker(brokers, broker_id, dict.fromkeys(_RATES))
-    if limited:
+    if limited_topics:
         for topic in _limited_topics(brokers, topics):
             alter_topic(brokers, topic, {_LEADERS: None, _FOLLOWERS: None})
-    return bool(limited)
+    return bool(limited_topics)
 
 
 def _limited_topics(brokers: Brokers, topics: Iterable[str]) -> list[str]:
-    limited: list[str] = []
+    limited_topics: list[str] = []
     names = sorted(topics)
-    for at in range(0, len(names), _TOPICS_AT_ONCE):
+    for start in range(0, len(names), _TOPICS_AT_ONCE):
         resources = tuple(
             DescribeConfigsResource(
                 resource_type=ResourceType.TOPIC,
                 resource_name=topic,
                 configuration_keys=(_LEADERS, _FOLLOWERS),
             )
-            for topic in names[at : at + _TOPICS_AT_ONCE]
+            for topic in names[start : start + _TOPICS_AT_ONCE]
         )
         answer = brokers.call_any(describe_configs.API, DescribeConfigsRequest(resources=resources))
-        limited += [
+        limited_topics += [
             result.resource_name
             for result in answer.results
             if any(config.value for config in result.configs)
         ]
-    return limited
+    return limited_topics
 
 
 def _alter_broker(brokers: Brokers, broker_id: int, configs: Mapping[str, str | None]) -> None:

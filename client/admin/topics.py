@@ -153,27 +153,27 @@ def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
 def configs_of_topics(
     brokers: Brokers, names: Collection[str]
 ) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refused]]:
-    """Returns the topics' configs, and the refusals where they cannot be read."""
+    """Returns the topics' configs, or the refusals for topics whose configs cannot be read."""
     configs: dict[str, tuple[ConfigEntry, ...]] = {}
-    refused: dict[str, Refused] = {}
+    refusals: dict[str, Refused] = {}
     resources = tuple(
         DescribeConfigsResource(
             resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None
         )
         for name in sorted(names)
     )
-    for first in range(0, len(resources), _TOPICS_AT_ONCE):
-        request = DescribeConfigsRequest(resources=resources[first : first + _TOPICS_AT_ONCE])
+    for start in range(0, len(resources), _TOPICS_AT_ONCE):
+        request = DescribeConfigsRequest(resources=resources[start : start + _TOPICS_AT_ONCE])
         for result in brokers.call_any(describe_configs.API, request).results:
             name = result.resource_name
             needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
             try:
                 check(result.error_code, f"topic {name}", result.error_message, needs=needs)
             except Refused as error:
-                refused[name] = error
+                refusals[name] = error
             else:
                 configs[name] = tuple(_entry(config) for config in result.configs)
-    return configs, refused
+    return configs, refusals
 
 
 def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:
@@ -207,7 +207,7 @@ def alter_topic(
     brokers: Brokers, name: str, configs: Mapping[str, str | None], *, only_check: bool = False
 ) -> None:
     """Sets configs of a topic; None resets one to its default. With `only_check`, only checks
-    whether that would succeed."""
+    whether the change would succeed."""
     changes = tuple(
         AlterableConfig(
             name=key,

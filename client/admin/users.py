@@ -39,8 +39,8 @@ class UserPasswords(msgspec.Struct, frozen=True):
 
 def users(brokers: Brokers, name: str | None = None) -> tuple[UserPasswords, ...]:
     """Returns all users, or the one of this name, if it exists."""
-    requested = None if name is None else (UserName(name=name),)
-    request = DescribeUserScramCredentialsRequest(users=requested)
+    requested_users = None if name is None else (UserName(name=name),)
+    request = DescribeUserScramCredentialsRequest(users=requested_users)
     response = brokers.call_any(describe_user_scram_credentials.API, request)
     needs = on_cluster(brokers.who, Operation.DESCRIBE)
     check(response.error_code, "users", response.error_message, needs=needs)

@@ -43,7 +43,7 @@ def _parse(part: str, text: str) -> Address:
     elif ":" in host:
         raise BadAddress(f"bootstrap {text!r}: write an IPv6 address as [{part}]:{DEFAULT_PORT}")
     if not host or not host.isprintable() or any(letter in host for letter in " /@"):
-        raise BadAddress(f"bootstrap {text!r}: {part!r} is not a host such as localhost:9092")
+        raise BadAddress(f"bootstrap {text!r}: {part!r} is not an address such as localhost:9092")
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= _HIGHEST_PORT):
         raise BadAddress(f"bootstrap {text!r}: {port!r} is not a port")
     return Address(host, int(port))

@@ -1,4 +1,4 @@
-"""The address of a cluster, and the authentication at it, for all connections.
+"""The address of a cluster, and the credentials for it, for all connections.
 
 An `Access` is a `Security` in use. It caches what can be kept between connections, and is shared by
 all equal configurations in a program. Secrets and certificates are reread when they change.
@@ -25,7 +25,7 @@ class Access:
 
     @property
     def who(self) -> str:
-        """Describes the client as the brokers see it, as far as that is known here."""
+        """Describes the client as the brokers see it, as far as the client knows."""
         if self.credentials is not None:
             return self.credentials.who
         if self._certificate:

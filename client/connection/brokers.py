@@ -75,8 +75,8 @@ class Brokers:
     @property
     def bootstrap(self) -> Bootstrap:
         """Addresses of the brokers known now, followed by the configured ones."""
-        known = [broker.address for broker in self.known.brokers.values()]
-        addresses = dict.fromkeys([*known, *self._bootstrap.addresses])
+        known_addresses = [broker.address for broker in self.known.brokers.values()]
+        addresses = dict.fromkeys([*known_addresses, *self._bootstrap.addresses])
         return replace(self._bootstrap, addresses=tuple(addresses))
 
     @property
@@ -97,18 +97,18 @@ class Brokers:
                 patience.wait(error)
 
     def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> ClusterMetadata:
-        """Requests the brokers and these topics, or all topics for None, from any broker.
-        `create` asks the controller if it is known, because in Penstock only the controller
+        """Requests the metadata of the brokers and these topics, or all topics for None, from any
+        broker. `create` asks the controller if it is known, because in Penstock only the controller
         creates topics."""
-        requested = (
+        requested_topics = (
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
         )
-        request = MetadataRequest(topics=requested, allow_auto_topic_creation=create)
+        request = MetadataRequest(topics=requested_topics, allow_auto_topic_creation=create)
         connection = self._controller() if create else self.any_broker()
         metadata = metadata_of(connection.call(metadata_api.API, request), self.who)
         # Other topics stay known: several readers and writers share this object.
-        others = {} if topics is None else self.known.topics
-        self.known = replace(metadata, topics={**others, **metadata.topics})
+        known_topics = {} if topics is None else self.known.topics
+        self.known = replace(metadata, topics={**known_topics, **metadata.topics})
         return self.known
 
     def as_seen_by(self, broker_id: int) -> ClusterMetadata:
@@ -118,7 +118,7 @@ class Brokers:
         return metadata_of(self.broker(broker_id).call(metadata_api.API, request), self.who)
 
     def topic(self, name: str, *to: Operation, create: bool = False) -> TopicMetadata:
-        """Returns the topic once all its partitions have leaders; `create` asks the broker to
+        """Returns the topic once all its partitions have leaders. `create` asks the brokers to
         create it.
 
         Without `create`, a topic that does not exist is an error at once. `to` is the intended
@@ -126,10 +126,10 @@ class Brokers:
         """
 
         def attempt() -> TopicMetadata:
-            known = self.refresh([name], create=create)
-            if not create and not known.has(name):
+            metadata = self.refresh([name], create=create)
+            if not create and not metadata.has(name):
                 raise UnknownTopic(name)
-            topic = known.topic(name, *to, creates=create)
+            topic = metadata.topic(name, *to, creates=create)
             for partition in topic.partitions:
                 topic.partition(partition.index)
             return topic
@@ -141,9 +141,9 @@ class Brokers:
         for connection in list(self._connections.values()):
             if not connection.closed:
                 return connection
-        known = [broker.address for broker in self.known.brokers.values()]
+        known_addresses = [broker.address for broker in self.known.brokers.values()]
         failure: ClientError = NotReachable("no broker to connect to")
-        for address in [*shuffled(known), *shuffled(self._bootstrap.addresses)]:
+        for address in [*shuffled(known_addresses), *shuffled(self._bootstrap.addresses)]:
             try:
                 return self._shared(address)
             except ClientError as error:
@@ -160,12 +160,12 @@ class Brokers:
         """Sends the request to the controller, once: repeating it may not be safe."""
 
         def controller() -> BrokerConnection:
-            known = self.refresh([])
-            if known.controller not in known.brokers:
+            metadata = self.refresh([])
+            if metadata.controller not in metadata.brokers:
                 raise Refused(
                     "the cluster", ErrorCode.not_controller, "no broker is the controller"
                 )
-            return self.broker(known.controller)
+            return self.broker(metadata.controller)
 
         return self.persist(controller).call(api, request, within=within)
 
@@ -180,7 +180,7 @@ class Brokers:
     def leaders(
         self, topic: str, partitions: Iterable[int], *to: Operation
     ) -> dict[int, list[int]]:
-        """Groups the partitions by leader. `to` is as in `topic`."""
+        """Groups the partitions by leader. `to` is the same as in `topic`."""
         partitions_by_leader: dict[int, list[int]] = {}
         for partition in partitions:
             leader = self.known.topic(topic, *to).partition(partition).leader

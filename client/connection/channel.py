@@ -46,7 +46,7 @@ class _Frame(msgspec.Struct):
 
 
 class Channel:
-    """Takes over an open connection."""
+    """A non-blocking connection to one broker; takes over an open connection."""
 
     def __init__(self, connection: BrokerConnection) -> None:
         self.address = connection.address
@@ -54,8 +54,8 @@ class Channel:
         self.failure: ClientError | None = None  # raised while a request was queued
         self.spent_at = connection.good_until
         self._socket, self._conversation = connection.hand_over()
-        encrypted = isinstance(self._socket, ssl.SSLSocket)
-        self._send = self._send_encrypted if encrypted else self._send_plain
+        is_encrypted = isinstance(self._socket, ssl.SSLSocket)
+        self._send = self._send_encrypted if is_encrypted else self._send_plain
         self._socket.setblocking(False)
         self._callbacks: dict[PendingResponse[Any], CalledBack] = {}
         self._unsent: deque[_Frame] = deque()
@@ -73,7 +73,7 @@ class Channel:
         return bool(self._unsent)
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The API version that a request will use. Raises `Unsupported`."""
+        """Returns the API version that a request will use. Raises `Unsupported`."""
         return self._conversation.version(api)
 
     def ask(
@@ -99,8 +99,8 @@ class Channel:
         deadline: float,
     ) -> None:
         """Queues an encoded request without copying its pieces."""
-        pending, pieces = self._conversation.put(api, version, body, deadline)
-        self._callbacks[pending] = called_back
+        pending_response, pieces = self._conversation.put(api, version, body, deadline)
+        self._callbacks[pending_response] = called_back
         self._queue(pieces, deadline, None)
 
     def put_unanswered(
@@ -139,20 +139,20 @@ class Channel:
             if not count:
                 return False
             limit -= count
-            arrived = self._conversation.received(count)
-            if arrived is not None:
-                pending, body = arrived
-                response = self._conversation.decode(pending, body)
+            answer = self._conversation.received(count)
+            if answer is not None:
+                pending_response, body = answer
+                response = self._conversation.decode(pending_response, body)
                 self.answers += 1
-                self._callbacks.pop(pending)(response)
+                self._callbacks.pop(pending_response)(response)
         return True
 
     @property
     def deadline(self) -> float:
         """The time by which the next answer must arrive, or the next unanswered request be sent."""
-        under_way = self._conversation.under_way
-        answer = under_way[0].deadline if under_way else NEVER
-        return min(answer, self._unsent[0].deadline) if self._unsent else answer
+        pending_responses = self._conversation.under_way
+        answer_deadline = pending_responses[0].deadline if pending_responses else NEVER
+        return min(answer_deadline, self._unsent[0].deadline) if self._unsent else answer_deadline
 
     def close(self) -> None:
         """Closes the connection without calling callbacks."""
@@ -161,12 +161,14 @@ class Channel:
     def end(self, error: ClientError) -> None:
         """Closes the connection and fails all requests in flight with this error."""
         self.close()
-        unsent = [frame.called_back for frame in self._unsent if frame.called_back is not None]
-        waiting = [*self._callbacks.values(), *unsent]
+        unsent_callbacks = [
+            frame.called_back for frame in self._unsent if frame.called_back is not None
+        ]
+        callbacks = [*self._callbacks.values(), *unsent_callbacks]
         self._callbacks.clear()
         self._unsent.clear()
-        for called_back in waiting:
-            called_back(error)
+        for callback in callbacks:
+            callback(error)
 
     def _queue(
         self, pieces: Sequence[Buffer], deadline: float, called_back: CalledBack | None
@@ -181,11 +183,11 @@ class Channel:
 
     def _send_encrypted(self, pieces: list[memoryview]) -> int:
         """Like `_send_plain`; TLS requires unsent data to be sent again unchanged."""
-        first = pieces[0]
-        if len(first) < _TLS_RECORD and len(pieces) > 1:
-            first = memoryview(_joined(pieces, _TLS_RECORD))
+        first_piece = pieces[0]
+        if len(first_piece) < _TLS_RECORD and len(pieces) > 1:
+            first_piece = memoryview(_joined(pieces, _TLS_RECORD))
         try:
-            return self._socket.send(first[:_TLS_RECORD])
+            return self._socket.send(first_piece[:_TLS_RECORD])
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             return 0
         except OSError as error:
@@ -218,19 +220,19 @@ class Channel:
 
 def _joined(pieces: Sequence[memoryview], size: int) -> bytes:
     """Returns the first `size` bytes of the pieces, or all if there are fewer."""
-    joined = bytearray()
+    joined_bytes = bytearray()
     for piece in pieces:
-        joined += piece[: size - len(joined)]
-        if len(joined) == size:
+        joined_bytes += piece[: size - len(joined_bytes)]
+        if len(joined_bytes) == size:
             break
-    return bytes(joined)
+    return bytes(joined_bytes)
 
 
 def _drop(pieces: deque[memoryview], count: int) -> None:
     """Removes `count` bytes from the front."""
     while count:
-        first = pieces.popleft()
-        if count < len(first):
-            pieces.appendleft(first[count:])
+        first_piece = pieces.popleft()
+        if count < len(first_piece):
+            pieces.appendleft(first_piece[count:])
             return
-        count -= len(first)
+        count -= len(first_piece)

@@ -75,7 +75,7 @@ class ChannelPool:
         return [slot.channel for slot in self._slots.values() if slot.channel is not None]
 
     def next_time(self, now: float) -> float:
-        """When the next pause or deadline ends; `NEVER` if there is none."""
+        """The time when the next pause or deadline ends; `NEVER` if there is none."""
         pauses = [slot.not_before for slot in self._slots.values() if slot.not_before > now]
         answers = [now if channel.failure else channel.deadline for channel in self.channels()]
         return min([*pauses, *answers], default=NEVER)
@@ -89,13 +89,13 @@ class ChannelPool:
         """Waits for events, at most `seconds`, and handles them."""
         for channel in self.channels():
             self._watch(channel)
-        for key, ready in self._selector.select(seconds):
+        for key, ready_events in self._selector.select(seconds):
             if key.data is None:
                 self._woken.recv(4096)
             else:
-                self._serve(key.data, ready)
-        for address, arrived in self._arrivals.take():
-            self._arrived(address, arrived)
+                self._serve(key.data, ready_events)
+        for address, arrival in self._arrivals.take():
+            self._arrived(address, arrival)
         now = time.monotonic()
         for channel in self.channels():
             if channel.failure is not None:
@@ -120,7 +120,7 @@ class ChannelPool:
             self._selector.modify(channel, events, channel)
 
     def _serve(self, channel: Channel, ready: int) -> None:
-        before = channel.answers
+        old_count = channel.answers
         failure: ClientError | None = None
         try:
             if ready & selectors.EVENT_WRITE:
@@ -129,7 +129,7 @@ class ChannelPool:
                 channel.read()
         except ClientError as error:
             failure = error
-        if channel.answers > before:
+        if channel.answers > old_count:
             self._slots[channel.address].pauses.reset()
         if failure is not None:
             self._end(channel, failure)
@@ -155,7 +155,7 @@ class ChannelPool:
 
 
 class _Arrivals:
-    """Connections opened by threads, or the errors why not."""
+    """The connections that threads have opened, or the errors that prevented them."""
 
     def __init__(self, client_id: str, access: Access, wake: Callable[[], None]) -> None:
         self._client_id = client_id
@@ -171,26 +171,26 @@ class _Arrivals:
 
     def take(self) -> list[tuple[Address, BrokerConnection | ClientError]]:
         with self._lock:
-            arrived, self._arrived = self._arrived, []
-        return arrived
+            arrivals, self._arrived = self._arrived, []
+        return arrivals
 
     def close(self) -> None:
         """Closes all channels. Threads that are still connecting close their connections."""
         with self._lock:
             self._closed = True
-            for _, arrived in self._arrived:
-                if isinstance(arrived, BrokerConnection):
-                    arrived.close()
+            for _, arrival in self._arrived:
+                if isinstance(arrival, BrokerConnection):
+                    arrival.close()
 
     def _open(self, address: Address) -> None:
-        arrived: BrokerConnection | ClientError
+        arrival: BrokerConnection | ClientError
         try:
-            arrived = BrokerConnection(address, self._client_id, self._access)
+            arrival = BrokerConnection(address, self._client_id, self._access)
         except ClientError as error:
-            arrived = error
+            arrival = error
         with self._lock:
             if not self._closed:
-                self._arrived.append((address, arrived))
+                self._arrived.append((address, arrival))
                 self._wake()
-            elif isinstance(arrived, BrokerConnection):
-                arrived.close()
+            elif isinstance(arrival, BrokerConnection):
+                arrival.close()

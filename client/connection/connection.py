@@ -86,7 +86,7 @@ class BrokerConnection:
             raise
 
     def fileno(self) -> int:
-        """For `select`: readable when an answer arrives."""
+        """Returns the descriptor for `select`, which is readable when an answer arrives."""
         return self._socket.fileno()
 
     def close(self) -> None:
@@ -94,13 +94,13 @@ class BrokerConnection:
         self._socket.close()
 
     def hand_over(self) -> tuple[socket.socket, Conversation]:
-        """Returns the socket and the conversation, for non-blocking use; no request is in
+        """Returns the socket and the conversation, for non-blocking use; no request may be in
         flight."""
         self.closed = True
         return self._socket, self._conversation
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The highest version of an API that both sides support."""
+        """Returns the highest version of an API that both sides support."""
         return self._conversation.version(api)
 
     def needs_version(self, api: Api[Any, Any], least: int) -> None:
@@ -142,8 +142,8 @@ class BrokerConnection:
         try:
             self._socket = tls.context.wrap_socket(self._socket, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
-            why = f"its certificate is not trusted: {error.verify_message}"
-            raise self._end(NotLetIn, why) from None
+            fault = f"its certificate is not trusted: {error.verify_message}"
+            raise self._end(NotLetIn, fault) from None
         except ssl.SSLError as error:
             failure = (error.reason or "it failed").replace("_", " ").lower()
             hint = "; does it speak TLS at all?" if "WRONG_VERSION" in (error.reason or "") else ""
@@ -158,7 +158,7 @@ class BrokerConnection:
         if self._credentials is None:
             return
         login = self._credentials.login
-        began = time.monotonic()
+        start_time = time.monotonic()
         try:
             exchange = self._credentials.exchange(self.address.host)
             self._choose(login.mechanism)
@@ -166,7 +166,7 @@ class BrokerConnection:
         except LoginFailed as error:
             kind = WrongCredentials if isinstance(error, LoginRefused) else NotLetIn
             raise self._end(kind, f"login with {login.mechanism}: {error}") from None
-        self.good_until = began + lifetime * _OF_LIFE if lifetime else NEVER
+        self.good_until = start_time + lifetime * _OF_LIFE if lifetime else NEVER
 
     def _choose(self, mechanism: str) -> None:
         if sasl_handshake.API.key not in self._conversation.served:
@@ -196,23 +196,23 @@ class BrokerConnection:
                 return lifetime / 1000
 
     def _ask(self, api: Api[Request, Response], request: Request) -> Response:
-        pending = self._send(api, request, self._contact_seconds)
-        return self._conversation.decode(pending, self._answer(pending))
+        pending_response = self._send(api, request, self._contact_seconds)
+        return self._conversation.decode(pending_response, self._answer(pending_response))
 
     def _greet(self) -> None:
         """Learns the API versions; asks a broker too old for this again in version 0."""
-        greeting = ApiVersionsRequest(
+        versions_request = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
         )
         for version in (_GREETING_VERSION, _OLDEST_GREETING_VERSION):
-            within = self._contact_seconds
-            body = self._answer(self._send(api_versions.API, greeting, within, version))
-            refused = body[:2] == ErrorCode.unsupported_version.to_bytes(2, "big")
+            timeout = self._contact_seconds
+            body = self._answer(self._send(api_versions.API, versions_request, timeout, version))
+            is_refused = body[:2] == ErrorCode.unsupported_version.to_bytes(2, "big")
             try:
-                answer = api_versions.API.decode_response(0 if refused else version, body)
+                answer = api_versions.API.decode_response(0 if is_refused else version, body)
             except ProtocolError as error:
                 raise self._end(NotKafka, f"ApiVersions response: {error}") from None
-            if not refused:
+            if not is_refused:
                 break
         if answer.error_code is not ErrorCode.none:
             raise self._end(Unsupported, f"ApiVersions: {answer.error_code.name}")
@@ -228,33 +228,33 @@ class BrokerConnection:
         version: int | None = None,
     ) -> PendingResponse[Response]:
         deadline = time.monotonic() + within
-        pending, pieces = self._conversation.ask(api, request, deadline, version)
+        pending_response, pieces = self._conversation.ask(api, request, deadline, version)
         try:
             self._socket.settimeout(within)
             self._socket.sendall(b"".join(pieces))
         except OSError as error:
             raise self._end(ConnectionLost, reason(error)) from None
-        return pending
+        return pending_response
 
     def _answer(self, pending: PendingResponse[Any], until: float = 0.0) -> memoryview:
         """Returns the answer's body; keeps answers to older requests until received."""
         deadline = max(pending.deadline, until)
         while pending not in self._answered:
             try:
-                arrived = self._conversation.received(self._receive(deadline))
+                answer = self._conversation.received(self._receive(deadline))
             except NotKafka:
                 self.close()
                 raise
-            if arrived is not None:
-                self._answered[arrived[0]] = arrived[1]
+            if answer is not None:
+                self._answered[answer[0]] = answer[1]
         return self._answered.pop(pending)
 
     def _receive(self, deadline: float) -> int:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
+        remaining_seconds = deadline - time.monotonic()
+        if remaining_seconds <= 0:
             raise self._end(ConnectionLost, "no answer in time")
         try:
-            self._socket.settimeout(remaining)
+            self._socket.settimeout(remaining_seconds)
             count = self._socket.recv_into(self._conversation.wanted())
         except ConnectionResetError as error:
             raise self._end(ConnectionLost, f"{reason(error)}{self._why()}") from None
@@ -295,7 +295,7 @@ def _open_socket(address: Address, within: float) -> socket.socket:
 
 
 def reason(error: OSError) -> str:
-    """The operating system's error text, as part of a message."""
+    """Returns the operating system's error text, as part of a message."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return error_words(error).lower()

@@ -51,7 +51,7 @@ class PendingResponse(msgspec.Struct, Generic[Response], frozen=True, eq=False):
 
 
 class Conversation:
-    """The state of one connection, from its first byte. Messages name it `peer`."""
+    """The state of one connection, from its first byte. Messages call the other side `peer`."""
 
     def __init__(self, peer: str, client_id: str, memory: Memory = fresh_memory) -> None:
         self.peer = peer
@@ -63,16 +63,20 @@ class Conversation:
         self._begin_frame()
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The highest version of an API that both sides support."""
-        theirs, ours = self.served.get(api.key, range(0)), api.versions
-        highest = min(theirs.stop, ours.stop) - 1
-        if highest < max(theirs.start, ours.start):
-            supported = f"versions {theirs.start} to {theirs.stop - 1}" if theirs else "no version"
-            raise Unsupported(
-                f"{self.peer} supports {supported} of {api.name}, "
-                f"Penstock {ours.start} to {ours.stop - 1}"
+        """Returns the highest version of an API that both sides support."""
+        peer_versions, own_versions = self.served.get(api.key, range(0)), api.versions
+        highest_version = min(peer_versions.stop, own_versions.stop) - 1
+        if highest_version < max(peer_versions.start, own_versions.start):
+            supported_versions = (
+                f"versions {peer_versions.start} to {peer_versions.stop - 1}"
+                if peer_versions
+                else "no version"
             )
-        return highest
+            raise Unsupported(
+                f"{self.peer} supports {supported_versions} of {api.name}, "
+                f"Penstock {own_versions.start} to {own_versions.stop - 1}"
+            )
+        return highest_version
 
     def ask(
         self,
@@ -97,12 +101,12 @@ class Conversation:
     ) -> tuple[PendingResponse[Response], list[Buffer]]:
         """Numbers an encoded request; returns it as pieces of bytes."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        pending = PendingResponse(api, version, self._correlation_id, deadline)
+        pending_response = PendingResponse(api, version, self._correlation_id, deadline)
         if answered:
-            self.under_way.append(pending)
-        header = request_frame(api, version, pending.correlation_id, self._client_id, b"")
+            self.under_way.append(pending_response)
+        header = request_frame(api, version, pending_response.correlation_id, self._client_id, b"")
         size = len(header) - _SIZE + sum(map(len, body))
-        return pending, [size.to_bytes(_SIZE, "big") + header[_SIZE:], *body]
+        return pending_response, [size.to_bytes(_SIZE, "big") + header[_SIZE:], *body]
 
     def wanted(self) -> memoryview:
         """The buffer for the next bytes."""
@@ -133,8 +137,8 @@ class Conversation:
         if not _SMALLEST_RESPONSE <= size <= MAX_RESPONSE:
             if size == _HTTP:
                 raise NotKafka(f"{self.peer} answers HTTP: is this the registry's port?")
-            text = f"a response of {size} bytes"
-            raise self._not_kafka("it speaks TLS" if size >> 16 == _TLS_ALERT else text)
+            text = f"invalid response size {size}"
+            raise self._not_kafka("the peer speaks TLS" if size >> 16 == _TLS_ALERT else text)
         self._expect(self._memory(size), is_size=False)
 
     def _expect(self, buffer: memoryview, *, is_size: bool) -> None:
@@ -144,16 +148,18 @@ class Conversation:
 
     def _answer(self, frame: memoryview) -> tuple[PendingResponse[Any], memoryview]:
         if not self.under_way:
-            raise self._not_kafka("a response without a request")
-        oldest = self.under_way.popleft()
+            raise self._not_kafka("received a response without a request")
+        pending_response = self.under_way.popleft()
         try:
-            tagged = has_tagged_header(oldest.api, oldest.version)
-            correlation_id, body = read_response(frame, tagged_header=tagged)
+            has_tags = has_tagged_header(pending_response.api, pending_response.version)
+            correlation_id, body = read_response(frame, tagged_header=has_tags)
         except ProtocolError as error:
-            raise self._not_kafka(f"{oldest.api.name} response: {error}") from None
-        if correlation_id != oldest.correlation_id:
-            raise self._not_kafka(f"response {correlation_id} to request {oldest.correlation_id}")
-        return oldest, body
+            raise self._not_kafka(f"{pending_response.api.name} response: {error}") from None
+        if correlation_id != pending_response.correlation_id:
+            raise self._not_kafka(
+                f"received response {correlation_id} to request {pending_response.correlation_id}"
+            )
+        return pending_response, body
 
     def _not_kafka(self, text: str) -> NotKafka:
         return NotKafka(f"{self.peer}: {text}")

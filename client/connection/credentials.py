@@ -26,7 +26,8 @@ class Credentials:
 
     @property
     def who(self) -> str:
-        """The user as in ACLs, or a description if only a token or a ticket determines it."""
+        """The user as named in ACLs, or a description if only a token or a ticket determines the
+        user."""
         login = self.login
         if login.user or self._named:
             return f"{USER}{plain_words((login.user or self._named)[:_LONGEST_NAME])}"

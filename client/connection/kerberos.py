@@ -66,14 +66,15 @@ class Tickets:
             self._store = {"ccache": login.ccache}
 
     def exchange(self, host: str) -> Exchange:
-        """Starts the exchange with the broker on this host. Raises LoginFailed, then or later."""
+        """Starts the exchange with the broker on this host. Raises LoginFailed, at once or during
+        the exchange."""
         return _exchange(*self._begun(host))
 
     def _begun(self, host: str) -> tuple[Any, bytes]:
         """Returns a security context and its first token."""
         gssapi = _library()
-        if self._login.keytab and (why := why_unreadable(self._login.keytab)):
-            raise LoginFailed(why)
+        if self._login.keytab and (reason := why_unreadable(self._login.keytab)):
+            raise LoginFailed(reason)
         service = f"{self._login.service}@{host}"
         with self._lock:
             tickets = self._tickets(gssapi)
@@ -129,8 +130,8 @@ def _exchange(context: Any, first: bytes) -> Exchange:
         )
     # No layer, hence a maximum message size of 0, and no authorization identity.
     with _login_errors(gssapi, "cannot reply to the broker's GSSAPI response"):
-        chosen = context.wrap(bytes([_NO_LAYER, 0, 0, 0]), False).message
-    yield chosen
+        chosen_layer = context.wrap(bytes([_NO_LAYER, 0, 0, 0]), False).message
+    yield chosen_layer
 
 
 @contextmanager

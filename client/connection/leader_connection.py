@@ -51,7 +51,8 @@ class AnswerMemory:
 
 
 class LeaderConnection:
-    """A connection that belongs to an event loop. Use `open`; unusable after an error."""
+    """A connection that belongs to an event loop. Create it with `open`; unusable after an
+    error."""
 
     def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
         self._channel = channel
@@ -66,23 +67,23 @@ class LeaderConnection:
         cls, address: Address, client_id: str, access: Access, memory: Memory | None = None
     ) -> Self:
         """Opens a connection; responses are received into `memory`. Raises ClientError."""
-        received_into = memory or AnswerMemory()
+        answer_memory = memory or AnswerMemory()
         loop = asyncio.get_running_loop()
-        opened: asyncio.Future[BrokerConnection] = loop.create_future()
+        connection_future: asyncio.Future[BrokerConnection] = loop.create_future()
 
         def arrived(result: BrokerConnection | Exception) -> None:
             if isinstance(result, Exception):
-                if not opened.cancelled():
-                    opened.set_exception(result)
-            elif opened.cancelled():
+                if not connection_future.cancelled():
+                    connection_future.set_exception(result)
+            elif connection_future.cancelled():
                 result.close()
             else:
-                opened.set_result(result)
+                connection_future.set_result(result)
 
         def connect() -> None:
             result: BrokerConnection | Exception
             try:
-                result = BrokerConnection(address, client_id, access, memory=received_into)
+                result = BrokerConnection(address, client_id, access, memory=answer_memory)
             except Exception as error:  # noqa: BLE001 raised where it is awaited
                 result = error
             try:
@@ -93,10 +94,14 @@ class LeaderConnection:
 
         threading.Thread(target=connect, name=f"open {address}", daemon=True).start()
         try:
-            return cls(Channel(await opened), loop)
+            return cls(Channel(await connection_future), loop)
         except asyncio.CancelledError:
-            if opened.done() and not opened.cancelled() and opened.exception() is None:
-                opened.result().close()  # it arrived just as the caller was cancelled
+            if (
+                connection_future.done()
+                and not connection_future.cancelled()
+                and connection_future.exception() is None
+            ):
+                connection_future.result().close()  # it arrived just as the caller was cancelled
             raise
 
     @property
@@ -115,7 +120,7 @@ class LeaderConnection:
         return await self.put(api, version, [api.encode_request(version, request)], within)
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The API version that a request will use. Raises `Unsupported`."""
+        """Returns the API version that a request will use. Raises `Unsupported`."""
         return self._channel.version(api)
 
     def put(
@@ -124,23 +129,23 @@ class LeaderConnection:
         """Sends an encoded request, behind earlier ones, without copying its pieces. The returned
         future yields the response or raises ClientError, and must be awaited."""
         self.check()
-        answered: asyncio.Future[Response] = self._loop.create_future()
-        overdue = self._loop.call_later(within, self._overdue)
+        answer_future: asyncio.Future[Response] = self._loop.create_future()
+        timer = self._loop.call_later(within, self._overdue)
 
         def called_back(answer: Response | ClientError) -> None:
-            overdue.cancel()
-            if answered.done():
+            timer.cancel()
+            if answer_future.done():
                 return
             if isinstance(answer, ClientError):
-                answered.set_exception(answer)
+                answer_future.set_exception(answer)
             else:
-                answered.set_result(answer)
+                answer_future.set_result(answer)
 
         self._channel.put(api, version, body, called_back, deadline=time.monotonic() + within)
         if self._channel.failure is not None:
             self._end(self._channel.failure)
         self._watch_writing()
-        return answered
+        return answer_future
 
     def close(self) -> None:
         """Closes the connection; requests in flight fail."""
@@ -169,12 +174,12 @@ class LeaderConnection:
             self._watch_writing()
 
     def _watch_writing(self) -> None:
-        wants = self._channel.wants_to_write and self._failure is None
-        if wants and not self._writing:
+        wants_to_write = self._channel.wants_to_write and self._failure is None
+        if wants_to_write and not self._writing:
             self._loop.add_writer(self._descriptor, self._writable)
-        elif self._writing and not wants:
+        elif self._writing and not wants_to_write:
             self._loop.remove_writer(self._descriptor)
-        self._writing = wants
+        self._writing = wants_to_write
 
     def _end(self, error: ClientError) -> None:
         if self._failure is not None:

@@ -57,10 +57,10 @@ def _nonce() -> str:
 
 
 def scram(hash_name: str, user: str, password: str, nonce: Callable[[], str]) -> Exchange:
-    """SCRAM (RFC 5802) without channel binding, as Kafka implements it."""
+    """Performs SCRAM (RFC 5802) without channel binding, as Kafka implements it."""
     own_nonce = nonce()
-    first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={own_nonce}"
-    server_first = _text((yield f"n,,{first}".encode()))
+    first_message = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={own_nonce}"
+    server_first = _text((yield f"n,,{first_message}".encode()))
     attributes = _attributes(server_first)
     both_nonces, iterations = attributes.get("r", ""), attributes.get("i", "")
     salt = _decoded(attributes.get("s", ""))
@@ -72,15 +72,21 @@ def scram(hash_name: str, user: str, password: str, nonce: Callable[[], str]) ->
         raise LoginFailed("invalid SCRAM response from the broker")
     if not _FEWEST_ITERATIONS <= int(iterations) <= _MOST_ITERATIONS:
         raise LoginFailed(f"the broker requests {int(iterations)} SCRAM iterations")
-    salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, int(iterations))
+    salted_password = hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, int(iterations))
     client_final = f"c=biws,r={both_nonces}"
-    signed = f"{first},{server_first},{client_final}".encode()
-    key = hmac.digest(salted, b"Client Key", hash_name)
-    signature = hmac.digest(hashlib.new(hash_name, key).digest(), signed, hash_name)
-    proof = bytes(left ^ right for left, right in zip(key, signature, strict=True))
+    auth_message = f"{first_message},{server_first},{client_final}".encode()
+    key = hmac.digest(salted_password, b"Client Key", hash_name)
+    signature = hmac.digest(hashlib.new(hash_name, key).digest(), auth_message, hash_name)
+    proof = bytes(
+        key_byte ^ signature_byte for key_byte, signature_byte in zip(key, signature, strict=True)
+    )
     server_final = _text((yield f"{client_final},p={b64encode(proof).decode()}".encode()))
-    expected = hmac.digest(hmac.digest(salted, b"Server Key", hash_name), signed, hash_name)
-    if not hmac.compare_digest(_decoded(_attributes(server_final).get("v", "")), expected):
+    expected_signature = hmac.digest(
+        hmac.digest(salted_password, b"Server Key", hash_name), auth_message, hash_name
+    )
+    if not hmac.compare_digest(
+        _decoded(_attributes(server_final).get("v", "")), expected_signature
+    ):
         raise LoginFailed("the broker does not know the password either: it is an impostor")
 
 

@@ -44,7 +44,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
             raise Refused(
                 f"topic {self.name}",
                 ErrorCode.invalid_partitions,
-                f"it has no partition {index}, only 0 to {len(self.partitions) - 1}",
+                f"no partition {index}, only 0 to {len(self.partitions) - 1}",
             )
         partition = self.partitions[index]
         if partition.leader == NO_LEADER:
@@ -53,7 +53,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 
 
 class ClusterMetadata(msgspec.Struct, frozen=True):
-    """One response: all live brokers, and the requested topics."""
+    """One metadata response: all live brokers, and the requested topics."""
 
     who: str = ""  # describes the client
     cluster_id: str | None = None
@@ -62,13 +62,14 @@ class ClusterMetadata(msgspec.Struct, frozen=True):
     topics: Mapping[str, TopicMetadata] = {}
 
     def has(self, name: str) -> bool:
-        """Whether the topic exists, as far as the broker knows."""
+        """Returns whether the topic exists, as far as the broker knows."""
         topic = self.topics.get(name)
         return topic is not None and topic.error is not ErrorCode.unknown_topic_or_partition
 
     def topic(self, name: str, *to: Operation, creates: bool = False) -> TopicMetadata:
-        """Returns a topic that exists; its absence may be temporary. If it is hidden from this
-        client, the error names the right for the intended operations `to`."""
+        """Returns a topic that exists; raises Refused otherwise, as its absence may be temporary.
+        If the topic is hidden from this client, the error names the right for the intended
+        operations `to`."""
         topic = self.topics.get(name)
         if topic is None:
             raise Refused(f"topic {name}", ErrorCode.unknown_topic_or_partition)

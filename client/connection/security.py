@@ -15,7 +15,7 @@ from ground.tls.client import Tls
 
 
 class Mechanism(StrEnum):
-    """SASL mechanisms."""
+    """The SASL mechanisms."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -106,10 +106,10 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def _check_foreign(self, keys: tuple[str, ...]) -> None:
         """Rejects keys that this mechanism would ignore."""
-        foreign = {
+        foreign_keys = {
             name for mechanism_keys in _KEYS.values() for name in mechanism_keys if name not in keys
         }
-        fields = (field for field in msgspec.structs.fields(Login) if field.name in foreign)
+        fields = (field for field in msgspec.structs.fields(Login) if field.name in foreign_keys)
         if any(getattr(self, field.name) != field.default for field in fields):
             raise ValueError(
                 f"`mechanism: {self.mechanism}` takes only {', '.join(keys[:-1])} and {keys[-1]}"
@@ -136,7 +136,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The security of connections to brokers. Default: neither TLS nor a login."""
+    """The security of connections to brokers. By default, neither TLS nor a login."""
 
     tls: Tls | None = None
     """TLS and its trusted certificates; `{}` for the system's."""
@@ -155,5 +155,5 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def certificate_files(self) -> CertificateFiles:
         """The certificate files whose expiry should be monitored."""
         tls, login = self.tls or Tls(), self.login
-        believed = {tls.ca, login.token_ca if login else ""}
-        return CertificateFiles(frozenset({tls.certificate} - {""}), frozenset(believed - {""}))
+        ca_files = {tls.ca, login.token_ca if login else ""}
+        return CertificateFiles(frozenset({tls.certificate} - {""}), frozenset(ca_files - {""}))

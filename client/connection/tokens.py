@@ -49,17 +49,17 @@ class TokenEndpoint:
         """Returns a token that is valid for a while. Raises LoginFailed or NoSecret."""
         with self._lock:
             if time.monotonic() >= self._until:
-                requested_at = time.monotonic()
-                granted = self._ask()
-                self._token = granted.access_token
-                self._until = requested_at + granted.expires_in * _OF_LIFE
+                request_time = time.monotonic()
+                grant = self._ask()
+                self._token = grant.access_token
+                self._until = request_time + grant.expires_in * _OF_LIFE
             return self._token
 
     def _ask(self) -> _Granted:
         login = self._login
-        form = {"grant_type": "client_credentials"}
+        form_fields = {"grant_type": "client_credentials"}
         if login.scope:
-            form["scope"] = login.scope
+            form_fields["scope"] = login.scope
         credentials = (
             f"{quote(login.client_id, safe='')}:{quote(login.client_secret.read(), safe='')}"
         )
@@ -72,7 +72,7 @@ class TokenEndpoint:
             tls = None if self._tls is None else self._tls.context
             with HttpClient(self._url, tls=tls, most_bytes=_MOST_BYTES) as client:
                 response = client.ask(
-                    "POST", "", urlencode(form).encode(), within=_WITHIN, headers=headers
+                    "POST", "", urlencode(form_fields).encode(), within=_WITHIN, headers=headers
                 )
         except HttpError as error:
             raise LoginFailed(f"no token from {error}") from None
@@ -81,12 +81,12 @@ class TokenEndpoint:
         if response.status != 200:
             raise LoginFailed(f"no token from {self._url}: HTTP status {response.status}")
         try:
-            granted = msgspec.json.decode(response.body, type=known_type(_Granted))
+            grant = msgspec.json.decode(response.body, type=known_type(_Granted))
         except msgspec.MsgspecError:
             raise LoginFailed(f"no token from {self._url}: its answer is not a token") from None
-        if not granted.access_token:
+        if not grant.access_token:
             raise LoginFailed(f"no token from {self._url}: its answer is not a token")
-        return granted
+        return grant
 
 
 def named_by(token: str) -> str:
@@ -95,7 +95,7 @@ def named_by(token: str) -> str:
     if len(parts) != _PARTS:
         return ""
     try:
-        claims = urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        return msgspec.json.decode(claims, type=known_type(_Named)).sub
+        claims_bytes = urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        return msgspec.json.decode(claims_bytes, type=known_type(_Named)).sub
     except (ValueError, msgspec.MsgspecError):
         return ""

@@ -16,11 +16,12 @@ from cluster.values import TopicPartition
 def assigned(
     member: str, members: Mapping[str, Collection[str]], partitions: Mapping[str, int]
 ) -> frozenset[TopicPartition]:
-    """Returns the share of `member`, given members' topics and topics' partition counts."""
+    """Returns the share of `member`, given each member's topics and each topic's number of
+    partitions."""
     return frozenset(
-        TopicPartition(topic, number)
+        TopicPartition(topic, partition)
         for topic in members.get(member, ())
-        for number in _share(member, _subscribers(members, topic), partitions.get(topic, 0))
+        for partition in _share(member, _subscribers(members, topic), partitions.get(topic, 0))
     )
 
 
@@ -31,5 +32,5 @@ def _subscribers(members: Mapping[str, Collection[str]], topic: str) -> list[str
 def _share(member: str, subscribers: list[str], partitions: int) -> range:
     share, remainder = divmod(partitions, len(subscribers))
     position = subscribers.index(member)
-    first = position * share + min(position, remainder)
-    return range(first, first + share + (position < remainder))
+    first_partition = position * share + min(position, remainder)
+    return range(first_partition, first_partition + share + (position < remainder))

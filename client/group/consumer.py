@@ -101,7 +101,7 @@ class GroupConsumer:
         return frozenset(self.member.claims)
 
     def close(self) -> None:
-        """Leaves the group, whose other members take over its partitions at once."""
+        """Leaves the group, so that other members take over the partitions at once."""
         try:
             self.member.leave()
         finally:
@@ -109,35 +109,38 @@ class GroupConsumer:
                 fetcher.close()
 
     def poll(self, seconds: float) -> Iterator[GroupRecord]:
-        """Yields the next messages; none if they take longer than `seconds`.
+        """Yields the next messages; none if none arrives within `seconds`.
 
         Raises ClientError, ClusterError.
         """
         deadline = time.monotonic() + seconds
         while True:
             self._tend()
-            has_any = False
+            has_records = False
             for message in self._messages():
-                has_any = True
+                has_records = True
                 yield message
-            remaining = deadline - time.monotonic()
-            if has_any or remaining <= 0:
+            remaining_seconds = deadline - time.monotonic()
+            if has_records or remaining_seconds <= 0:
                 return
-            self._fetch(min(_SLICE_S, remaining))
+            self._fetch(min(_SLICE_S, remaining_seconds))
 
     def commit(self) -> None:
-        """Commits the positions. Raises Fenced if a partition is another member's; Unavailable."""
+        """Commits the positions. Raises Fenced if a partition now belongs to another member;
+        Unavailable."""
         now_ms = time.time_ns() // 1_000_000
-        due = {
+        due_offsets = {
             partition: CommittedOffset(
                 offset=position.offset, leader_epoch=position.leader_epoch, committed_ms=now_ms
             )
             for partition, position in self._positions.items()
             if self._committed.get(partition) != position.offset
         }
-        if due:
-            self.member.commit(due)
-            self._committed |= {partition: offset.offset for partition, offset in due.items()}
+        if due_offsets:
+            self.member.commit(due_offsets)
+            self._committed |= {
+                partition: offset.offset for partition, offset in due_offsets.items()
+            }
 
     # Called by the member
 
@@ -179,51 +182,67 @@ class GroupConsumer:
 
     def _place(self) -> None:
         """Determines the start positions in the gained partitions."""
-        committed = read_offsets(self._session, self.member.group, sorted(self._unplaced))
-        resumed = {
+        committed_offsets = read_offsets(self._session, self.member.group, sorted(self._unplaced))
+        resumed_partitions = {
             partition: _Position(offset.offset, offset.leader_epoch)
-            for partition, offset in committed.items()
+            for partition, offset in committed_offsets.items()
         }
-        chosen = self._chosen(self._unplaced - committed.keys())
-        if chosen:
+        chosen_offsets = self._chosen(self._unplaced - committed_offsets.keys())
+        if chosen_offsets:
             now_ms = time.time_ns() // 1_000_000
             self.member.commit(
                 {
                     partition: CommittedOffset(offset=position.offset, committed_ms=now_ms)
-                    for partition, position in chosen.items()
+                    for partition, position in chosen_offsets.items()
                 }
             )
-        for partition, position in (resumed | chosen).items():
+        for partition, position in (resumed_partitions | chosen_offsets).items():
             self._positions[partition] = position
             self._committed[partition] = position.offset
             self._fetchers[partition.topic].begin(partition.partition, position.offset)
         self._unplaced.clear()
 
     def _chosen(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Position]:
-        chosen: dict[TopicPartition, _Position] = {}
+        chosen_positions: dict[TopicPartition, _Position] = {}
         for topic in sorted({partition.topic for partition in partitions}):
             self._brokers.topic(topic, Operation.READ)
-            first = self.member.first_partitions(topic)
-            numbers = sorted(target.partition for target in partitions if target.topic == topic)
+            partition_count = self.member.first_partitions(topic)
+            partition_ids = sorted(
+                target.partition for target in partitions if target.topic == topic
+            )
             for part, start in (
-                ([number for number in numbers if number < first], self._start),
-                ([number for number in numbers if number >= first], Beginning()),
+                (
+                    [
+                        partition_id
+                        for partition_id in partition_ids
+                        if partition_id < partition_count
+                    ],
+                    self._start,
+                ),
+                (
+                    [
+                        partition_id
+                        for partition_id in partition_ids
+                        if partition_id >= partition_count
+                    ],
+                    Beginning(),
+                ),
             ):
                 offsets = start_offsets(self._brokers, topic, part, start) if part else {}
-                chosen |= {
-                    TopicPartition(topic, number): _Position(offset)
-                    for number, offset in offsets.items()
+                chosen_positions |= {
+                    TopicPartition(topic, partition_id): _Position(offset)
+                    for partition_id, offset in offsets.items()
                 }
-        return chosen
+        return chosen_positions
 
     def _fetch(self, seconds: float) -> None:
-        reading = [fetcher for fetcher in self._fetchers.values() if fetcher.positions]
-        if not reading or self._waiting or not self.member.may_read:
+        active_fetchers = [fetcher for fetcher in self._fetchers.values() if fetcher.positions]
+        if not active_fetchers or self._waiting or not self.member.may_read:
             time.sleep(min(seconds, 0.02))
             return
-        for fetcher in reading:
+        for fetcher in active_fetchers:
             try:
-                batches = fetcher.poll(seconds / len(reading))
+                batches = fetcher.poll(seconds / len(active_fetchers))
             except Refused as error:
                 if error.code is ErrorCode.offset_out_of_range:
                     self._begin_again(fetcher, error)
@@ -242,43 +261,49 @@ class GroupConsumer:
 
     def _begin_again(self, fetcher: Fetcher, error: Refused) -> None:
         """Continues where the log has messages. Raises the error if it has the position."""
-        numbers = sorted(fetcher.positions)
-        first = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.EARLIEST)
-        end = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.LATEST)
-        moved = False
-        for number in numbers:
-            position = fetcher.positions[number]
-            nearest = max(first[number], min(position, end[number]))
-            if nearest != position:
+        partition_ids = sorted(fetcher.positions)
+        first_offsets = offsets_at(
+            self._brokers, fetcher.topic, partition_ids, list_offsets.EARLIEST
+        )
+        end = offsets_at(self._brokers, fetcher.topic, partition_ids, list_offsets.LATEST)
+        has_moved = False
+        for partition_id in partition_ids:
+            position = fetcher.positions[partition_id]
+            nearest_offset = max(first_offsets[partition_id], min(position, end[partition_id]))
+            if nearest_offset != position:
                 log.warning(
                     "messages missing group=%r partition=%s-%d first=%d next=%d",
-                    *(self.member.group, fetcher.topic, number, position, nearest),
+                    *(self.member.group, fetcher.topic, partition_id, position, nearest_offset),
                 )
                 # None of its messages are waiting: those are returned before more are fetched.
-                fetcher.begin(number, nearest)
-                self._positions[TopicPartition(fetcher.topic, number)] = _Position(nearest)
-                moved = True
-        if not moved:
+                fetcher.begin(partition_id, nearest_offset)
+                self._positions[TopicPartition(fetcher.topic, partition_id)] = _Position(
+                    nearest_offset
+                )
+                has_moved = True
+        if not has_moved:
             raise error
 
     def _messages(self) -> Iterator[GroupRecord]:
         while self._waiting:
             topic, batch = self._waiting[0]
-            where = TopicPartition(topic, batch.partition)
+            target = TopicPartition(topic, batch.partition)
             for record in self._records(topic, batch):
-                position = self._positions.get(where)
+                position = self._positions.get(target)
                 if position is None or record.offset < position.offset:
                     continue
                 if not self.member.may_read or self.member.has_news:
                     return  # `tend` has work to do, and the rest may be another member's
                 yield GroupRecord(topic, batch.partition, record)
                 # The caller may have spent any time on this message.
-                if where in self._positions:
-                    self._positions[where] = _Position(record.offset + 1, batch.header.leader_epoch)
+                if target in self._positions:
+                    self._positions[target] = _Position(
+                        record.offset + 1, batch.header.leader_epoch
+                    )
             if self._waiting and self._waiting[0][1] is batch:  # otherwise it was given up
                 self._waiting.popleft()
-            if where in self._positions:
-                self._positions[where] = _Position(
+            if target in self._positions:
+                self._positions[target] = _Position(
                     batch.header.next_offset, batch.header.leader_epoch
                 )
 

@@ -39,7 +39,7 @@ class Lease:
         return self._clock() >= self._due
 
     def question_time(self) -> float:
-        """Returns the moment of a question, for `renew`."""
+        """Returns the time at which a question is sent, for `renew`."""
         return self._clock()
 
     def renew(self, asked: float, timeout_s: float) -> None:

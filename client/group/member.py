@@ -38,15 +38,16 @@ log = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
-    """The reader of claimed partitions; called within `tend` and `leave`."""
+    """The reader of claimed partitions. A member calls it within `tend` and `leave`."""
 
     def gained(self, partitions: Collection[TopicPartition]) -> None: ...
 
     def releasing(self, partitions: Collection[TopicPartition]) -> None:
-        """The partitions are given up when this returns; offsets can still be committed."""
+        """Called before partitions are given up; offsets can still be committed until this
+        returns."""
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """The partitions are lost; uncommitted messages will be read again."""
+        """Called when partitions are lost; uncommitted messages will be read again."""
 
 
 def unique_name() -> str:
@@ -89,12 +90,12 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The registered name; empty if not registered."""
+        """The member's registered name; empty if it is not registered."""
         return self._membership.member if self._membership is not None else ""
 
     @property
     def may_read(self) -> bool:
-        """Whether the claimed partitions certainly belong to this member at this moment."""
+        """Whether the claimed partitions certainly belong to this member now."""
         return self._lease.holds and self._is_current
 
     @property
@@ -107,7 +108,7 @@ class Member:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has its whole share, as far as it knows."""
+        """Whether the member has its whole share, as far as it knows."""
         return self.may_read and not self._changed.is_set() and self._at_latest == float("inf")
 
     def tend(self) -> None:
@@ -210,9 +211,9 @@ class Member:
         if self._question is None and self._lease.is_due:
             self._question = self._lease.question_time(), self._session.start_sync()
         if self._question is not None:
-            asked, answer = self._question
+            ask_time, answer = self._question
             if answer.is_here or not self._lease.holds:
-                self._take(asked, answer)
+                self._take(ask_time, answer)
         return self.may_read
 
     def _take(self, asked: float, answer: PendingAnswer[bool]) -> None:
@@ -238,16 +239,20 @@ class Member:
             raise group_members.fenced(self._session, membership.member, self.group)
         counts = self._open_topics(membership)
         share = assigned(membership.member, self._known, counts)
-        surplus = frozenset(self.claims - share)
-        if surplus:
-            self._reader.releasing(surplus)
+        surplus_claims = frozenset(self.claims - share)
+        if surplus_claims:
+            self._reader.releasing(surplus_claims)
             if self._membership is None:
                 return  # lost during the commit
-            self.claims -= surplus
-            group_members.release(self._session, membership, surplus)
-        missing = share - self.claims
-        for topic in sorted({partition.topic for partition in missing}):
-            self._claim(membership, topic, {target[1] for target in missing if target[0] == topic})
+            self.claims -= surplus_claims
+            group_members.release(self._session, membership, surplus_claims)
+        missing_partitions = share - self.claims
+        for topic in sorted({partition.topic for partition in missing_partitions}):
+            self._claim(
+                membership,
+                topic,
+                {target[1] for target in missing_partitions if target[0] == topic},
+            )
 
     def _open_topics(self, membership: Membership) -> dict[str, int]:
         """Returns the number of partitions of each topic. Claims on a topic that was recreated
@@ -257,32 +262,34 @@ class Member:
             topic_state = group_members.topic_of(self._session, topic, self._on_change)
             if topic_state is None:
                 continue
-            opened = group_members.open_topic(self._session, membership, topic, *topic_state)
-            previous = self._opened.get(topic)
-            if previous is not None and previous.version != opened.version:
-                lost_claims = frozenset(claim for claim in self.claims if claim.topic == topic)
-                self.claims -= lost_claims
-                if lost_claims:
-                    self._reader.lost(lost_claims)
-                group_members.release(self._session, membership, lost_claims)
-            self._opened[topic] = opened
+            owned_topic = group_members.open_topic(self._session, membership, topic, *topic_state)
+            old_topic = self._opened.get(topic)
+            if old_topic is not None and old_topic.version != owned_topic.version:
+                topic_claims = frozenset(claim for claim in self.claims if claim.topic == topic)
+                self.claims -= topic_claims
+                if topic_claims:
+                    self._reader.lost(topic_claims)
+                group_members.release(self._session, membership, topic_claims)
+            self._opened[topic] = owned_topic
             counts[topic] = topic_state[1]
         return counts
 
     def _claim(self, membership: Membership, topic: str, numbers: set[int]) -> None:
-        opened = self._opened[topic]
-        claimed = group_members.claim(self._session, membership, opened, numbers)
-        gained = frozenset(TopicPartition(topic, number) for number in claimed)
-        self.claims |= gained
-        if gained:
-            self._reader.gained(gained)
-        if blocked := numbers - claimed:
+        owned_topic = self._opened[topic]
+        claimed_numbers = group_members.claim(self._session, membership, owned_topic, numbers)
+        gained_partitions = frozenset(
+            TopicPartition(topic, partition) for partition in claimed_numbers
+        )
+        self.claims |= gained_partitions
+        if gained_partitions:
+            self._reader.gained(gained_partitions)
+        if blocked_numbers := numbers - claimed_numbers:
             # Their owners give them up once they see the same change, or lose them.
-            owned = group_members.owned(self._session, self.group, topic, self._on_change)
+            owned_numbers = group_members.owned(self._session, self.group, topic, self._on_change)
             self._at_latest = self._clock() + _LOOK_AGAIN_S
-            if not blocked <= owned:
+            if not blocked_numbers <= owned_numbers:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:
-        """The number of partitions of the topic when the group began to read it."""
+        """Returns the number of partitions of the topic when the group began to read it."""
         return self._opened[topic].partitions

@@ -1,1 +1,1 @@
-"""Consumer groups as their coordinators know them, seen from outside."""
+"""Consumer groups that have coordinators, seen from outside."""

@@ -1,6 +1,5 @@
-"""Changes to groups from outside: deletes groups, or offsets that they committed. offset_commits.py
-commits offsets.
-"""
+"""Changes groups from outside: deletes groups, or their committed offsets. offset_commits.py
+commits offsets."""
 
 from collections.abc import Collection
 
@@ -21,7 +20,7 @@ from wire.messages.offset_delete import (
 
 
 def delete_group(brokers: Brokers, name: str) -> None:
-    """Deletes a group and its offsets. Refused with NON_EMPTY_GROUP while it has members, and with
+    """Deletes a group and its offsets. Raises Refused: NON_EMPTY_GROUP while the group has members,
     GROUP_ID_NOT_FOUND if it does not exist."""
 
     def attempt() -> None:
@@ -34,9 +33,9 @@ def delete_group(brokers: Brokers, name: str) -> None:
 
 
 def delete_offsets(brokers: Brokers, name: str, partitions: Collection[TopicPartition]) -> None:
-    """Deletes the group's offsets in these partitions. Refused with GROUP_SUBSCRIBED_TO_TOPIC where
-    a member reads the topic, and with GROUP_ID_NOT_FOUND if the group does not exist; offsets that
-    are not refused are deleted."""
+    """Deletes the group's offsets in these partitions. Raises Refused: GROUP_SUBSCRIBED_TO_TOPIC
+    where a member reads the topic, GROUP_ID_NOT_FOUND if the group does not exist. The other
+    offsets are deleted."""
     request = OffsetDeleteRequest(
         group_id=name,
         topics=tuple(

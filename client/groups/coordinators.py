@@ -39,8 +39,8 @@ that it yielded before it raises an error are kept."""
 def coordinators(
     brokers: Brokers, groups: Iterable[str], to: Sequence[Operation] = _TO_ASK
 ) -> dict[str, int]:
-    """Returns the coordinator's broker id for each group, in a single attempt; that a group has
-    none may be temporary. `to` are the intended operations, for the error if none is allowed."""
+    """Returns the coordinator's broker id for each group, in a single attempt; a group's lack of
+    one may be temporary. `to` are the intended operations, for the error if none is allowed."""
     broker_ids: dict[str, int] = {}
     metadata = brokers.refresh([])
     connection = brokers.any_broker()
@@ -66,13 +66,13 @@ def ask_coordinators(brokers: Brokers, groups: Iterable[str], ask: Ask[T]) -> di
     answers: dict[str, T] = {}
 
     def attempt() -> None:
-        missing = [group for group in group_names if group not in answers]
-        by_broker: dict[int, list[str]] = {}
-        if missing:
-            for group, broker in coordinators(brokers, missing).items():
-                by_broker.setdefault(broker, []).append(group)
-        for broker, coordinated in by_broker.items():
-            for portion in pieces(coordinated, TOGETHER):
+        missing_groups = [group for group in group_names if group not in answers]
+        groups_by_broker: dict[int, list[str]] = {}
+        if missing_groups:
+            for group, broker in coordinators(brokers, missing_groups).items():
+                groups_by_broker.setdefault(broker, []).append(group)
+        for broker, broker_groups in groups_by_broker.items():
+            for portion in pieces(broker_groups, TOGETHER):
                 answers.update(ask(brokers.broker(broker), broker, portion))  # one after the other
 
     brokers.persist(attempt)
@@ -82,14 +82,14 @@ def ask_coordinators(brokers: Brokers, groups: Iterable[str], ask: Ask[T]) -> di
 def ask_each(
     connection: BrokerConnection, api: Api[Request, Response], requests: Sequence[Request]
 ) -> Iterable[Response]:
-    """Yields the responses to many requests, with several in flight at a time."""
+    """Yields the responses to many requests, and keeps several requests in flight."""
     for portion in pieces(requests, _UNDER_WAY):
-        for pending in [connection.send(api, request) for request in portion]:
-            yield connection.receive(pending)
+        for pending_response in [connection.send(api, request) for request in portion]:
+            yield connection.receive(pending_response)
 
 
 def pieces(sequence: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (sequence[at : at + size] for at in range(0, len(sequence), size))
+    return (sequence[start : start + size] for start in range(0, len(sequence), size))
 
 
 def _look_up(connection: BrokerConnection, groups: Sequence[str]) -> Iterable[Coordinator]:

@@ -92,30 +92,30 @@ def lag(
         if commit.offset >= 0
     }
     survey = _Survey(brokers, within)
-    ends = survey.listed({target for _, target in offsets}, LATEST)
-    behind = {key for key, offset in offsets.items() if offset < ends.get(key[1], -1)}
-    begins = survey.listed({target for _, target in behind}, EARLIEST)
-    first = {
-        key: PartitionOffset(key[1], max(offsets[key], begins[key[1]]))
-        for key in behind
-        if key[1] in begins
+    end_offsets = survey.listed({target for _, target in offsets}, LATEST)
+    lagging_keys = {key for key, offset in offsets.items() if offset < end_offsets.get(key[1], -1)}
+    begin_offsets = survey.listed({target for _, target in lagging_keys}, EARLIEST)
+    first_unread = {
+        key: PartitionOffset(key[1], max(offsets[key], begin_offsets[key[1]]))
+        for key in lagging_keys
+        if key[1] in begin_offsets
     }
-    known = _known_before(first, before or {})
-    unread = {place for place in first.values() if place not in known}
-    times = known | survey.written(unread, most_bytes, now)
+    known_times = _known_before(first_unread, before or {})
+    unread_places = {place for place in first_unread.values() if place not in known_times}
+    written_times = known_times | survey.written(unread_places, most_bytes, now)
     lags = {}
     for key, offset in offsets.items():
         target = key[1]
-        end = ends.get(target)
+        end = end_offsets.get(target)
         if end is not None and offset >= end:
             lags[key] = Lag(offset, None, end, 0, None, 0.0)
-        elif end is None or key not in first:
+        elif end is None or key not in first_unread:
             lags[key] = Lag(offset, None, end, unknown=survey.why(target))
         else:
-            place = first[key]
-            written = times.get(place, Unknown(survey.why(target)))
-            partial_lag = Lag(offset, begins[target], end, max(0, end - place.offset))
-            lags[key] = _since(partial_lag, written, now)
+            place = first_unread[key]
+            written_time = written_times.get(place, Unknown(survey.why(target)))
+            partial_lag = Lag(offset, begin_offsets[target], end, max(0, end - place.offset))
+            lags[key] = _since(partial_lag, written_time, now)
     return lags
 
 
@@ -140,18 +140,18 @@ def _known_before(
     first: Mapping[GroupPartition, PartitionOffset], before: Mapping[GroupPartition, Lag]
 ) -> dict[PartitionOffset, Written]:
     """Returns the timestamps of records that are still the first uncommitted ones."""
-    known: dict[PartitionOffset, Written] = {}
+    known_times: dict[PartitionOffset, Written] = {}
     for key, place in first.items():
-        last = before.get(key)
-        if last is None or last.since is None or last.begins is None:
+        old_lag = before.get(key)
+        if old_lag is None or old_lag.since is None or old_lag.begins is None:
             continue
-        if max(last.committed, last.begins) == place.offset:
-            known[place] = last.since
-    return known
+        if max(old_lag.committed, old_lag.begins) == place.offset:
+            known_times[place] = old_lag.since
+    return known_times
 
 
 class _Survey:
-    """Queries the leaders, and keeps the errors."""
+    """Queries the leaders of partitions, and keeps their errors."""
 
     def __init__(self, brokers: Brokers, within: float) -> None:
         self._brokers = brokers
@@ -160,54 +160,57 @@ class _Survey:
         self._errors: dict[TopicPartition, ClientError] = {}
 
     def why(self, target: TopicPartition) -> str:
-        """Why something about this partition is unknown."""
+        """Returns why something about this partition is unknown."""
         return str(self._errors.get(target, f"{target}: no answer"))
 
     def listed(self, targets: set[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        """Returns the offsets for a timestamp, which may be a special one."""
+        """Returns the offsets for a timestamp, or for a special value such as the end."""
         offsets: dict[TopicPartition, int] = {}
         pauses = Pauses()
-        missing = set(targets)
+        missing_targets = set(targets)
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(pauses.next())
-            for leader, led in self._by_leader(missing).items():
-                listed = self._list(leader, dict.fromkeys(led, timestamp))
-                offsets |= {target: entry.offset for target, entry in listed.items()}
-            missing = {
+            for leader, led_targets in self._by_leader(missing_targets).items():
+                entries = self._list(leader, dict.fromkeys(led_targets, timestamp))
+                offsets |= {target: entry.offset for target, entry in entries.items()}
+            missing_targets = {
                 target for target in targets if target not in offsets and self._may_pass(target)
             }
-            if not missing:
+            if not missing_targets:
                 break
         return offsets
 
     def written(
         self, places: Collection[PartitionOffset], most_bytes: int, now: float
     ) -> dict[PartitionOffset, Written]:
-        """Returns when the records were written: exactly if readable, else estimated."""
+        """Returns the times at which the records were written: exact if readable, else
+        estimated."""
         places_by_target: dict[TopicPartition, list[PartitionOffset]] = {}
         for place in places:
             places_by_target.setdefault(place.target, []).append(place)
-        readable = self._readable({target.topic for target in places_by_target})
-        times: dict[PartitionOffset, Written] = {}
-        for leader, led in self._by_leader(places_by_target).items():
-            led_places = [place for target in led for place in places_by_target[target]]
-            read = [place for place in led_places if place.target.topic in readable]
+        readable_topics = self._readable({target.topic for target in places_by_target})
+        written_times: dict[PartitionOffset, Written] = {}
+        for leader, led_targets in self._by_leader(places_by_target).items():
+            led_places = [place for target in led_targets for place in places_by_target[target]]
+            readable_places = [
+                place for place in led_places if place.target.topic in readable_topics
+            ]
             try:
-                if read:
-                    times |= written_at(
+                if readable_places:
+                    written_times |= written_at(
                         self._connection(leader),
                         self._brokers.who,
-                        read,
-                        most_bytes=most_bytes * len(read) // len(places),
+                        readable_places,
+                        most_bytes=most_bytes * len(readable_places) // len(places),
                         within=self._within,
                     )
             except ClientError as error:
-                self._failed(leader, led, error)
-            others = [place for place in led_places if place not in times]
+                self._failed(leader, led_targets, error)
+            other_places = [place for place in led_places if place not in written_times]
             if leader not in self._away:
-                times |= written_about(partial(self._list, leader), others, now)
-        return times
+                written_times |= written_about(partial(self._list, leader), other_places, now)
+        return written_times
 
     def _readable(self, topics: Collection[str]) -> set[str]:
         """Selects readable topics: fetching others would be refused, and logged."""
@@ -231,17 +234,17 @@ class _Survey:
 
     def _by_leader(self, targets: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """Groups the partitions by their current leaders."""
-        ordered = sorted(targets)
+        sorted_targets = sorted(targets)
         targets_by_leader: dict[int, list[TopicPartition]] = {}
-        if not ordered:
+        if not sorted_targets:
             return targets_by_leader
-        topics = {target.topic for target in ordered}
-        known = self._brokers.persist(lambda: self._brokers.refresh(topics))
-        for target in ordered:
+        topics = {target.topic for target in sorted_targets}
+        metadata = self._brokers.persist(lambda: self._brokers.refresh(topics))
+        for target in sorted_targets:
             try:
-                if not known.has(target.topic):
+                if not metadata.has(target.topic):
                     raise UnknownTopic(target.topic)
-                leader = known.topic(target.topic).partition(target.partition).leader
+                leader = metadata.topic(target.topic).partition(target.partition).leader
             except ClientError as error:
                 self._errors[target] = error
             else:
@@ -252,9 +255,9 @@ class _Survey:
         self, leader: int, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Reached]:
         targets = list(times)
-        listed: dict[TopicPartition, Reached] = {}
-        for at in range(0, len(targets), _A_REQUEST):
-            portion = targets[at : at + _A_REQUEST]
+        results: dict[TopicPartition, Reached] = {}
+        for start in range(0, len(targets), _A_REQUEST):
+            portion = targets[start : start + _A_REQUEST]
             try:
                 connection = self._connection(leader)
                 request = _request({target: times[target] for target in portion})
@@ -266,13 +269,13 @@ class _Survey:
                 for partition in topic.partitions:
                     target = TopicPartition(topic.name, partition.partition_index)
                     if partition.error_code is ErrorCode.none:
-                        listed[target] = Reached(partition.offset, partition.timestamp)
+                        results[target] = Reached(partition.offset, partition.timestamp)
                     else:
                         needs = on_topic(self._brokers.who, topic.name, Operation.DESCRIBE)
                         self._errors[target] = refusal(
                             str(target), partition.error_code, needs=needs
                         )
-        return listed
+        return results
 
     def _connection(self, leader: int) -> BrokerConnection:
         if (error := self._away.get(leader)) is not None:

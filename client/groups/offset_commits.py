@@ -22,7 +22,8 @@ from wire.messages.offset_commit import (
 
 
 class Consumed(NamedTuple):
-    """All records before `offset` were consumed; the last was written in `leader_epoch`."""
+    """A consumed position: all records before `offset`, the last of them written in
+    `leader_epoch`."""
 
     offset: int
     leader_epoch: int = -1
@@ -46,8 +47,8 @@ def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consu
             target = TopicPartition(topic.name, partition.partition_index)
             if partition.error_code is ErrorCode.unknown_topic_or_partition:
                 # It was read, so it existed and has been deleted since.
-                missing = f"offset of group {group}: no partition {target}"
-                raise UnknownTopic(target.topic, missing)
+                missing_text = f"offset of group {group}: no partition {target}"
+                raise UnknownTopic(target.topic, missing_text)
             needs = on_topic(brokers.who, topic.name, Operation.READ)
             if partition.error_code is ErrorCode.group_authorization_failed:
                 needs = on_group(brokers.who, group, Operation.READ)
@@ -56,11 +57,11 @@ def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consu
 
 def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitRequestTopic, ...]:
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, partition), consumed in offsets.items():
+    for (topic, partition), position in offsets.items():
         partition_request = OffsetCommitRequestPartition(
             partition_index=partition,
-            committed_offset=consumed.offset,
-            committed_leader_epoch=consumed.leader_epoch,
+            committed_offset=position.offset,
+            committed_leader_epoch=position.leader_epoch,
             committed_metadata="",
         )
         topics.setdefault(topic, []).append(partition_request)

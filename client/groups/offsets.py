@@ -64,7 +64,7 @@ class ListedGroup(msgspec.Struct, frozen=True):
 
 class MemberOfGroup(msgspec.Struct, frozen=True):
     """A member with the `topics` it subscribes to and the `partitions` assigned to it. Both are
-    None if it is no consumer, and while the group rebalances."""
+    None if the member is not a consumer, and while the group rebalances."""
 
     member_id: str
     instance_id: str | None
@@ -75,7 +75,7 @@ class MemberOfGroup(msgspec.Struct, frozen=True):
 
 
 class GroupOfMembers(msgspec.Struct, frozen=True):
-    """A described group; Dead if it does not exist."""
+    """A described group, in state Dead if it does not exist."""
 
     name: str
     protocol_type: str
@@ -105,7 +105,8 @@ class GroupOfMembers(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """The next offset to read; the record before it was written in `leader_epoch` (-1: unknown)."""
+    """A committed position: the next offset to read; the record before it was written in
+    `leader_epoch` (-1: unknown)."""
 
     offset: int
     leader_epoch: int = -1
@@ -169,12 +170,12 @@ def _listed(brokers: Brokers, broker: int) -> list[ListedGroup]:
 
 
 def _described(group: DescribedGroup, broker: int) -> GroupOfMembers:
-    is_there = group.error_code is ErrorCode.none
+    exists = group.error_code is ErrorCode.none
     return GroupOfMembers(
         name=group.group_id,
         protocol_type=group.protocol_type,
         protocol=group.protocol_data,
-        state=group.group_state if is_there else DEAD,
+        state=group.group_state if exists else DEAD,
         coordinator=broker,
         members=tuple(_member(group, member) for member in group.members),
     )
@@ -186,8 +187,8 @@ def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberOfGrou
     if group.protocol_type == PROTOCOL_TYPE and group.group_state == STABLE:
         try:
             topics = tuple(sorted(set(read_subscription(member.member_metadata).topics)))
-            assigned = pairs(read_assignment(member.member_assignment).assigned_partitions)
-            partitions = tuple(sorted(TopicPartition(*pair) for pair in set(assigned)))
+            assigned_pairs = pairs(read_assignment(member.member_assignment).assigned_partitions)
+            partitions = tuple(sorted(TopicPartition(*pair) for pair in set(assigned_pairs)))
         except MemberDataError:  # other programs may write anything here
             topics = partitions = None
     return MemberOfGroup(
@@ -220,16 +221,16 @@ def _fetched(
 def _offsets(
     brokers: Brokers, group: str, response: OffsetFetchResponseGroup
 ) -> dict[TopicPartition, Committed]:
-    committed: dict[TopicPartition, Committed] = {}
+    committed_offsets: dict[TopicPartition, Committed] = {}
     for topic in sorted(response.topics, key=lambda topic: topic.name):
         needs = on_topic(brokers.who, topic.name, Operation.DESCRIBE)
         for partition in sorted(topic.partitions, key=lambda part: part.partition_index):
             target = TopicPartition(topic.name, partition.partition_index)
             check(partition.error_code, f"offset of group {group} in {target}", needs=needs)
             if partition.committed_offset >= 0:
-                committed[target] = Committed(
+                committed_offsets[target] = Committed(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
                     partition.metadata or "",
                 )
-    return committed
+    return committed_offsets

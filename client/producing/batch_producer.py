@@ -77,7 +77,7 @@ class BatchProducer:
         self.close()
 
     def submit(self, batch: Batch, *, within: float = 0.0) -> bool:
-        """Accepts a batch, unless it does not fit within the bound even after `within` seconds.
+        """Accepts a batch; returns False if there is no room for it even after `within` seconds.
 
         A batch that is larger than the bound is accepted once nothing else is held. Any thread may
         call this; waiting makes sense only if another thread pumps.
@@ -88,8 +88,8 @@ class BatchProducer:
                 return False
             self._hold(batch)
             self._submitted.append(batch)
-            wake, self._pump_sleeps = self._pump_sleeps, False
-            if wake:
+            must_wake, self._pump_sleeps = self._pump_sleeps, False
+            if must_wake:
                 self._shipping.pool.wake()
         return True
 
@@ -104,7 +104,7 @@ class BatchProducer:
 
     @property
     def outstanding(self) -> int:
-        """The number of batches submitted and not yet collected. Any thread."""
+        """Returns the number of batches submitted and not yet collected. Any thread."""
         return self._outstanding
 
     @property
@@ -114,13 +114,13 @@ class BatchProducer:
 
     def pump(self, seconds: float) -> None:
         """Works for `seconds`, or until there is an event (even if another thread has collected it)
-        or `wake` is called. Always on the same thread."""
-        until = time.monotonic() + seconds
+        or a call of `wake`. Always on the same thread."""
+        end_time = time.monotonic() + seconds
         self._pump_has_news = bool(self._events)
         while True:
             now = self._work()
-            self._wait(min(until, self._shipping.next_time(now)) - now)
-            if self._pump_has_news or self._woken or time.monotonic() >= until:
+            self._wait(min(end_time, self._shipping.next_time(now)) - now)
+            if self._pump_has_news or self._woken or time.monotonic() >= end_time:
                 self._woken = False
                 self._work()
                 return
@@ -153,13 +153,13 @@ class BatchProducer:
         thread.
         """
         with self._lock:
-            stopped = [batch for batch in self._submitted if batch.target == target]
-            others_submitted = [batch for batch in self._submitted if batch.target != target]
-            self._submitted = deque(others_submitted)
-        waiting = [*self._shipping.halt(target, error, time.monotonic()), *stopped]
+            stopped_batches = [batch for batch in self._submitted if batch.target == target]
+            other_batches = [batch for batch in self._submitted if batch.target != target]
+            self._submitted = deque(other_batches)
+        waiting_batches = [*self._shipping.halt(target, error, time.monotonic()), *stopped_batches]
         with self._lock:
-            self._let_go(waiting)
-        return waiting
+            self._let_go(waiting_batches)
+        return waiting_batches
 
     def wake(self) -> None:
         """Ends the current `pump`, or the next one, like an event. Any thread."""
@@ -169,7 +169,7 @@ class BatchProducer:
                 self._shipping.pool.wake()
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """The partition's latest known leader epoch; -1 if none. On the pumping thread."""
+        """Returns the partition's latest known leader epoch; -1 if none. On the pumping thread."""
         return self._shipping.leader_epoch(target)
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
@@ -177,7 +177,7 @@ class BatchProducer:
         return self._shipping.troubles()
 
     def close(self) -> None:
-        """Closes all connections. On the pumping thread, or on another once that has ended."""
+        """Closes all connections. On the pumping thread, or on another after that one has ended."""
         with self._lock:
             if self._closed:
                 return
@@ -187,8 +187,8 @@ class BatchProducer:
         self._shipping.pool.close()
 
     def _has_room(self, batch: Batch) -> bool:
-        free = self._limits.memory_bytes - self._held_bytes
-        return batch.size <= free or not self._outstanding
+        free_bytes = self._limits.memory_bytes - self._held_bytes
+        return batch.size <= free_bytes or not self._outstanding
 
     def _hold(self, batch: Batch) -> None:
         self._held_bytes += batch.size
@@ -215,14 +215,14 @@ class BatchProducer:
 
     def _wait(self, seconds: float) -> None:
         with self._lock:
-            idle = not (self._submitted or self._pump_has_news or self._woken)
-            self._pump_sleeps = idle
-        self._shipping.pool.serve(max(0.0, seconds) if idle else 0.0)
+            is_idle = not (self._submitted or self._pump_has_news or self._woken)
+            self._pump_sleeps = is_idle
+        self._shipping.pool.serve(max(0.0, seconds) if is_idle else 0.0)
         with self._lock:
             self._pump_sleeps = False
 
 
 def _batches(event: Event) -> Sequence[Batch]:
     if isinstance(event, Unsettled):
-        return [stamped.batch for stamped in event.batches]
+        return [stamped_batch.batch for stamped_batch in event.batches]
     return [event.batch]

@@ -43,10 +43,10 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
     data: bytes
 
     def __post_init__(self) -> None:
-        whole = len(self.data) >= HEADER_SIZE
-        if not whole or self.header.magic != MAGIC or self.header.size != self.size:
+        is_whole = len(self.data) >= HEADER_SIZE
+        if not is_whole or self.header.magic != MAGIC or self.header.size != self.size:
             raise ValueError(
-                f"for {self.target}: {self.size} bytes are not exactly one batch of format v2"
+                f"{self.target}: the {self.size} bytes are not exactly one batch of format v2"
             )
 
     @property
@@ -89,7 +89,8 @@ class Stamped(msgspec.Struct, frozen=True, eq=False):
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """The broker has the batch, as `acks` requires; the offset is None if it is not returned."""
+    """The broker has the batch, as `acks` requires; the offset is None if the broker does not
+    return it."""
 
     batch: Batch
     base_offset: int | None

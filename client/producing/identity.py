@@ -33,7 +33,7 @@ NOBODY: Final = Identity(NO_PRODUCER, -1)
 
 
 def take_identity(brokers: Brokers, topic: str = "") -> Identity:
-    """Allocates a new producer id, for writing to the topic; without one, to any topic."""
+    """Allocates a new producer id for writing to the topic; without a topic, to any topic."""
     needs = to_be_numbered(brokers.who, topic)
     request = InitProducerIdRequest()
     return brokers.persist(
@@ -42,7 +42,7 @@ def take_identity(brokers: Brokers, topic: str = "") -> Identity:
 
 
 def to_be_numbered(who: str, topic: str = "") -> Right:
-    """The right that a producer id requires: WRITE on some topic. Before Apache Kafka 2.8 it was
+    """Returns the right that a producer id requires: WRITE on some topic; before Apache Kafka 2.8,
     IDEMPOTENT_WRITE on the cluster."""
     return on_topic(who, topic, Operation.WRITE)
 

@@ -16,14 +16,14 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def murmur2(key: bytes) -> int:
-    """Returns an unsigned 32-bit hash."""
-    words = len(key) // _WORD
+    """Returns an unsigned 32-bit hash of the key."""
+    word_count = len(key) // _WORD
     digest = _SEED ^ len(key)
-    for word in struct.unpack_from(f"<{words}I", key):
-        mixed = word * _FACTOR & _MASK
-        mixed = (mixed ^ mixed >> 24) * _FACTOR & _MASK
-        digest = (digest * _FACTOR & _MASK) ^ mixed
-    if rest := key[words * _WORD :]:
-        digest = (digest ^ int.from_bytes(rest, "little")) * _FACTOR & _MASK
+    for word in struct.unpack_from(f"<{word_count}I", key):
+        mixed_word = word * _FACTOR & _MASK
+        mixed_word = (mixed_word ^ mixed_word >> 24) * _FACTOR & _MASK
+        digest = (digest * _FACTOR & _MASK) ^ mixed_word
+    if rest_bytes := key[word_count * _WORD :]:
+        digest = (digest ^ int.from_bytes(rest_bytes, "little")) * _FACTOR & _MASK
     digest = (digest ^ digest >> 13) * _FACTOR & _MASK
     return digest ^ digest >> 15

@@ -1,4 +1,4 @@
-"""The partition leaders that a producer knows, and when to ask for the missing ones. Pure.
+"""The partition leaders that a producer knows, and the times to ask for the missing ones. Pure.
 
 Only partitions that have something to send and no known leader are asked about, all in one request,
 which is repeated after a pause while some have none. A leader is forgotten at any sign against it:
@@ -18,7 +18,7 @@ Shuffle = Callable[[Sequence[Address]], Sequence[Address]]
 
 
 class LeaderCache:
-    """Leaders by partition, and brokers to ask for them."""
+    """The known leaders by partition, and the brokers to ask for missing ones."""
 
     def __init__(self, bootstrap: Sequence[Address], pauses: Pauses, shuffle: Shuffle) -> None:
         self._bootstrap = bootstrap
@@ -40,7 +40,7 @@ class LeaderCache:
         return leader_address
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """The epoch of the latest known leader; -1 if there was none."""
+        """Returns the epoch of the latest known leader; -1 if there was none."""
         return self._epochs.get(target, -1)
 
     def doubt(self, target: TopicPartition) -> None:
@@ -49,7 +49,9 @@ class LeaderCache:
 
     def doubt_broker(self, address: Address) -> None:
         """Forgets this broker as a leader, as its partitions may have moved."""
-        for target in [led for led, leader in self._leaders.items() if leader == address]:
+        for target in [
+            partition for partition, leader in self._leaders.items() if leader == address
+        ]:
             self.doubt(target)
 
     def ask_at(self) -> float:
@@ -70,27 +72,27 @@ class LeaderCache:
         """Processes the response; returns the errors of partitions that still have no leader."""
         self._asking = False
         self._brokers = [broker.address for broker in metadata.brokers.values()]
-        why: dict[TopicPartition, ClientError] = {}
+        errors: dict[TopicPartition, ClientError] = {}
         for target in self._missing:
             try:
                 self._leaders[target] = _leader(metadata, target)
                 partition = metadata.topics[target.topic].partitions[target.partition]
                 self._epochs[target] = partition.leader_epoch
             except ClientError as error:
-                why[target] = error
-        self._missing = dict.fromkeys(why)
-        if why:
+                errors[target] = error
+        self._missing = dict.fromkeys(errors)
+        if errors:
             self._not_before = now + self._pauses.next()
         else:
             self._pauses.reset()
-        return why
+        return errors
 
     def give_up(self, target: TopicPartition) -> None:
         """Stops asking about this partition."""
         self._missing.pop(target, None)
 
     def next_broker(self) -> Address:
-        """Returns the next broker to connect to, if no connected one can be queried."""
+        """Returns the next broker to connect to, if no connected one can be asked."""
         if not self._candidates:
             addresses = [*self._shuffle(self._brokers), *self._shuffle(self._bootstrap)]
             self._candidates = list(dict.fromkeys(reversed(addresses)))
@@ -103,5 +105,5 @@ def _leader(metadata: ClusterMetadata, target: TopicPartition) -> Address:
         raise Refused(str(target), ErrorCode.unknown_topic_or_partition)
     leader = topic.partition(target.partition).leader
     if leader not in metadata.brokers:
-        raise NotReachable(f"{target}: its leader, broker {leader}, is not alive")
+        raise NotReachable(f"{target}: the leader, broker {leader}, is not alive")
     return metadata.brokers[leader].address

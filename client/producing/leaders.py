@@ -19,6 +19,6 @@ def by_leader(
     if partitions_by_topic:
         brokers.refresh(partitions_by_topic.keys())
     for topic, partitions in partitions_by_topic.items():
-        for leader, led in brokers.leaders(topic, partitions, *to).items():
-            led_by_leader.setdefault(leader, {})[topic] = led
+        for leader, led_partitions in brokers.leaders(topic, partitions, *to).items():
+            led_by_leader.setdefault(leader, {})[topic] = led_partitions
     return led_by_leader

@@ -1,5 +1,5 @@
-"""Encodes a Produce request whose batches keep their offsets: what a mirror writes into a copy of a
-topic.
+"""Encodes a Produce request whose batches keep their offsets, as a mirror writes them into a copy
+of a topic.
 
 It is an ordinary Produce with acks=-1 under the transactional id of mirrors (wire/mirrored.py).
 Each partition gets one or more whole batches as received from the source; they are passed on as
@@ -38,32 +38,35 @@ def mirrored_body(
     transactional_id: str | None = MIRROR_ID,
 ) -> list[Buffer]:
     """Returns the request body as pieces: the fields around the batches, and the batches' own
-    bytes. Without the id it is an ordinary Produce, and the target assigns offsets."""
+    bytes. Without the mirrors' transactional id it is an ordinary Produce, and the target assigns
+    offsets."""
     flexible = version >= FLEXIBLE
     tags = _NO_TAGS if flexible else b""
     pieces: list[Buffer] = []
-    around = bytearray(_name(transactional_id, flexible))
-    around += _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms)
-    around += _count(len(topics), flexible)
+    buffer = bytearray(_name(transactional_id, flexible))
+    buffer += _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms)
+    buffer += _count(len(topics), flexible)
     for name, partitions in topics.items():
-        around += _name(name, flexible)
-        around += _count(len(partitions), flexible)
-        for partition, data, head in partitions:
-            around += _INT32.pack(partition)
-            around += _count(len(head) + len(data), flexible)
-            around += head
-            pieces += [around, data]
-            around = bytearray(tags)
-        around += tags
-    pieces.append(around + tags)
+        buffer += _name(name, flexible)
+        buffer += _count(len(partitions), flexible)
+        for partition, data, header in partitions:
+            buffer += _INT32.pack(partition)
+            buffer += _count(len(header) + len(data), flexible)
+            buffer += header
+            pieces += [buffer, data]
+            buffer = bytearray(tags)
+        buffer += tags
+    pieces.append(buffer + tags)
     return pieces
 
 
 def _name(name: str | None, flexible: bool) -> bytes:
     if name is None:
         return unsigned_varint(0) if flexible else _INT16.pack(-1)
-    encoded = name.encode()
-    return (unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))) + encoded
+    name_bytes = name.encode()
+    return (
+        unsigned_varint(len(name_bytes) + 1) if flexible else _INT16.pack(len(name_bytes))
+    ) + name_bytes
 
 
 def _count(count: int, flexible: bool) -> bytes:

@@ -44,7 +44,7 @@ class Delivered(NamedTuple):
 
 
 class _Collecting(msgspec.Struct):
-    """A partition's next batch."""
+    """The next batch of a partition, while it is being filled."""
 
     records: list[Record] = []
     size: int = 0
@@ -125,12 +125,12 @@ class Producer:
 
     def flush(self) -> list[Delivered]:
         """Sends all collected messages, and waits until none is in flight."""
-        delivered: list[Delivered] = []
+        deliveries: list[Delivered] = []
         for partition in list(self._collecting):
-            delivered += self._ship(partition)
+            deliveries += self._ship(partition)
         while self._shipper.outstanding:
-            delivered += self._work(1.0)
-        return delivered
+            deliveries += self._work(1.0)
+        return deliveries
 
     def _partition_of(self, key: bytes | None) -> int:
         """Chooses by key like Kafka's clients; without keys, partitions take turns by batch."""
@@ -145,24 +145,24 @@ class Producer:
             self._current = next(self._unkeyed)
         data = build_batch(records, codec=self._codec, leader_epoch=-1)
         batch = Batch(TopicPartition(self.topic, partition), data)
-        delivered: list[Delivered] = []
+        deliveries: list[Delivered] = []
         while not self._shipper.submit(batch):
-            delivered += self._work(1.0)
-        return delivered
+            deliveries += self._work(1.0)
+        return deliveries
 
     def _work(self, seconds: float) -> list[Delivered]:
         """Returns what is delivered in this time; raises the error of a batch that fails."""
         self._shipper.pump(seconds)
-        delivered: list[Delivered] = []
+        deliveries: list[Delivered] = []
         for event in self._shipper.collect():
             match event:
                 case Acknowledged(batch, base_offset):
-                    delivered.append(_delivered(batch, base_offset))
+                    deliveries.append(_delivered(batch, base_offset))
                 case Rejected(_, error):
                     raise error
                 case Unsettled():
-                    delivered += self._settle(event)
-        return delivered
+                    deliveries += self._settle(event)
+        return deliveries
 
     def _settle(self, unsettled: Unsettled) -> list[Delivered]:
         """Continues from the leader's sequence, if the leader knows it and the id is not lent."""
@@ -176,9 +176,9 @@ class Producer:
             unsettled.target,
             identity=unsettled.batches[0].identity,
             sequence=lookup.next_sequence,
-            first=[stamped.batch for stamped in lookup.absent],
+            first=[stamped_batch.batch for stamped_batch in lookup.absent],
         )
-        return [_delivered(stamped.batch, None) for stamped in lookup.there]
+        return [_delivered(stamped_batch.batch, None) for stamped_batch in lookup.there]
 
 
 def _delivered(batch: Batch, base_offset: int | None) -> Delivered:

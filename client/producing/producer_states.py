@@ -26,7 +26,7 @@ _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
 class LookedUp(msgspec.Struct, frozen=True):
-    """The batches that are in the log, and those that are absent."""
+    """The batches that are in the log, and the batches that are not."""
 
     there: tuple[Stamped, ...]
     absent: tuple[Stamped, ...]
@@ -34,8 +34,8 @@ class LookedUp(msgspec.Struct, frozen=True):
 
 
 def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
-    """Returns the state of batches; None if the leader cannot tell. Raises a ClientError if it does
-    not answer."""
+    """Returns which batches are in the log; None if the leader cannot tell. Raises a ClientError if
+    the leader does not answer."""
     if not unsettled.batches:
         return None
     identity = unsettled.batches[0].identity
@@ -47,16 +47,18 @@ def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
 
 def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
     """Splits consecutive batches of a producer by its last sequence."""
-    there = tuple(batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence))
-    absent = batches[len(there) :]
-    following = next_sequence(last_sequence, 1)
-    if absent and absent[0].base_sequence != following:
+    stored_batches = tuple(
+        batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence)
+    )
+    absent_batches = batches[len(stored_batches) :]
+    next_number = next_sequence(last_sequence, 1)
+    if absent_batches and absent_batches[0].base_sequence != next_number:
         return None  # the log has other batches of this producer
-    return LookedUp(there, absent, following)
+    return LookedUp(stored_batches, absent_batches, next_number)
 
 
 def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
-    """Returns the leader's producer states. Raises a ClientError if it does not answer."""
+    """Returns the leader's producer states. Raises a ClientError if the leader does not answer."""
     return brokers.persist(lambda: _states(brokers, target))
 
 

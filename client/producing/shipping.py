@@ -119,17 +119,17 @@ class Shipping:
         """Stops a partition, and returns its batches without numbers; an `Unsettled` event returns
         the others."""
         stream = self._stream(target)
-        waiting, events = stream.halt(error)
+        waiting_batches, events = stream.halt(error)
         self._follow(stream, events, now)
-        return waiting
+        return waiting_batches
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """The latest known leader epoch; -1 if there was none."""
+        """Returns the latest known leader epoch; -1 if there was none."""
         return self._leaders.leader_epoch(target)
 
     def work(self, now: float) -> None:
         """Sends all requests that can be sent now."""
-        for target in [target for target, at in self._later.items() if at <= now]:
+        for target in [target for target, ready_time in self._later.items() if ready_time <= now]:
             self._place(self._streams[target], now)
         if self._sweep_at <= now:
             self._sweep_at = now + min(_LONGEST_SWEEP, self._limits.delivery_seconds / 10)
@@ -141,8 +141,8 @@ class Shipping:
 
     def next_time(self, now: float) -> float:
         """The time at which work is due even without events."""
-        times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
-        return min(*times, self.pool.next_time(now))
+        due_times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
+        return min(*due_times, self.pool.next_time(now))
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
         """The errors that delay partitions with batches to send."""
@@ -158,8 +158,8 @@ class Shipping:
             numbering = Numbering.LENT if self._is_lent else Numbering.OWN
             if self._acks is not Acks.ALL:
                 numbering = Numbering.NONE
-            lent = self._identity if self._is_lent else None
-            stream = self._streams[target] = Stream(target, numbering, Pauses(), lent)
+            lent_identity = self._identity if self._is_lent else None
+            stream = self._streams[target] = Stream(target, numbering, Pauses(), lent_identity)
         return stream
 
     def _place(self, stream: Stream, now: float) -> None:
@@ -212,7 +212,7 @@ class Shipping:
 
     def _gather(self, leader: Address, ready: dict[TopicPartition, Stream], now: float) -> Shipment:
         """Collects the batches of one request, those of the longest waiting partitions first."""
-        gathered: list[tuple[Stream, Stamped]] = []
+        shipment: list[tuple[Stream, Stamped]] = []
         size = 0
         for target, stream in list(ready.items()):
             at = stream.ready_at(now)
@@ -222,11 +222,11 @@ class Shipping:
                 continue
             batch = stream.next(now)
             size += batch.batch.size
-            if gathered and size > self._limits.request_bytes:
+            if shipment and size > self._limits.request_bytes:
                 break
             del ready[target]
-            gathered.append((stream, batch))
-        return gathered
+            shipment.append((stream, batch))
+        return shipment
 
     def _send(self, channel: Channel, version: int, shipment: Shipment, now: float) -> None:
         try:
@@ -240,9 +240,9 @@ class Shipping:
 
     def _write_down(self, shipment: Shipment) -> None:
         if self._journal is not None:
-            new = [batch for stream, batch in shipment if stream.is_first_sending(batch)]
-            if new:
-                self._journal(new)
+            new_batches = [batch for stream, batch in shipment if stream.is_first_sending(batch)]
+            if new_batches:
+                self._journal(new_batches)
 
     def _put(self, channel: Channel, version: int, shipment: Shipment, now: float) -> None:
         topics: dict[str, list[Stamped]] = defaultdict(list)
@@ -252,11 +252,11 @@ class Shipping:
         body = produce_body(version, self._acks, timeout_ms, topics)
         deadline = now + self._limits.request_seconds
         if self._acks is Acks.NONE:
-            sent = partial(self._sent_unanswered, shipment)
-            channel.put_unanswered(produce.API, version, body, sent, deadline=deadline)
+            on_sent = partial(self._sent_unanswered, shipment)
+            channel.put_unanswered(produce.API, version, body, on_sent, deadline=deadline)
         else:
-            answered = partial(self._answered, shipment)
-            channel.put(produce.API, version, body, answered, deadline=deadline)
+            on_answer = partial(self._answered, shipment)
+            channel.put(produce.API, version, body, on_answer, deadline=deadline)
 
     def _sent_unanswered(self, shipment: Shipment, failure: ClientError | None) -> None:
         if failure is None:
@@ -279,7 +279,7 @@ class Shipping:
     def _settle(
         self, shipment: Shipment, parts: dict[TopicPartition, PartitionProduceResponse]
     ) -> None:
-        now, who = self._clock(), self.pool.who
+        now, client_name = self._clock(), self.pool.who
         for stream, batch in shipment:
             part = parts.get(stream.target)
             if part is None:
@@ -288,7 +288,7 @@ class Shipping:
                 continue
             if part.error_code in MOVED:
                 self._leaders.doubt(stream.target)
-            self._follow(stream, stream.answered(batch, part, now, who), now)
+            self._follow(stream, stream.answered(batch, part, now, client_name), now)
 
     def _lose(self, shipment: Shipment, error: ClientError) -> None:
         now = self._clock()
@@ -299,16 +299,16 @@ class Shipping:
         """The broker's partitions may have moved."""
         self._leaders.doubt_broker(address)
         now = self._clock()
-        waiting, self._ready[address] = self._ready[address], {}
-        for stream in waiting.values():
+        streams, self._ready[address] = self._ready[address], {}
+        for stream in streams.values():
             stream.trouble = error
             self._place(stream, now)
         for target in self._leaderless | self._nameless:  # these may have waited for it
             self._streams[target].trouble = error
 
     def _leaders_learned(self, missing: dict[TopicPartition, ClientError], now: float) -> None:
-        waiting, self._leaderless = self._leaderless, set()
-        for target in waiting:
+        targets, self._leaderless = self._leaderless, set()
+        for target in targets:
             stream = self._streams[target]
             events: list[Event] = []
             if error := missing.get(target):
@@ -320,10 +320,10 @@ class Shipping:
                 self._leaders.give_up(target)
 
     def _identified(self, result: Identity | ClientError, now: float) -> None:
-        waiting, self._nameless = self._nameless, set()
+        targets, self._nameless = self._nameless, set()
         if isinstance(result, Identity):
             self._identity = result
-        for target in waiting:
+        for target in targets:
             stream = self._streams[target]
             if isinstance(result, ClientError):
                 stream.trouble = result
@@ -344,22 +344,22 @@ def produce_body(
     """
     flexible = version >= FLEXIBLE
     pieces: list[Buffer] = []
-    around = bytearray(_NO_TRANSACTION_FLEXIBLE if flexible else _NO_TRANSACTION)
-    around += _ACKS_AND_TIMEOUT.pack(acks, timeout_ms)
-    around += _count(len(topics), flexible)
+    buffer = bytearray(_NO_TRANSACTION_FLEXIBLE if flexible else _NO_TRANSACTION)
+    buffer += _ACKS_AND_TIMEOUT.pack(acks, timeout_ms)
+    buffer += _count(len(topics), flexible)
     for name, batches in topics.items():
-        encoded = name.encode()
-        around += unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))
-        around += encoded
-        around += _count(len(batches), flexible)
+        name_bytes = name.encode()
+        buffer += unsigned_varint(len(name_bytes) + 1) if flexible else _INT16.pack(len(name_bytes))
+        buffer += name_bytes
+        buffer += _count(len(batches), flexible)
         for batch in batches:
-            around += _INT32.pack(batch.batch.target.partition)
-            around += _count(batch.batch.size, flexible)
-            around += batch.head
-            pieces += [around, batch.body]
-            around = bytearray(_NO_TAGS if flexible else b"")
-        around += _NO_TAGS if flexible else b""
-    pieces.append(around + (_NO_TAGS if flexible else b""))
+            buffer += _INT32.pack(batch.batch.target.partition)
+            buffer += _count(batch.batch.size, flexible)
+            buffer += batch.head
+            pieces += [buffer, batch.body]
+            buffer = bytearray(_NO_TAGS if flexible else b"")
+        buffer += _NO_TAGS if flexible else b""
+    pieces.append(buffer + (_NO_TAGS if flexible else b""))
     return pieces
 
 

@@ -19,9 +19,9 @@ _PRODUCER: Final = struct.Struct(">qhi")  # id, epoch, base sequence
 
 
 def stamped(batch: Batch, identity: Identity, base_sequence: int) -> Stamped:
-    """Returns the batch under this identity, its first record having this sequence."""
-    head = bytearray(batch.data[:HEADER_SIZE])
-    _PRODUCER.pack_into(head, _PRODUCER_AT, *identity, base_sequence)
-    crc = crc32c(memoryview(batch.data)[HEADER_SIZE:], crc32c(head[CRC_START:]))
-    struct.pack_into(">I", head, _CRC_AT, crc)
-    return Stamped(batch, identity, base_sequence, bytes(head))
+    """Returns the batch with this identity, and with this sequence for its first record."""
+    header = bytearray(batch.data[:HEADER_SIZE])
+    _PRODUCER.pack_into(header, _PRODUCER_AT, *identity, base_sequence)
+    crc = crc32c(memoryview(batch.data)[HEADER_SIZE:], crc32c(header[CRC_START:]))
+    struct.pack_into(">I", header, _CRC_AT, crc)
+    return Stamped(batch, identity, base_sequence, bytes(header))

@@ -60,7 +60,7 @@ CORRUPT_ATTEMPTS: Final = 3  # a bit may flip in transit, but not every time
 
 
 class Numbering(Enum):
-    """The origin of a stream's identity."""
+    """The origin of a stream's identity: the way in which its batches are numbered."""
 
     NONE = auto()  # batches are sent without numbers
     OWN = auto()  # the stream may increment its epoch
@@ -124,18 +124,18 @@ class Stream:
 
     @property
     def needs_identity(self) -> bool:
-        missing = self._numbering is not Numbering.NONE and self._identity is None
-        return missing and bool(self._entries) and not self.halted
+        lacks_identity = self._numbering is not Numbering.NONE and self._identity is None
+        return lacks_identity and bool(self._entries) and not self.halted
 
     def takes(self, identity: Identity) -> bool:
-        """Whether this identity has numbers left."""
+        """Returns whether this identity has numbers left."""
         return identity.producer_id != self._spent
 
     def identify(self, identity: Identity) -> None:
         self._identity, self._sequence = identity, 0
 
     def submit(self, batch: Batch, due: float = NEVER) -> None:
-        """Accepts a batch, which is returned unless it is acknowledged by `due`."""
+        """Accepts a batch, and returns it later unless it is acknowledged by `due`."""
         self._entries.append(_Entry(batch, due))
 
     def ready_at(self, now: float) -> float | None:
@@ -152,11 +152,11 @@ class Stream:
         return entry.stamped
 
     def is_first_sending(self, batch: Stamped) -> bool:
-        """Whether no broker can have received the batch with these numbers."""
+        """Returns whether no broker can have received the batch with these numbers."""
         return not self._entry(batch).tried
 
     def sent(self, batch: Stamped) -> None:
-        """The batch is in flight: `answered` or `lost` will follow."""
+        """Notes that the batch is in flight: `answered` or `lost` will follow."""
         entry = self._entry(batch)
         entry.tried = entry.under_way = True
         self._under_way += 1
@@ -183,7 +183,7 @@ class Stream:
         return [*events, *self._settle()]
 
     def lost(self, batch: Stamped, error: ClientError, now: float) -> list[Event]:
-        """The connection broke, or the answer timed out."""
+        """Notes that the connection broke, or that the answer timed out."""
         self._arrived(batch).doubtful = True
         self._fail(error, now)
         return self._settle()
@@ -195,17 +195,19 @@ class Stream:
         error = self.trouble or ConnectionLost(f"{self.target}: not acknowledged in time")
         if self._open:
             return [*self._halt(error), *self._settle()]
-        late = [entry for entry in self._entries if entry.due <= now]
-        for _ in late:
+        late_entries = [entry for entry in self._entries if entry.due <= now]
+        for _ in late_entries:
             self._entries.popleft()
-        return [Rejected(entry.batch, error) for entry in late]
+        return [Rejected(entry.batch, error) for entry in late_entries]
 
     def halt(self, error: ClientError) -> tuple[list[Batch], list[Event]]:
         """Returns batches without numbers; applies Rule 5 unless halted already."""
-        waiting = [self._entries.pop().batch for _ in range(len(self._entries) - self._open)]
+        waiting_batches = [
+            self._entries.pop().batch for _ in range(len(self._entries) - self._open)
+        ]
         if self._is_stopped():
-            return waiting[::-1], []
-        return waiting[::-1], [*self._halt(error), *self._settle()]
+            return waiting_batches[::-1], []
+        return waiting_batches[::-1], [*self._halt(error), *self._settle()]
 
     def refuse_all(self, error: ClientError) -> list[Event]:
         """Returns all batches with an error, as none can ever be sent."""
@@ -213,9 +215,9 @@ class Stream:
             return []
         if self._open:
             return [*self._halt(error), *self._settle()]
-        refused = [Rejected(entry.batch, error) for entry in self._entries]
+        rejections = [Rejected(entry.batch, error) for entry in self._entries]
         self._entries.clear()
-        return list(refused)
+        return list(rejections)
 
     def renew(
         self,
@@ -230,7 +232,7 @@ class Stream:
         is none.
         """
         if self._open:
-            raise ValueError(f"{self.target}: {self._open} batches are open")
+            raise ValueError(f"{self.target} still has {self._open} open batches")
         if identity is not None:
             self._identity, self._sequence = identity, sequence
         elif self._numbering is Numbering.LENT:
@@ -253,24 +255,24 @@ class Stream:
     def _next(self, now: float) -> _Entry | None:
         if self._is_stopped() or (self._failed and self._under_way):
             return None
-        steady = now - self._acknowledged_at < PAUSE_SECONDS
-        many = steady and self._numbering is not Numbering.NONE
-        if self._under_way >= (WINDOW if many else 1):
+        is_steady = now - self._acknowledged_at < PAUSE_SECONDS
+        sends_many = is_steady and self._numbering is not Numbering.NONE
+        if self._under_way >= (WINDOW if sends_many else 1):
             return None
         for entry in self._open_entries():
             if not entry.under_way and not entry.absent:
                 return entry
-        nameless = self._numbering is not Numbering.NONE and self._identity is None
-        if nameless or self._state is _State.ENDING or self._open >= WINDOW:
+        lacks_identity = self._numbering is not Numbering.NONE and self._identity is None
+        if lacks_identity or self._state is _State.ENDING or self._open >= WINDOW:
             return None
         return self._entries[self._open] if self._open < len(self._entries) else None
 
     def _numbered(self, batch: Batch) -> Stamped:
         if self._identity is None:
             return unnumbered(batch)
-        numbered = stamped(batch, self._identity, self._sequence)
+        stamped_batch = stamped(batch, self._identity, self._sequence)
         self._sequence = next_sequence(self._sequence, batch.records)
-        return numbered
+        return stamped_batch
 
     def _arrived(self, batch: Stamped) -> _Entry:
         entry = self._entry(batch)
@@ -306,10 +308,10 @@ class Stream:
     def _refused(self, entry: _Entry, error: ClientError) -> list[Event]:
         if entry.doubtful:
             return self._halt(error)
-        behind = False
-        for other in self._open_entries():
-            other.behind_gap |= behind
-            behind |= other is entry
+        is_behind = False
+        for open_entry in self._open_entries():
+            open_entry.behind_gap |= is_behind
+            is_behind |= open_entry is entry
         self._remove(entry)
         self._acknowledged_at = -NEVER
         if self._numbering is Numbering.LENT:
@@ -346,11 +348,11 @@ class Stream:
 
     def _halted(self) -> Unsettled:
         assert self._reason is not None
-        given_back = [self._entries.popleft() for _ in range(self._open)]
+        returned_entries = [self._entries.popleft() for _ in range(self._open)]
         self._open = 0
         self._state = _State.HALTED
         self.trouble = self._reason
-        batches = tuple(entry.stamped for entry in given_back if entry.stamped is not None)
+        batches = tuple(entry.stamped for entry in returned_entries if entry.stamped is not None)
         return Unsettled(self.target, batches, self._reason)
 
     def _begin_epoch(self) -> None:
@@ -364,12 +366,12 @@ class Stream:
         self._sequence = 0
         if self._identity is None:
             return
-        later = self._identity.next_epoch()
+        next_identity = self._identity.next_epoch()
         if isinstance(self._reason, Refused) and self._reason.code in FENCED:
-            later = None
-        if later is None:
+            next_identity = None
+        if next_identity is None:
             self._spent = self._identity.producer_id
-        self._identity = later
+        self._identity = next_identity
 
     def _remove(self, entry: _Entry) -> None:
         self._entries.remove(entry)

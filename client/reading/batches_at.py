@@ -38,21 +38,25 @@ _Asked = tuple[TopicPartition, PendingResponse[FetchResponse]]
 def batches_at(
     brokers: Brokers, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, BatchHeader | None]:
-    """Returns the header of the batch at each offset, or of the next one if compaction removed it.
-    None if there is no such batch or it is damaged, so that nothing can be concluded."""
+    """Returns the header of the batch at each offset, or of the next batch if compaction removed
+    it. None if there is no such batch or it is damaged, so that nothing can be concluded."""
     found_headers: dict[TopicPartition, BatchHeader | None] = {}
 
     def attempt() -> dict[TopicPartition, BatchHeader | None]:
-        missing = offsets.keys() - found_headers.keys()
-        for leader, led in by_leader(brokers, sorted(missing), Operation.READ).items():
+        missing_targets = offsets.keys() - found_headers.keys()
+        for leader, led_partitions in by_leader(
+            brokers, sorted(missing_targets), Operation.READ
+        ).items():
             connection = brokers.broker(leader)
             targets = [
-                TopicPartition(topic, partition) for topic in led for partition in led[topic]
+                TopicPartition(topic, partition)
+                for topic in led_partitions
+                for partition in led_partitions[topic]
             ]
-            for at in range(0, len(targets), UNDER_WAY):
+            for start in range(0, len(targets), UNDER_WAY):
                 requests = [
                     (target, connection.send(fetch.API, _request(target, offsets[target])))
-                    for target in targets[at : at + UNDER_WAY]
+                    for target in targets[start : start + UNDER_WAY]
                 ]
                 found_headers.update(_received(connection, requests, offsets, brokers.who))
         return found_headers
@@ -80,7 +84,9 @@ def _received(
     who: str,
 ) -> list[tuple[TopicPartition, BatchHeader | None]]:
     """Receives all responses before it checks any: an error must not leave answers unread."""
-    answers = [(target, connection.receive(pending)) for target, pending in fetches]
+    answers = [
+        (target, connection.receive(pending_response)) for target, pending_response in fetches
+    ]
     found_headers = []
     for target, response in answers:
         check(response.error_code, f"fetch from {connection.address}")
@@ -103,6 +109,6 @@ def _header(
     for start, header in headers(view):
         if header.next_offset > offset:
             batch = view[start : start + header.size]
-            whole = header.magic == MAGIC and crc32c(batch[CRC_START:]) == header.crc
-            return header if whole else None
+            is_whole = header.magic == MAGIC and crc32c(batch[CRC_START:]) == header.crc
+            return header if is_whole else None
     return None

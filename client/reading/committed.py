@@ -31,7 +31,8 @@ class Committed:
         self._aborting: set[int] = set()  # producer ids, until their markers
 
     def counts(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Whether the batch has committed messages. Raises BatchError for an invalid marker."""
+        """Returns whether the batch has committed messages. Raises BatchError for an invalid
+        marker."""
         while self._to_come and self._to_come[0].first_offset <= header.last_offset:
             self._aborting.add(self._to_come.popleft().producer_id)
         if header.is_control:
@@ -48,4 +49,4 @@ def _is_abort(control: memoryview) -> bool:
     for record in records(control):
         if record.key is not None and len(record.key) >= 4:
             return int.from_bytes(record.key[2:4], "big") == _ABORT
-    raise BatchError(ErrorCode.corrupt_message, "a control batch without a marker")
+    raise BatchError(ErrorCode.corrupt_message, "the control batch has no marker")

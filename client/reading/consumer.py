@@ -37,11 +37,11 @@ class Consumer:
     ) -> None:
         """With `to_end` it reads up to the current end, and stops."""
         metadata = brokers.topic(topic, Operation.READ)
-        selected = range(len(metadata.partitions)) if partitions is None else partitions
-        for partition in selected:
+        selected_partitions = range(len(metadata.partitions)) if partitions is None else partitions
+        for partition in selected_partitions:
             metadata.partition(partition)
-        self._starts = start_offsets(brokers, topic, selected, start)
-        self._ends = start_offsets(brokers, topic, selected, End()) if to_end else None
+        self._starts = start_offsets(brokers, topic, selected_partitions, start)
+        self._ends = start_offsets(brokers, topic, selected_partitions, End()) if to_end else None
         self._fetcher = Fetcher(brokers, topic, self._starts)
         self._forget_finished()
 
@@ -62,7 +62,7 @@ class Consumer:
         return not self._fetcher.positions
 
     def poll(self, seconds: float) -> Iterator[ConsumerRecord]:
-        """Yields the next messages; none if they take longer than `seconds`."""
+        """Yields the next messages; none if none arrives within `seconds`."""
         for batch in self._fetcher.poll(seconds):
             yield from self._messages(batch)
         self._forget_finished()

@@ -21,7 +21,8 @@ _CONSUMER = -1  # in place of a follower's id
 def end_offsets_of_epochs(
     brokers: Brokers, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Returns where each partition's epoch, or the newest one before it, ended in the current log.
+    """Returns the end offset of each partition's epoch, or of the newest epoch before it, in the
+    current log.
 
     A reader that has read beyond that offset, up to a batch of this epoch, has read another log. -1
     if the leader cannot say, because it has seen no epoch as new as this one.
@@ -29,9 +30,13 @@ def end_offsets_of_epochs(
     end_offsets: dict[TopicPartition, int] = {}
 
     def attempt() -> dict[TopicPartition, int]:
-        missing = epochs.keys() - end_offsets.keys()
-        for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
-            topics = tuple(_wanted(topic, led[topic], epochs) for topic in led)
+        missing_targets = epochs.keys() - end_offsets.keys()
+        for leader, led_partitions in by_leader(
+            brokers, sorted(missing_targets), Operation.DESCRIBE
+        ).items():
+            topics = tuple(
+                _wanted(topic, led_partitions[topic], epochs) for topic in led_partitions
+            )
             request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)
             response = brokers.broker(leader).call(offset_for_leader_epoch.API, request)
             for topic in response.topics:

@@ -54,7 +54,7 @@ class _Search(msgspec.Struct):
         return max(0, self.high - self.step)
 
     def learn(self, timestamp: int, reached: Reached) -> int | None:
-        """Returns the time, once it is known well enough."""
+        """Narrows the range by an answer; returns the time once it is known well enough."""
         if reached.offset == self.offset:
             return reached.timestamp
         if 0 <= reached.offset < self.offset:
@@ -73,19 +73,19 @@ class _Search(msgspec.Struct):
 def written_about(
     ask: Ask, places: Collection[PartitionOffset], now: float
 ) -> dict[PartitionOffset, Written]:
-    """Returns the time of the record at each place; `now` in seconds. Raises the errors of
-    `ask`."""
+    """Returns the estimated time of the record at each place; `now` is in seconds. Raises the
+    errors of `ask`."""
     too_many = Unknown("too many groups at different offsets of the partition")
-    times: dict[PartitionOffset, Written] = dict.fromkeys(places, too_many)
+    written_times: dict[PartitionOffset, Written] = dict.fromkeys(places, too_many)
     for layer in in_layers(places)[:_LAYERS]:
-        times |= _searched(ask, layer, int(now * 1000))
-    return times
+        written_times |= _searched(ask, layer, int(now * 1000))
+    return written_times
 
 
 def _searched(
     ask: Ask, places: Collection[PartitionOffset], now: int
 ) -> dict[PartitionOffset, Written]:
-    times: dict[PartitionOffset, Written] = {}
+    found_times: dict[PartitionOffset, Written] = {}
     searches = {place: _Search(place.offset, now, now + 1) for place in places}
     for _ in range(_ROUNDS):
         if not searches:
@@ -93,11 +93,11 @@ def _searched(
         timestamps = {place.target: search.question() for place, search in searches.items()}
         answers = ask(timestamps)
         for place, search in tuple(searches.items()):
-            reached = answers.get(place.target)
-            if reached is None:
-                times[place] = Unknown("no answer")
+            answer = answers.get(place.target)
+            if answer is None:
+                found_times[place] = Unknown("no answer")
                 del searches[place]
-            elif (time := search.learn(timestamps[place.target], reached)) is not None:
-                times[place] = time if time >= 0 else Unknown("no timestamp")
+            elif (time := search.learn(timestamps[place.target], answer)) is not None:
+                found_times[place] = time if time >= 0 else Unknown("no timestamp")
                 del searches[place]
-    return times | dict.fromkeys(searches, Unknown("not found"))
+    return found_times | dict.fromkeys(searches, Unknown("not found"))

@@ -64,8 +64,8 @@ class Content(StrEnum):
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets `first` to `end`, exclusive. `data` is the batch, or the received part; `size` its
-    length. `why`: the fault of the batch, or the reason why there is none."""
+    """The content of offsets `first` to `end`, exclusive. `data` is the batch, or the received
+    part; `size` is its length. `why` is the fault of the batch, or the reason why there is none."""
 
     first: int
     end: int
@@ -76,7 +76,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _TooLong(Exception):
-    """An answer of this size is not received."""
+    """Raised when an answer is too large to receive."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -102,7 +102,7 @@ class _Leader(msgspec.Struct, frozen=True):
     who: str
 
     def ask(self, offset: int, most: int, within: float) -> PendingResponse[FetchResponse]:
-        wanted = FetchPartition(
+        fetch_partition = FetchPartition(
             partition=self.target.partition, fetch_offset=offset, partition_max_bytes=most
         )
         request = FetchRequest(
@@ -110,7 +110,7 @@ class _Leader(msgspec.Struct, frozen=True):
             min_bytes=0,
             max_bytes=most,
             isolation_level=READ_COMMITTED,
-            topics=(FetchTopic(topic=self.target.topic, partitions=(wanted,)),),
+            topics=(FetchTopic(topic=self.target.topic, partitions=(fetch_partition,)),),
         )
         return self.connection.send(fetch.API, request, within=within)
 
@@ -125,26 +125,26 @@ class _Leader(msgspec.Struct, frozen=True):
         raise ConnectionLost(f"{self.connection.address}: no answer for {self.target}")
 
     def beginning(self, pending: PendingResponse[FetchResponse], size: int, offset: int) -> Piece:
-        """The first part of a batch that is too long. The rest is replaced by zeros, which decode
-        as the end of the answer."""
+        """Returns the first part of a batch that is too long. Zeros replace the rest, and decode as
+        the end of the answer."""
         address = self.connection.address
         channel, _ = self.connection.hand_over()
-        frame, received = fresh_memory(size), 0
+        frame, received_bytes = fresh_memory(size), 0
         try:
             with channel:
-                while received < _BEGINNING:  # it has more than that: there is no room for it
-                    count = channel.recv_into(frame[received:_BEGINNING])
+                while received_bytes < _BEGINNING:  # it has more than that: there is no room for it
+                    count = channel.recv_into(frame[received_bytes:_BEGINNING])
                     if count == 0:
                         raise ConnectionLost(f"{address}: the broker closed the connection")
-                    received += count
-            tagged = has_tagged_header(pending.api, pending.version)
-            _, body = read_response(frame.toreadonly(), tagged_header=tagged)
+                    received_bytes += count
+            has_tags = has_tagged_header(pending.api, pending.version)
+            _, body = read_response(frame.toreadonly(), tagged_header=has_tags)
             response = pending.api.decode_response(pending.version, body)
         except (OSError, ProtocolError) as error:
             raise ConnectionLost(f"{address}: {error}") from None
         view = _view(self.data(response))
         if len(view) < HEADER_SIZE:
-            raise ConnectionLost(f"{address}: an answer of {size:,} bytes without a batch")
+            raise ConnectionLost(f"{address}: received an answer of {size:,} bytes without a batch")
         header = read_header(view)
         return Piece(
             first=offset,
@@ -156,9 +156,9 @@ class _Leader(msgspec.Struct, frozen=True):
 
 
 def bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
-    """The first offset of the log, and the first one that consumers do not see."""
-    first = offsets_of(brokers, {target: EARLIEST})[target]
-    return first, offsets_of(brokers, {target: LATEST}, committed=True)[target]
+    """Returns the first offset of the log, and the first one that consumers do not see."""
+    first_offset = offsets_of(brokers, {target: EARLIEST})[target]
+    return first_offset, offsets_of(brokers, {target: LATEST}, committed=True)[target]
 
 
 def pieces(
@@ -168,28 +168,28 @@ def pieces(
     clock shows `until`. The topic must be in the brokers' metadata. Raises ClientError."""
     topic = brokers.known.topic(target.topic, Operation.READ)
     room = _Room(most_bytes)
-    number = topic.partition(target.partition).leader
-    position, idle = first, 0
-    with closing(brokers.connect(number, memory=room.take)) as connection:
+    leader_id = topic.partition(target.partition).leader
+    position, idle_answers = first, 0
+    with closing(brokers.connect(leader_id, memory=room.take)) as connection:
         leader = _Leader(connection, target, brokers.who)
-        while position < end and room.left > 0 and idle < _IDLE_ROUNDS:
-            within = until - time.monotonic()
-            if within <= 0:
+        while position < end and room.left > 0 and idle_answers < _IDLE_ROUNDS:
+            timeout = until - time.monotonic()
+            if timeout <= 0:
                 return
-            pending = leader.ask(position, min(room.left, _PORTION), within)
+            pending_response = leader.ask(position, min(room.left, _PORTION), timeout)
             try:
-                data = leader.data(connection.receive(pending))
+                data = leader.data(connection.receive(pending_response))
             except _TooLong as error:
                 if position == first:
-                    yield leader.beginning(pending, error.size, position)
+                    yield leader.beginning(pending_response, error.size, position)
                 return
-            view, before = _view(data), position
+            view, old_position = _view(data), position
             room.left -= len(view)
             for piece in _cut(view, position, end, Committed(data.aborted_transactions)):
                 yield piece
                 position = piece.end
-            idle = 0 if position > before else idle + 1
-    if position == first and idle:  # as after the last record of a compacted log
+            idle_answers = 0 if position > old_position else idle_answers + 1
+    if position == first and idle_answers:  # as after the last record of a compacted log
         yield Piece(first=first, end=end, content=Content.GAP, why="the broker has nothing there")
 
 
@@ -204,19 +204,19 @@ def _cut(view: memoryview, position: int, end: int, committed: Committed) -> Ite
     if view and not batches:
         yield _damaged(view, position, position + 1, "no whole batch")
         return
-    for number, (start, header) in enumerate(batches):
+    for index, (start, header) in enumerate(batches):
         batch = view[start : start + header.size]
-        after = batches[number + 1][1].base_offset if number + 1 < len(batches) else end
+        next_offset = batches[index + 1][1].base_offset if index + 1 < len(batches) else end
         if position < header.base_offset < end:
-            why = "removed by compaction, or never written"
-            yield Piece(first=position, end=header.base_offset, content=Content.GAP, why=why)
+            reason = "removed by compaction, or never written"
+            yield Piece(first=position, end=header.base_offset, content=Content.GAP, why=reason)
             position = header.base_offset
         elif header.base_offset >= end:
             return
         if fault := _fault(header, batch):
             # What a damaged header says of its offsets is believed within what is around it.
-            reached = max(position + 1, min(header.next_offset, after))
-            piece = _damaged(batch, position, reached, fault)
+            piece_end = max(position + 1, min(header.next_offset, next_offset))
+            piece = _damaged(batch, position, piece_end, fault)
         elif header.next_offset <= position:
             continue
         else:
@@ -227,20 +227,20 @@ def _cut(view: memoryview, position: int, end: int, committed: Committed) -> Ite
 
 def _piece(header: BatchHeader, batch: memoryview, position: int, committed: Committed) -> Piece:
     try:
-        counts = committed.counts(header, batch)
+        is_committed = committed.counts(header, batch)
     except BatchError as error:
         return _damaged(batch, position, header.next_offset, str(error))
-    if counts:
-        kind, why = Content.RECORDS, ""
+    if is_committed:
+        kind, reason = Content.RECORDS, ""
     else:
-        kind, why = Content.GAP, _why_nothing(header)
+        kind, reason = Content.GAP, _why_nothing(header)
     return Piece(
         first=position,
         end=header.next_offset,
         content=kind,
         data=batch,
         size=header.size,
-        why=why,
+        why=reason,
     )
 
 
@@ -253,11 +253,11 @@ def _why_nothing(header: BatchHeader) -> str:
 def _fault(header: BatchHeader, batch: memoryview) -> str:
     if header.magic != MAGIC:
         return f"record format {header.magic}"
-    actual = crc32c(batch[CRC_START:])
-    if actual == header.crc:
+    actual_crc = crc32c(batch[CRC_START:])
+    if actual_crc == header.crc:
         return ""
     return (
-        f"bytes {CRC_START:,} to {len(batch):,} of the batch have the CRC {actual:08x}, "
+        f"bytes {CRC_START:,} to {len(batch):,} of the batch have the CRC {actual_crc:08x}, "
         f"and its header says {header.crc:08x}"
     )
 

@@ -75,18 +75,18 @@ class FetchSession:
             self._changed[key] = None
 
     def requested(self, key: Key) -> FetchPosition | None:
-        """The position of the partition in the last request, whether named in it or not."""
+        """Returns the position of the partition in the last request, whether named in it or not."""
         return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:
         """Builds the next request."""
         is_full = self._session.epoch == _BEGINNING
-        forgotten: list[Key] = []
+        forgotten_keys: list[Key] = []
         if is_full:
             self._sent = self._rotated()
-            named = list(self._sent)
+            requested_keys = list(self._sent)
         else:
-            named, forgotten = self._take_changes()
+            requested_keys, forgotten_keys = self._take_changes()
         self._changed.clear()
         return FetchRequest(
             replica_id=self._replica_id,
@@ -96,13 +96,13 @@ class FetchSession:
             isolation_level=self._isolation_level,
             session_id=self._session.number,
             session_epoch=self._session.epoch,
-            topics=self._topics(named),
-            forgotten_topics_data=_forgotten_topics(forgotten),
+            topics=self._topics(requested_keys),
+            forgotten_topics_data=_forgotten_topics(forgotten_keys),
         )
 
     def answered(self, response: FetchResponse) -> ErrorCode:
         """Processes the answer to the last request; returns the session's error code. Unless that
-        is `none`, the rest of the answer is to be ignored."""
+        is `none`, the caller ignores the rest of the answer."""
         session, code = self._session, response.error_code
         if code is ErrorCode.fetch_session_id_not_found:
             self._session = _SessionId()
@@ -123,33 +123,33 @@ class FetchSession:
     def _rotated(self) -> dict[Key, FetchPosition]:
         self._turn += 1
         keys = list(self._wanted)
-        first = self._turn % len(keys) if keys else 0
-        return {key: self._wanted[key] for key in (*keys[first:], *keys[:first])}
+        first_index = self._turn % len(keys) if keys else 0
+        return {key: self._wanted[key] for key in (*keys[first_index:], *keys[:first_index])}
 
     def _take_changes(self) -> tuple[list[Key], list[Key]]:
-        named, forgotten = [], []
+        requested_keys, forgotten_keys = [], []
         for key in self._changed:
-            wanted = self._wanted.get(key)
-            if wanted is None:
+            position = self._wanted.get(key)
+            if position is None:
                 if self._sent.pop(key, None) is not None:
-                    forgotten.append(key)
-            elif self._sent.get(key) != wanted:
-                self._sent[key] = wanted
-                named.append(key)
-        return named, forgotten
+                    forgotten_keys.append(key)
+            elif self._sent.get(key) != position:
+                self._sent[key] = position
+                requested_keys.append(key)
+        return requested_keys, forgotten_keys
 
     def _topics(self, keys: Iterable[Key]) -> tuple[FetchTopic, ...]:
         topics: dict[str, list[FetchPartition]] = {}
         for topic, index in keys:
-            wanted = self._sent[topic, index]
+            position = self._sent[topic, index]
             topics.setdefault(topic, []).append(
                 FetchPartition(
                     partition=index,
-                    current_leader_epoch=wanted.leader_epoch,
-                    fetch_offset=wanted.offset,
-                    last_fetched_epoch=wanted.last_epoch,
-                    log_start_offset=wanted.log_start,
-                    partition_max_bytes=wanted.max_bytes,
+                    current_leader_epoch=position.leader_epoch,
+                    fetch_offset=position.offset,
+                    last_fetched_epoch=position.last_epoch,
+                    log_start_offset=position.log_start,
+                    partition_max_bytes=position.max_bytes,
                 )
             )
         return tuple(

@@ -78,7 +78,7 @@ class Fetcher:
         self._turn = 0
 
     def poll(self, seconds: float) -> list[FetchedBatch]:
-        """Returns the next batches; none if they take longer than `seconds`."""
+        """Returns the next batches; none if none arrives within `seconds`."""
         batches: list[FetchedBatch] = []
         try:
             self._ask()
@@ -111,25 +111,31 @@ class Fetcher:
 
     def _ask(self) -> None:
         """Sends a fetch to every leader that has none in flight."""
-        requested = {number for sent in self._under_way.values() for number in sent.partitions}
-        idle = [partition for partition in self.positions if partition not in requested]
-        if not idle:
+        requested_partitions = {
+            index for sent_fetch in self._under_way.values() for index in sent_fetch.partitions
+        }
+        idle_partitions = [
+            partition for partition in self.positions if partition not in requested_partitions
+        ]
+        if not idle_partitions:
             return
         if not self._leaders_known:
             self._brokers.refresh([self.topic])
             self._leaders_known = True
-        for leader, led in self._brokers.leaders(self.topic, idle, Operation.READ).items():
+        for leader, led_partitions in self._brokers.leaders(
+            self.topic, idle_partitions, Operation.READ
+        ).items():
             if leader in self._under_way:
                 continue
             if leader not in self._connections:
                 self._connections[leader] = self._brokers.connect(leader)
             # The first partition may fill the response, so they take turns at being first.
             self._turn += 1
-            first = self._turn % len(led)
-            partitions = (*led[first:], *led[:first])
-            pending = self._connections[leader].send(fetch.API, self._request(partitions))
-            asked_for = {partition: self.positions[partition] for partition in partitions}
-            self._under_way[leader] = _Fetch(pending, partitions, asked_for)
+            first_index = self._turn % len(led_partitions)
+            partitions = (*led_partitions[first_index:], *led_partitions[:first_index])
+            pending_response = self._connections[leader].send(fetch.API, self._request(partitions))
+            requested_positions = {partition: self.positions[partition] for partition in partitions}
+            self._under_way[leader] = _Fetch(pending_response, partitions, requested_positions)
 
     def _request(self, partitions: tuple[int, ...]) -> FetchRequest:
         fetch_partitions = tuple(
@@ -149,25 +155,30 @@ class Fetcher:
 
     def _answered(self, seconds: float) -> list[int]:
         """Returns the leaders whose responses begin to arrive within this time."""
-        waiting = {self._connections[leader]: leader for leader in self._under_way}
-        ready, _, _ = select.select(list(waiting), [], [], seconds)
+        leaders_by_connection = {self._connections[leader]: leader for leader in self._under_way}
+        ready, _, _ = select.select(list(leaders_by_connection), [], [], seconds)
         now = time.monotonic()
-        for connection, leader in waiting.items():
+        for connection, leader in leaders_by_connection.items():
             if connection not in ready and now > self._under_way[leader].pending.deadline:
                 connection.close()
-                raise ConnectionLost(f"{connection.address}: no answer in {REQUEST_SECONDS:g} s")
-        return [waiting[connection] for connection in ready]
+                raise ConnectionLost(
+                    f"{connection.address}: no answer within {REQUEST_SECONDS:g} s"
+                )
+        return [leaders_by_connection[connection] for connection in ready]
 
     def _receive(self, leader: int, batches: list[FetchedBatch]) -> None:
-        under_way = self._under_way.pop(leader)
+        sent_fetch = self._under_way.pop(leader)
         connection = self._connections[leader]
-        response = connection.receive(under_way.pending, at_least=REQUEST_SECONDS)
+        response = connection.receive(sent_fetch.pending, at_least=REQUEST_SECONDS)
         check(response.error_code, f"fetch from {connection.address}")
         for data in (part for topic in response.responses for part in topic.partitions):
-            asked_for = under_way.positions.get(data.partition_index)
-            if asked_for is not None and self.positions.get(data.partition_index) == asked_for:
-                first = data.partition_index == under_way.partitions[0]
-                self._take(data, batches, must_have_one=first)
+            requested_position = sent_fetch.positions.get(data.partition_index)
+            if (
+                requested_position is not None
+                and self.positions.get(data.partition_index) == requested_position
+            ):
+                is_first = data.partition_index == sent_fetch.partitions[0]
+                self._take(data, batches, must_have_one=is_first)
         self._patience.reset()
 
     def _take(
@@ -177,7 +188,9 @@ class Fetcher:
         name = f"{self.topic}-{partition}"
         position = self.positions[partition]
         if data.error_code is ErrorCode.offset_out_of_range:
-            raise Refused(name, data.error_code, f"offset {position} is not in the log (any more)")
+            raise Refused(
+                name, data.error_code, f"offset {position} is not, or no longer, in the log"
+            )
         needs = on_topic(self._brokers.who, self.topic, Operation.READ)
         check(data.error_code, name, needs=needs)
         self.ends[partition] = data.high_watermark
@@ -188,7 +201,7 @@ class Fetcher:
             has_whole_batch = True
             batch = view[start : start + header.size]
             if header.magic != MAGIC:
-                raise Corrupt(f"{name}, offset {header.base_offset}: format {header.magic}")
+                raise Corrupt(f"{name}, offset {header.base_offset}: record format {header.magic}")
             if crc32c(batch[CRC_START:]) != header.crc:
                 raise Corrupt(f"{name}, offset {header.base_offset}: the CRC does not match")
             if header.next_offset > position:
@@ -196,4 +209,4 @@ class Fetcher:
                 self.positions[partition] = position = header.next_offset
         # A response may be cut within a batch, but not within its first one.
         if view and must_have_one and not has_whole_batch:
-            raise Corrupt(f"{name}, offset {position}: no whole record batch")
+            raise Corrupt(f"{name}, offset {position}: no complete record batch")

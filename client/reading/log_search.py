@@ -1,4 +1,4 @@
-"""Searches the log itself for batches, by their producer's numbers.
+"""Searches a partition's log for batches, by their producer's numbers.
 
 Even after a leader has forgotten a producer, batches' headers show producer id, epoch and base
 sequence. Given an offset before which a batch cannot lie, the search reads from there to the end,
@@ -57,38 +57,40 @@ def search(
     If the log does not reach `offset` it is another log, and is searched from its start. Raises
     ConnectionLost as soon as `goes_on` returns False, and the errors of reading.
     """
-    missing = {_numbers(stamped): stamped for stamped in batches}
+    missing_batches = {_numbers(stamped_batch): stamped_batch for stamped_batch in batches}
     locations: dict[Stamped, BatchLocation] = {}
-    first, end = _bounds(brokers, target)
-    begins = first if offset > end else max(offset, first)
-    fetcher = Fetcher(brokers, target.topic, {target.partition: begins})
+    first_offset, end = _bounds(brokers, target)
+    begin_offset = first_offset if offset > end else max(offset, first_offset)
+    fetcher = Fetcher(brokers, target.topic, {target.partition: begin_offset})
     try:
-        while missing and fetcher.positions[target.partition] < end:
+        while missing_batches and fetcher.positions[target.partition] < end:
             if not goes_on():
-                raise ConnectionLost(f"{target}: the search was given up")
+                raise ConnectionLost(f"{target}: the search was stopped")
             try:
-                fetched = fetcher.poll(_POLL_SECONDS)
+                fetched_batches = fetcher.poll(_POLL_SECONDS)
             except Refused as error:
                 if error.code is not ErrorCode.offset_out_of_range:
                     raise
-                first, end = _bounds(brokers, target)
-                begins = fetcher.positions[target.partition] = first
+                first_offset, end = _bounds(brokers, target)
+                begin_offset = fetcher.positions[target.partition] = first_offset
                 continue
-            for batch in fetched:
+            for batch in fetched_batches:
                 numbers = _numbers_in_log(batch.header)
-                if (stamped := missing.get(numbers)) and not _is_other(stamped, batch.header):
-                    sighting = BatchLocation(batch.header.base_offset, batch.header.leader_epoch)
-                    locations[missing.pop(numbers)] = sighting
+                if (stamped_batch := missing_batches.get(numbers)) and not _is_other(
+                    stamped_batch, batch.header
+                ):
+                    location = BatchLocation(batch.header.base_offset, batch.header.leader_epoch)
+                    locations[missing_batches.pop(numbers)] = location
     finally:
         fetcher.close()
-    return Searched(locations, begins, end)
+    return Searched(locations, begin_offset, end)
 
 
 def _bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
     partitions = [target.partition]
-    first = offsets_at(brokers, target.topic, partitions, EARLIEST)
+    first_offsets = offsets_at(brokers, target.topic, partitions, EARLIEST)
     end = offsets_at(brokers, target.topic, partitions, LATEST)
-    return first[target.partition], end[target.partition]
+    return first_offsets[target.partition], end[target.partition]
 
 
 def _numbers(batch: Stamped) -> Numbers:
@@ -103,6 +105,9 @@ def _numbers_in_log(header: BatchHeader) -> Numbers:
 
 
 def _is_other(batch: Stamped, header: BatchHeader) -> bool:
-    ours = read_header(batch.head)
-    is_rewritten = (ours.attributes, ours.record_count) != (header.attributes, header.record_count)
-    return not is_rewritten and ours.crc != header.crc
+    batch_header = read_header(batch.head)
+    is_rewritten = (batch_header.attributes, batch_header.record_count) != (
+        header.attributes,
+        header.record_count,
+    )
+    return not is_rewritten and batch_header.crc != header.crc

@@ -20,7 +20,7 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """Reads messages written from now on."""
+    """A start at the end: reads messages written from now on."""
 
 
 class AtOffset(msgspec.Struct, frozen=True):
@@ -28,7 +28,8 @@ class AtOffset(msgspec.Struct, frozen=True):
 
 
 class AtTime(msgspec.Struct, frozen=True):
-    """The first message with this timestamp (in ms) or a later one; the end if there is none."""
+    """A start at a time: the first message with this timestamp (in ms) or a later one; the end if
+    there is none."""
 
     timestamp: int
 
@@ -49,14 +50,17 @@ def start_offsets(
             return offsets_at(brokers, topic, partitions, list_offsets.LATEST)
         case AtTime(timestamp):
             offsets = offsets_at(brokers, topic, partitions, timestamp)
-            unmatched = [partition for partition, offset in offsets.items() if offset < 0]
-            return offsets | offsets_at(brokers, topic, unmatched, list_offsets.LATEST)
+            unmatched_partitions = [
+                partition for partition, offset in offsets.items() if offset < 0
+            ]
+            return offsets | offsets_at(brokers, topic, unmatched_partitions, list_offsets.LATEST)
 
 
 def offsets_at(
     brokers: Brokers, topic: str, partitions: Collection[int], timestamp: int
 ) -> dict[int, int]:
-    """Returns the offsets for a timestamp, which may be a special one; -1 if no record matches."""
+    """Returns the offsets for a timestamp, or for a special value such as the end; -1 if no record
+    matches."""
     targets = [TopicPartition(topic, partition) for partition in partitions]
     offsets = offsets_of(brokers, dict.fromkeys(targets, timestamp))
     return {target.partition: offset for target, offset in offsets.items()}
@@ -72,11 +76,15 @@ def offsets_of(
     offsets: dict[TopicPartition, int] = {}
 
     def attempt() -> dict[TopicPartition, int]:
-        missing = times.keys() - offsets.keys()
-        for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
+        missing_targets = times.keys() - offsets.keys()
+        for leader, led_partitions in by_leader(
+            brokers, sorted(missing_targets), Operation.DESCRIBE
+        ).items():
             request = ListOffsetsRequest(
                 isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
-                topics=tuple(_wanted(topic, led[topic], times) for topic in led),
+                topics=tuple(
+                    _wanted(topic, led_partitions[topic], times) for topic in led_partitions
+                ),
             )
             response = brokers.broker(leader).call(list_offsets.API, request)
             for topic in response.topics:

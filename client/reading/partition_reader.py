@@ -1,4 +1,4 @@
-"""Reads the batches of one partition between two offsets, as a task does for its slice.
+"""Reads the batches of one partition between two offsets, as a Spark task does for its slice.
 
 Rule 1: a batch belongs to the slice that its base offset lies in. The first slice of a range
         (`from_within`) also has the batch that its first offset lies in, even if that begins
@@ -85,7 +85,7 @@ class _TwoBuffers:
         return memoryview(self._current)[:size]
 
     def keep(self) -> None:
-        """Keeps the last answer: the next is received into the other buffer."""
+        """Keeps the last answer: the next one is received into the other buffer."""
         self._current, self._other = self._other, self._current
 
 
@@ -98,7 +98,7 @@ class _Leader(msgspec.Struct, frozen=True):
 
 
 class Instead(StrEnum):
-    """The content of offsets without committed messages."""
+    """The kinds of content at offsets without committed messages."""
 
     MARKERS = "markers"  # a control batch
     ABORTED = "aborted"  # a batch of an aborted transaction
@@ -108,7 +108,7 @@ class Instead(StrEnum):
 
 class PassedOver(msgspec.Struct, frozen=True):
     """Offsets `first` to `end`, exclusive, without committed messages. `header` is that of the
-    batch seen there; None for a hole."""
+    batch found there; None for a hole."""
 
     first: int
     end: int
@@ -118,8 +118,8 @@ class PassedOver(msgspec.Struct, frozen=True):
 
 class PartitionReader:
     """Iterates over a partition's batches, once. `next_offset` follows the last batch returned, and
-    is at least `end` after the last. `leader_epoch` is the epoch in which the log before it was
-    written, or a newer one; -1 while unknown."""
+    is at least `end` after the last. `leader_epoch` is the epoch in which the log before
+    `next_offset` was written, or a newer one; -1 while unknown."""
 
     def __init__(
         self,
@@ -158,8 +158,8 @@ class PartitionReader:
         return (item for item in self.everything() if isinstance(item, FetchedBatch))
 
     def everything(self) -> Iterator[FetchedBatch | PassedOver]:
-        """Yields the batches, and the content of all other offsets. A batch across the beginning of
-        a slice is left out if it belongs to the slice before."""
+        """Yields the batches, and the content of all other offsets. Leaves out a batch across the
+        beginning of a slice if it belongs to the previous slice."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer()
@@ -169,8 +169,9 @@ class PartitionReader:
             self.close()
 
     def together(self) -> Iterator[PlainBatches | FetchedBatch]:
-        """Like iterating, but the plain batches of an answer are copied and yielded together, which
-        is faster for small batches. `next_offset` follows all that was yielded."""
+        """Yields the same as iterating, but copies the plain batches of an answer and yields them
+        together, which is faster for small batches. `next_offset` follows everything that was
+        yielded."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer_together()
@@ -179,7 +180,7 @@ class PartitionReader:
             self.close()
 
     def is_compacted(self) -> bool:
-        """Whether records may be missing within the log. False if brokers do not say."""
+        """Whether records may be missing within the log; False if brokers do not disclose that."""
         if self._is_compacted is None:
             try:
                 configs = {
@@ -192,20 +193,20 @@ class PartitionReader:
         return self._is_compacted
 
     def close(self) -> None:
-        """Closes the connection, with whatever is in flight."""
+        """Closes the connection, even with a request in flight."""
         if self._leader is not None:
             self._leader.connection.close()
             self._leader = None
 
     def _next_answer(self) -> Iterator[FetchedBatch | PassedOver]:
-        reached = self.next_offset
+        reached_offset = self.next_offset
         data, view = self._next_data()
         if view:
             batch_headers = list(headers(view))
             self._go_on(view, max((header.next_offset for _, header in batch_headers), default=-1))
             yield from self._one_by_one(data, view, batch_headers)
-        elif self.next_offset > reached:
-            yield PassedOver(reached, self.next_offset, Instead.HOLE)
+        elif self.next_offset > reached_offset:
+            yield PassedOver(reached_offset, self.next_offset, Instead.HOLE)
 
     def _next_answer_together(self) -> Iterator[PlainBatches | FetchedBatch]:
         data, view = self._next_data()
@@ -213,15 +214,17 @@ class PartitionReader:
             return
         # With aborted transactions, every batch must be examined.
         answer = b"" if data.aborted_transactions else bytes(view)
-        plain = cut(answer, self.next_offset, self._end)
-        rest = list(headers(view, plain.size))
-        end = max((header.next_offset for _, header in rest), default=-1)
-        self._go_on(view, max(end, plain.next_offset))
-        if plain.batches:
-            self._passed(plain.next_offset, plain.leader_epoch)
-            yield plain
+        plain_batches = cut(answer, self.next_offset, self._end)
+        other_headers = list(headers(view, plain_batches.size))
+        end = max((header.next_offset for _, header in other_headers), default=-1)
+        self._go_on(view, max(end, plain_batches.next_offset))
+        if plain_batches.batches:
+            self._passed(plain_batches.next_offset, plain_batches.leader_epoch)
+            yield plain_batches
         yield from (
-            item for item in self._one_by_one(data, view, rest) if isinstance(item, FetchedBatch)
+            item
+            for item in self._one_by_one(data, view, other_headers)
+            if isinstance(item, FetchedBatch)
         )
 
     def _next_data(self) -> tuple[PartitionData, memoryview]:
@@ -236,7 +239,7 @@ class PartitionReader:
     def _go_on(self, view: memoryview, next_offset: int) -> None:
         """Requests what follows these batches, from `next_offset` on."""
         if next_offset <= self.next_offset:
-            text = f"{self._name}, offset {self.next_offset}: no whole record batch"
+            text = f"{self._name}, offset {self.next_offset}: no complete record batch"
             raise Corrupt(text, first=self.next_offset)
         self._memory.keep()
         self._bytes += len(view)
@@ -246,26 +249,26 @@ class PartitionReader:
     def _one_by_one(
         self, data: PartitionData, view: memoryview, batch_headers: list[tuple[int, BatchHeader]]
     ) -> Iterator[FetchedBatch | PassedOver]:
-        committed = Committed(data.aborted_transactions)
+        committed_filter = Committed(data.aborted_transactions)
         for start, header in batch_headers:
-            reached, hole_end = self.next_offset, min(header.base_offset, self._end)
-            if hole_end > reached:
+            reached_offset, hole_end = self.next_offset, min(header.base_offset, self._end)
+            if hole_end > reached_offset:
                 self._passed(hole_end, header.leader_epoch)
-                yield PassedOver(reached, hole_end, Instead.HOLE)
+                yield PassedOver(reached_offset, hole_end, Instead.HOLE)
             if header.base_offset >= self._end:
                 return
             batch = view[start : start + header.size]
             self._check(header, batch)
-            is_new = header.next_offset > reached and header.base_offset >= self._first
-            instead = self._instead(committed, header, batch)
+            is_new = header.next_offset > reached_offset and header.base_offset >= self._first
+            replacement = self._instead(committed_filter, header, batch)
             self._passed(max(self.next_offset, header.next_offset), header.leader_epoch)
             if not is_new:
                 continue
-            if instead is None:
+            if replacement is None:
                 yield FetchedBatch(self._partition, header, batch)
             else:
-                first = max(reached, header.base_offset)
-                yield PassedOver(first, header.next_offset, instead, header)
+                first_offset = max(reached_offset, header.base_offset)
+                yield PassedOver(first_offset, header.next_offset, replacement, header)
         # The caller's time does not count: the next error is the first of a new series.
         self._patience.reset()
 
@@ -281,12 +284,12 @@ class PartitionReader:
             # Everything there was written in this epoch or before.
             self._passed(self._end, -1 if self._leader is None else self._leader.epoch)
         else:
-            why = f"the log ends at {log_end}, but brokers send no batches"
-            self._patience.wait(self._missing(why, retriable=True))
+            reason = f"the log ends at {log_end}, but brokers send no batches"
+            self._patience.wait(self._missing(reason, retriable=True))
 
     def _check(self, header: BatchHeader, batch: memoryview) -> None:
         if header.magic != MAGIC:
-            raise self._corrupt(header, f"format {header.magic}")
+            raise self._corrupt(header, f"record format {header.magic}")
         if crc32c(batch[CRC_START:]) != header.crc:
             raise self._corrupt(header, "the CRC does not match")
 
@@ -342,16 +345,16 @@ class PartitionReader:
             isolation_level=READ_COMMITTED,
             topics=(FetchTopic(topic=self._topic, partitions=(fetch_partition,)),),
         )
-        pending = leader.connection.send(fetch.API, request)
-        self._leader = _Leader(leader.connection, leader.epoch, pending)
+        pending_response = leader.connection.send(fetch.API, request)
+        self._leader = _Leader(leader.connection, leader.epoch, pending_response)
 
     def _bytes_to_fetch(self, offset: int) -> int:
         """Estimates the bytes up to the slice's end from those received so far."""
         offsets_read = offset - self._begins
         if not self._bytes or offsets_read <= 0:
             return self._fetch_bytes
-        expected = self._bytes * (self._end - offset) // offsets_read
-        return min(self._fetch_bytes, expected * 5 // 4 + _LEAST_BYTES)
+        expected_bytes = self._bytes * (self._end - offset) // offsets_read
+        return min(self._fetch_bytes, expected_bytes * 5 // 4 + _LEAST_BYTES)
 
     def _find_leader(self) -> _Leader:
         partition = self._current_partition()
@@ -371,7 +374,7 @@ class PartitionReader:
         for topic in response.responses:
             for data in topic.partitions:
                 if data.error_code is ErrorCode.offset_out_of_range:
-                    raise self._missing("they are not, or no longer, in the log")
+                    raise self._missing("not, or no longer, in the log")
                 needs = on_topic(self._brokers.who, self._topic, Operation.READ)
                 check(data.error_code, self._name, needs=needs)
                 return data
@@ -382,7 +385,7 @@ class PartitionReader:
         """Returns the partition's current metadata, if the topic is still the same."""
         topic = self._brokers.refresh([self._topic]).topic(self._topic, Operation.READ)
         if self._topic_id and topic.id is not None and str(topic.id) != self._topic_id:
-            raise self._missing(f"the topic was recreated, {topic.id} after {self._topic_id}")
+            raise self._missing(f"the topic was recreated: id {topic.id}, before {self._topic_id}")
         return topic.partition(self._partition)
 
     def _check_history(self) -> None:
@@ -390,8 +393,8 @@ class PartitionReader:
         target = TopicPartition(self._topic, self._partition)
         end_offset = end_offsets_of_epochs(self._brokers, {target: self.leader_epoch})[target]
         if 0 <= end_offset < self.next_offset:
-            why = f"the new leader's log diverges at {end_offset} from the one that was read"
-            raise self._missing(why)
+            reason = f"the new leader's log diverges at {end_offset} from the one that was read"
+            raise self._missing(reason)
 
     def _missing(self, why: str, *, retriable: bool = False) -> OffsetsMissing:
         return OffsetsMissing(self._name, self.next_offset, self._end, why, retriable=retriable)

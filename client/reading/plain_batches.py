@@ -1,4 +1,4 @@
-"""Cuts many small batches from a fetch answer at once, as far as they are plain.
+"""Splits many small batches from a fetch answer at once, as far as they are plain.
 
 Where every batch has few records, handling each as an object costs more than all later processing.
 So they are cut in one loop, which checks of each batch that it has format v2, is complete, follows
@@ -44,20 +44,20 @@ class PlainBatches(NamedTuple):
 
 
 def cut(answer: bytes, first: int, end: int) -> PlainBatches:
-    """Cuts the batches whose base offset is `first` or later, and before `end`."""
+    """Splits off the batches whose base offset is `first` or later, and before `end`."""
     batches: list[PlainBatch] = []
-    times: list[int] = []
-    position, last_epoch, last = 0, -1, len(answer) - HEADER_SIZE
-    read, shortest = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
-    while position <= last:
-        base, length, epoch, magic, crc, attributes, delta, time, producer, count = read(
+    timestamps: list[int] = []
+    position, last_epoch, last_position = 0, -1, len(answer) - HEADER_SIZE
+    unpack_header, shortest_length = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
+    while position <= last_position:
+        base, length, epoch, magic, crc, attributes, delta, time, producer, count = unpack_header(
             answer, position
         )
-        after = position + length + LENGTH_PREFIX
-        batch = answer[position:after]
+        batch_end = position + length + LENGTH_PREFIX
+        batch = answer[position:batch_end]
         if (
             not first <= base < end
-            or length < shortest
+            or length < shortest_length
             or len(batch) < length + LENGTH_PREFIX
             or magic != MAGIC
             or attributes & _CARE
@@ -67,6 +67,6 @@ def cut(answer: bytes, first: int, end: int) -> PlainBatches:
         ):
             break
         batches.append((producer, attributes & _CODEC, count, batch))
-        times.append(time)
-        first, position, last_epoch = base + delta + 1, after, epoch
-    return PlainBatches(batches, times, position, first, last_epoch)
+        timestamps.append(time)
+        first, position, last_epoch = base + delta + 1, batch_end, epoch
+    return PlainBatches(batches, timestamps, position, first, last_epoch)

@@ -1,5 +1,5 @@
-"""Reads when the records at given offsets were written, from their timestamps: in many partitions
-at once.
+"""Reads the times at which the records at given offsets were written, from their timestamps: in
+many partitions at once.
 
 Rule 1: a request fetches a little from each of many partitions. Brokers return a larger batch only
         for the first partition, so the others are requested again with more.
@@ -41,11 +41,12 @@ class PartitionOffset(NamedTuple):
 
 
 class NothingLeft(msgspec.Struct, frozen=True):
-    """There is no record at the offset or after it."""
+    """The result where no record is left at the offset or after it."""
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """`why` continues the sentence "the age of the first unread record is unknown: …"."""
+    """The result where the time cannot be read. `why` continues the sentence "the age of the first
+    unread record is unknown: …"."""
 
     why: str
 
@@ -54,7 +55,8 @@ Written = int | NothingLeft | Unknown  # milliseconds
 
 
 class _Further(msgspec.Struct, frozen=True):
-    """There is no record up to this offset; the next batch must be read."""
+    """The result where there is no record up to this offset, so that the next batch must be
+    read."""
 
     offset: int
 
@@ -68,21 +70,21 @@ def written_at(
     within: float,
 ) -> dict[PartitionOffset, Written]:
     """Returns the timestamp of the first record at each place or after it, in partitions that this
-    broker leads, as far as `most_bytes` reach.
+    broker leads, until `most_bytes` are read.
 
     Raises a ClientError if the broker cannot be asked; all results are then lost.
     """
-    times: dict[PartitionOffset, Written] = {}
-    waiting = {place: place.offset for place in places}
-    portions, idle, remaining_bytes = iter(_PORTIONS), 0, most_bytes
+    written_times: dict[PartitionOffset, Written] = {}
+    next_offsets = {place: place.offset for place in places}
+    portions, idle_rounds, remaining_bytes = iter(_PORTIONS), 0, most_bytes
     portion = next(portions)
-    while waiting and idle < _IDLE_ROUNDS and remaining_bytes > 0:
-        at_first, moved = len(waiting), False
-        for places_by_target in _requests(waiting, portion):
+    while next_offsets and idle_rounds < _IDLE_ROUNDS and remaining_bytes > 0:
+        old_count, has_moved = len(next_offsets), False
+        for places_by_target in _requests(next_offsets, portion):
             if remaining_bytes <= 0:
                 break
             response = connection.call(
-                fetch.API, _request(places_by_target, waiting, portion), within=within
+                fetch.API, _request(places_by_target, next_offsets, portion), within=within
             )
             check(response.error_code, f"fetch from {connection.address}")
             for topic in response.responses:
@@ -91,27 +93,27 @@ def written_at(
                     if (place := places_by_target.get(target)) is None:
                         continue
                     remaining_bytes -= len(_bytes_of(data))
-                    match _judged(target, data, waiting[place], who):
+                    match _judged(target, data, next_offsets[place], who):
                         case None:
                             continue
                         case _Further(offset):
-                            waiting[place] = offset
+                            next_offsets[place] = offset
                         case written:
-                            times[place] = written
-                            del waiting[place]
-                    moved = True
-        idle = 0 if moved else idle + 1
-        if len(waiting) > at_first // 2:
+                            written_times[place] = written
+                            del next_offsets[place]
+                    has_moved = True
+        idle_rounds = 0 if has_moved else idle_rounds + 1
+        if len(next_offsets) > old_count // 2:
             portion = next(portions, portion)
-    return times
+    return written_times
 
 
 def in_layers(places: Iterable[PartitionOffset]) -> list[list[PartitionOffset]]:
-    """Splits places into layers with each partition at most once, as a request requires."""
+    """Splits places into layers that have each partition at most once, as a request requires."""
     layers: list[list[PartitionOffset]] = []
-    at: dict[TopicPartition, int] = {}
+    layer_index: dict[TopicPartition, int] = {}
     for place in sorted(places):
-        layer = at[place.target] = at.get(place.target, -1) + 1
+        layer = layer_index[place.target] = layer_index.get(place.target, -1) + 1
         if layer == len(layers):
             layers.append([])
         layers[layer].append(place)
@@ -122,10 +124,10 @@ def _requests(
     waiting: Mapping[PartitionOffset, int], portion: int
 ) -> Iterator[dict[TopicPartition, PartitionOffset]]:
     """Yields the places for each request: no partition twice, and no more than an answer holds."""
-    places_each = max(1, AN_ANSWER // portion)
-    for places in in_layers(waiting):
-        for start in range(0, len(places), places_each):
-            yield {place.target: place for place in places[start : start + places_each]}
+    places_per_request = max(1, AN_ANSWER // portion)
+    for layer in in_layers(waiting):
+        for start in range(0, len(layer), places_per_request):
+            yield {place.target: place for place in layer[start : start + places_per_request]}
 
 
 def _request(
@@ -135,17 +137,18 @@ def _request(
 ) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = {}
     for target, place in places_by_target.items():
-        wanted = FetchPartition(
+        fetch_partition = FetchPartition(
             partition=target.partition, fetch_offset=waiting[place], partition_max_bytes=portion
         )
-        topics.setdefault(target.topic, []).append(wanted)
+        topics.setdefault(target.topic, []).append(fetch_partition)
     return FetchRequest(
         max_wait=0,
         min_bytes=0,
         max_bytes=AN_ANSWER,
         isolation_level=READ_UNCOMMITTED,
         topics=tuple(
-            FetchTopic(topic=name, partitions=tuple(wanted)) for name, wanted in topics.items()
+            FetchTopic(topic=name, partitions=tuple(fetch_partition))
+            for name, fetch_partition in topics.items()
         ),
     )
 
@@ -162,9 +165,9 @@ def _judged(
     try:
         check(data.error_code, str(target), needs=on_topic(who, target.topic, Operation.READ))
     except ClientError as error:
-        gone = data.error_code is ErrorCode.offset_out_of_range
-        return Unknown("just deleted" if gone else str(error))
-    began_at = offset
+        is_gone = data.error_code is ErrorCode.offset_out_of_range
+        return Unknown("just deleted" if is_gone else str(error))
+    start_offset = offset
     view = _bytes_of(data)
     for start, header in headers(view):
         if header.next_offset <= offset:
@@ -179,7 +182,7 @@ def _judged(
         offset = header.next_offset
     if offset >= data.high_watermark:
         return NothingLeft()
-    return _Further(offset) if offset > began_at else None
+    return _Further(offset) if offset > start_offset else None
 
 
 def _first_timestamp(batch: memoryview, header: BatchHeader, offset: int) -> int | None:

@@ -2,7 +2,7 @@
 
 import click
 
-from broker.access.acls import Permissions
+from broker.access.acl_evaluation import Permissions
 from client.admin.acls import Rule, add_acls, all_acls, beside_acls, remove_acls
 from ground.printable import one_line
 from penstock.acls.rules import (

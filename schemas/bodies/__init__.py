@@ -1,1 +1,1 @@
-"""Encoding and validation of Avro bodies."""
+"""Encodes and validates Avro bodies."""

@@ -40,7 +40,7 @@ Skip = Callable[[bytes, int], int]
 
 
 class BodyCheck:
-    """Compiled once per type."""
+    """Validates bodies of one type, for which it is compiled once."""
 
     def __init__(self, type_: Type, *, text: bool = False) -> None:
         """`text`: check that strings are UTF-8, too."""
@@ -51,13 +51,15 @@ class BodyCheck:
         self._skip = self._compiled(type_)
 
     def check(self, message: bytes, start: int) -> None:
-        """Raise BadMessage unless the bytes from `start` on are exactly one value."""
+        """Raises BadMessage unless the bytes from `start` on are exactly one value."""
         end = self.end_of(message, start)
         if end < len(message):
-            raise BadMessage(f"its value ends before byte {end}, but it has {len(message)} bytes")
+            raise BadMessage(
+                f"the value ends before byte {end}, but the message has {len(message)} bytes"
+            )
 
     def end_of(self, data: bytes, start: int) -> int:
-        """The end of the value that begins at `start`; data may follow it."""
+        """Returns the end of the value that begins at `start`; more data may follow."""
         self._items = self._levels = 0
         size = len(data)
         try:
@@ -65,9 +67,9 @@ class BodyCheck:
         except IndexError:
             end = size + 1
         except RecursionError:
-            raise BadMessage("its value is nested too deeply") from None
+            raise BadMessage("the value is nested too deeply") from None
         if end > size:
-            raise BadMessage(f"it is truncated: its value does not end within {size} bytes")
+            raise BadMessage(f"the data is truncated: the value does not end within {size} bytes")
         return end
 
     def _compiled(self, type_: Type) -> Skip:
@@ -99,7 +101,9 @@ class BodyCheck:
     def _later(self, type_: Definition) -> Skip:
         def skip(message: bytes, position: int) -> int:
             if self._levels == MOST_LEVELS:
-                raise BadMessage(f"byte {position}: the value is nested over {MOST_LEVELS} deep")
+                raise BadMessage(
+                    f"byte {position}: the value is nested more than {MOST_LEVELS} levels deep"
+                )
             self._levels += 1
             position = self._skips[id(type_)](message, position)
             self._levels -= 1
@@ -143,7 +147,9 @@ class BodyCheck:
                 if weight:
                     self._count(count * weight)
                 elif count > len(message) - position:
-                    raise BadMessage(f"byte {position}: {count} items are more than it has bytes")
+                    raise BadMessage(
+                        f"byte {position}: {count} items do not fit into the rest of the message"
+                    )
                 else:
                     self._count(count)
                     for _ in range(count):
@@ -158,7 +164,7 @@ class BodyCheck:
     def _count(self, items: int) -> None:
         self._items += items
         if self._items > MOST_ITEMS:
-            raise BadMessage(f"it has more than {MOST_ITEMS:,} items")
+            raise BadMessage(f"the value has more than {MOST_ITEMS:,} items")
 
     def _weight_of(self, type_: Type) -> int:
         """The number of values in one value of the type if it takes no bytes, otherwise 0."""
@@ -177,7 +183,7 @@ class BodyCheck:
 
 
 def read_long(message: bytes, position: int) -> tuple[int, int]:
-    """A number, and its end position."""
+    """Reads a number; returns it and its end position."""
     byte = message[position]
     position += 1
     if byte < 0x80:
@@ -215,10 +221,10 @@ def _skip_bytes(message: bytes, position: int) -> int:
     byte = message[position]
     if byte < 0x80 and not byte & 1:
         return position + 1 + (byte >> 1)
-    length, after = read_long(message, position)
+    length, body_start = read_long(message, position)
     if length < 0:
         raise BadMessage(f"byte {position}: {length} is not a length")
-    return after + length
+    return body_start + length
 
 
 def _skip_text(message: bytes, position: int) -> int:
@@ -247,20 +253,20 @@ def _fixed(size: int) -> Skip:
 
 def _enum(symbols: int) -> Skip:
     def skip(message: bytes, position: int) -> int:
-        index, after = read_long(message, position)
+        index, body_start = read_long(message, position)
         if not 0 <= index < symbols:
             raise BadMessage(f"byte {position}: there is no symbol {index}")
-        return after
+        return body_start
 
     return skip
 
 
 def _union(branches: list[Skip]) -> Skip:
     def skip(message: bytes, position: int) -> int:
-        index, after = read_long(message, position)
+        index, body_start = read_long(message, position)
         if not 0 <= index < len(branches):
             raise BadMessage(f"byte {position}: there is no branch {index}")
-        return branches[index](message, after)
+        return branches[index](message, body_start)
 
     return skip
 

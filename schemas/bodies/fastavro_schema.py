@@ -1,4 +1,4 @@
-"""Converts schemas to a form for fastavro, without parts that do not determine bytes.
+"""Converts schemas to a form for fastavro, without the parts that do not affect encoded bytes.
 
 Logical types are omitted, so that values are Avro's own: a time is a number, a decimal its bytes.
 Dates outside of Python's range need no special case, and nothing depends on the machine's time
@@ -50,11 +50,11 @@ _NOWHERE = "-"  # not a legal namespace in schemas
 def fastavro_schema(
     schema: AvroSchema, *, for_reading: bool = False, with_units: bool = False
 ) -> Json:
-    """A record with `schema` as the type of its only field. `for_reading`: the reader's schema for
-    data of another schema; otherwise the writer's. `with_units`, in both of them: values of logical
-    types are converted from the writer's unit to the reader's."""
+    """Returns a record whose only field has the type `schema`. `for_reading`: the reader's schema
+    for data of another schema; otherwise the writer's. `with_units`, in both of them: values of
+    logical types are converted from the writer's unit to the reader's."""
     converter = _Converter(for_reading=for_reading, with_units=with_units)
-    whole = {
+    outer_record = {
         "type": "record",
         "name": f"{_NOWHERE}.Message",
         "doc": "reader" if for_reading else "writer",
@@ -62,15 +62,15 @@ def fastavro_schema(
     }
     named_types: dict[str, Json] = {}
     try:
-        parsed = fastavro.parse_schema(whole, named_types)
+        parsed_schema = fastavro.parse_schema(outer_record, named_types)
     except fastavro.schema.SchemaParseException as error:
-        raise InvalidSchema(f"fastavro cannot use it: {str(error)[:200]}") from error
+        raise InvalidSchema(f"fastavro cannot use the schema: {str(error)[:200]}") from error
     except RecursionError:
         raise InvalidSchema("it is nested too deeply") from None
     if for_reading:
         for record in converter.records:
             _set_defaults(record, named_types[written_name(record.name)]["fields"])
-    return parsed
+    return parsed_schema
 
 
 def _set_defaults(record: Record, written: Sequence[Json]) -> None:
@@ -80,7 +80,7 @@ def _set_defaults(record: Record, written: Sequence[Json]) -> None:
 
 
 def written_name(name: Name) -> str:
-    """The type's name as given to fastavro."""
+    """Returns the type's name in schemas for fastavro."""
     return f"{name.namespace or _NOWHERE}.{name.simple}"
 
 

@@ -1,4 +1,4 @@
-"""Values of events as JSON can write them. Pure.
+"""Converts the values of events to values that JSON can represent. Pure.
 
 Values are as Avro carries them: a time is a number. Bytes are text where they are UTF-8, and base64
 where they are not, under "base64"; `nan` and `inf`, which are no numbers in JSON, are text.
@@ -13,7 +13,7 @@ from typing import Any
 def plain(value: Any) -> Any:
     match value:
         case Mapping():
-            return {name: plain(inner) for name, inner in value.items()}
+            return {name: plain(inner_value) for name, inner_value in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
         case bytes():

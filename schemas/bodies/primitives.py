@@ -21,7 +21,7 @@ _NOT_PACKED: Final = (TypeError, OverflowError, struct.error)
 
 
 def sized(body: bytes) -> bytes:
-    """The body with its length in front."""
+    """Returns the body with its length in front."""
     return VARINTS[len(body)] + body
 
 

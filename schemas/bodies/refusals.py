@@ -1,4 +1,4 @@
-"""Errors for values that do not fit a schema: one line with the place."""
+"""Errors for values that do not match a schema: one line, with the place of the value."""
 
 from typing import Any, Final
 
@@ -6,8 +6,8 @@ MOST_SHOWN: Final = 60
 
 
 class Misfit(ValueError):
-    """A fault such as `user.age: 'x' is not an int`. The place is built while the error propagates,
-    the text on demand.
+    """An error such as `user.age: 'x' is not an int`. The place is built while the error
+    propagates, the text on demand.
 
     `of` names the value if the place is empty and the fault is inside the value.
     """
@@ -21,9 +21,13 @@ class Misfit(ValueError):
         self._place = ""
 
     def inside(self, name: str) -> "Misfit":
-        """Add the enclosing field to the place."""
-        rest = self._place
-        self._place = f"{name}{rest}" if rest.startswith("[") or not rest else f"{name}.{rest}"
+        """Adds the enclosing field to the place."""
+        inner_place = self._place
+        self._place = (
+            f"{name}{inner_place}"
+            if inner_place.startswith("[") or not inner_place
+            else f"{name}.{inner_place}"
+        )
         return self
 
     @property
@@ -32,7 +36,7 @@ class Misfit(ValueError):
         return bool(self._place or self._of)
 
     def in_full(self) -> str:
-        """The text for Python programs: the value as a Python literal."""
+        """Returns the text for Python programs, with the value as a Python literal."""
         fault = f"{shown(self._values[0])} is {self._what}" if self._values else self._what
         return f"{self._place or self._of or 'the value'}: {fault}"
 
@@ -42,16 +46,16 @@ class Misfit(ValueError):
 
 
 class Undecided(Misfit):
-    """Nested too deeply, or too many branches of unions were tried."""
+    """The value is nested too deeply, or too many branches of unions were tried."""
 
 
 def no(value: Any, what: str) -> Misfit:
-    """A misfit: the value is not of the expected type."""
+    """Returns the error for a value that is not of the expected type."""
     return Misfit(what, value)
 
 
 def shown(value: Any) -> str:
-    """The value as a Python literal, shortened."""
+    """Returns the value as a Python literal, shortened."""
     if isinstance(value, str | bytes | bytearray):
         value = value[:MOST_SHOWN]
     try:

@@ -115,10 +115,10 @@ class Compiler:
         """Encodes the defaults, once all types are compiled: a record's default may be of its own
         type."""
         defaults, self._defaults = self._defaults, []
-        exact = self if self._manner.exact else Compiler(EXACT)
-        for fields, place, field in defaults:
-            name, write, null, _ = fields[place]
-            fields[place] = name, write, *self._instead(null, _default(field, exact))
+        exact_compiler = self if self._manner.exact else Compiler(EXACT)
+        for fields, index, field in defaults:
+            name, write, null, _ = fields[index]
+            fields[index] = name, write, *self._instead(null, _default(field, exact_compiler))
 
     def compiled(self, type_: Type) -> Write:
         match type_:
@@ -157,20 +157,22 @@ class Compiler:
         return write
 
     def record(self, called: str, of: Sequence[Field]) -> tuple[Sequence[WrittenField], Write]:
-        """Writers of the fields, whose defaults are set by `finish`; and the writer of the
-        record."""
+        """Compiles a record; returns the writers of its fields, whose defaults `finish` sets, and
+        the writer of the record."""
         fields: list[WrittenField] = []
-        for place, field in enumerate(of):
+        for index, field in enumerate(of):
             nulls = self._instead(_null(field.type), None)
             fields.append((field.name, self.compiled(field.type), *nulls))
             if field.has_default:
-                self._defaults.append((fields, place, field))
-        exact, rename = self._manner.exact, self._manner.renaming(of)
+                self._defaults.append((fields, index, field))
+        is_exact, rename = self._manner.exact, self._manner.renaming(of)
         names = {field.name for field in of}
 
         def unknown(value: Mapping[str, Any]) -> Misfit | None:
-            others = (key for key in value if exact and key not in names)
-            misfits = (Misfit(f"there is no field {shown(key)}", of=called) for key in others)
+            unknown_names = (key for key in value if is_exact and key not in names)
+            misfits = (
+                Misfit(f"there is no field {shown(key)}", of=called) for key in unknown_names
+            )
             return next(misfits, None)
 
         def write(out: bytearray, value: Any) -> None:
@@ -178,28 +180,28 @@ class Compiler:
                 raise no(value, f"not a {called}")
             if rename:
                 value = rename(value)
-            absent = 0
+            absent_count = 0
             name = ""
             try:
-                for name, write_field, null, missing in fields:
+                for name, write_field, null, default_bytes in fields:
                     item = value.get(name)
                     if item is not None:
                         write_field(out, item)
                     elif name in value:
                         if null is not None:
                             out += null
-                        elif exact:
+                        elif is_exact:
                             write_field(out, None)  # raises an error with the type
                         else:
                             raise Misfit("it is null")
-                    elif missing is not None:
-                        out += missing
-                        absent += 1
+                    elif default_bytes is not None:
+                        out += default_bytes
+                        absent_count += 1
                     else:
                         raise Misfit("it is missing")
             except Misfit as misfit:
                 raise unknown(value) or misfit.inside(name) from None
-            if exact and len(value) + absent != len(fields):
+            if is_exact and len(value) + absent_count != len(fields):
                 raise unknown(value) or no(value, f"not a {called}")
 
         return fields, write
@@ -218,12 +220,12 @@ class Compiler:
             for index, type_ in enumerate(union.branches)
         ]
         null = next((branch for branch in branches if branch.kind == "null"), None)
-        others = [branch for branch in branches if branch.kind != "null"]
-        if len(others) == 1 and (null is not None or not self._manner.exact):
-            write = self._single(union, null, others[0])
+        other_branches = [branch for branch in branches if branch.kind != "null"]
+        if len(other_branches) == 1 and (null is not None or not self._manner.exact):
+            write = self._single(union, null, other_branches[0])
         else:
-            write = self._choosing(union, null, others)
-        texts = any(branch.kind == "string" for branch in others)
+            write = self._choosing(union, null, other_branches)
+        texts = any(branch.kind == "string" for branch in other_branches)
         if null is None or texts or not self._manner.nothing:
             return write
         return _or_nothing(null.prefix, self._manner.nothing, write)
@@ -231,7 +233,7 @@ class Compiler:
     def _single(self, union: Union, null: Branch | None, other: Branch) -> Write:
         null_prefix = None if null is None else null.prefix
         prefix, write_other = other.prefix, other.write
-        named = self._manner.named(union) if self._manner.exact else ""
+        branch_names = self._manner.named(union) if self._manner.exact else ""
 
         def write(out: bytearray, value: Any) -> None:
             if value is None and null_prefix is not None:
@@ -241,25 +243,25 @@ class Compiler:
             try:
                 write_other(out, value)
             except Misfit as misfit:
-                if named and not misfit.is_inside and not isinstance(misfit, Undecided):
-                    raise no(value, named) from None
+                if branch_names and not misfit.is_inside and not isinstance(misfit, Undecided):
+                    raise no(value, branch_names) from None
                 raise
 
         return write
 
     def _choosing(self, union: Union, null: Branch | None, branches: Branches) -> Write:
-        by_class, others = self._manner.order(branches)
+        branches_by_class, other_branches = self._manner.order(branches)
         if null is not None:
-            by_class = {**by_class, type(None): [null]}
-        exact, named = self._manner.exact, self._manner.named(union)
+            branches_by_class = {**branches_by_class, type(None): [null]}
+        is_exact, branch_names = self._manner.exact, self._manner.named(union)
 
         def write(out: bytearray, value: Any) -> None:
-            fitting = by_class.get(value.__class__)
-            if fitting is None:
-                fitting = others(value)
+            candidates = branches_by_class.get(value.__class__)
+            if candidates is None:
+                candidates = other_branches(value)
             start = len(out)
-            nested = None
-            for branch in fitting:
+            nested_misfit = None
+            for branch in candidates:
                 try:
                     out += branch.prefix
                     branch.write(out, value)
@@ -267,18 +269,19 @@ class Compiler:
                     del out[start:]
                     self.tries += 1
                     if self.tries > MOST_TRIES:
-                        raise Undecided("it fits too many branches of unions nearly") from None
-                    if exact and misfit.is_inside:
-                        nested = misfit
+                        raise Undecided("too many union branches nearly match") from None
+                    if is_exact and misfit.is_inside:
+                        nested_misfit = misfit
                 else:
                     return
-            raise nested or no(value, named)
+            raise nested_misfit or no(value, branch_names)
 
         return write
 
 
 class BodyWriter:
-    """Compiled once per type; values must be exact. Must not be used by two threads at once."""
+    """Writes bodies of one type, for which it is compiled once; values must match exactly. Must not
+    be used by two threads at once."""
 
     def __init__(self, type_: Type) -> None:
         """Compiles a writer. Raises InvalidSchema if a default is not a value of its type."""
@@ -287,13 +290,14 @@ class BodyWriter:
         self._compiler.finish()
 
     def write(self, out: bytearray, value: Any) -> None:
-        """Append the body of a value. Raises Misfit; RecursionError if nested too deeply."""
+        """Appends the body of a value. Raises Misfit; RecursionError if nested too deeply."""
         self._compiler.tries = 0
         self._write(out, value)
 
 
 def default_body(field: Field) -> bytes:
-    """The body of a field's default. Raises InvalidSchema if it is not a value of its type."""
+    """Returns the body of a field's default. Raises InvalidSchema if the default is not a value of
+    the field's type."""
     return _default(field, Compiler(EXACT))
 
 
@@ -355,7 +359,7 @@ def _map(write_value: Write) -> Write:
                 try:
                     body = key.encode()
                 except (AttributeError, UnicodeEncodeError):
-                    raise no(key, "not a string, as keys are") from None
+                    raise no(key, "not a string: map keys must be strings") from None
                 out += VARINTS[len(body)]
                 out += body
                 try:
@@ -374,11 +378,11 @@ def _no_renaming(_fields: Sequence[Field]) -> None:
 def _own_kinds_only(
     branches: Branches,
 ) -> tuple[Mapping[type, Branches], Callable[[Any], Branches]]:
-    by_class = {
-        class_: [branch for rank in ranks for branch in branches if branch.kind in rank]
-        for class_, ranks in OWN_KINDS.items()
+    branches_by_class = {
+        value_class: [branch for rank in ranks for branch in branches if branch.kind in rank]
+        for value_class, ranks in OWN_KINDS.items()
     }
-    return by_class, lambda value: by_class.get(_plain_class(value), ())
+    return branches_by_class, lambda value: branches_by_class.get(_plain_class(value), ())
 
 
 def _plain_class(value: Any) -> type:

@@ -1,1 +1,1 @@
-"""The parts of a schema, and its texts."""
+"""The parts of a schema, and the texts that define it."""

@@ -1,4 +1,4 @@
-"""Avro's Parsing Canonical Form, which is equal for schemas that read the same bytes alike.
+"""Avro's Parsing Canonical Form, which is equal for schemas that read bytes identically.
 
 Apache's Python package gets it wrong: a primitive type with attributes, such as every timestamp,
 stays an object, a fixed type is written out at each use, and non-ASCII characters are escaped. So
@@ -49,7 +49,7 @@ def _fields(record: Record, written: set[str]) -> str:
 
 
 def fingerprint(text: str) -> bytes:
-    """CRC-64-AVRO, called Rabin in the specification, little endian."""
+    """Returns the CRC-64-AVRO, called Rabin in the specification, little endian."""
     crc = _EMPTY
     for byte in text.encode():
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]

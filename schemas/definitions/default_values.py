@@ -14,8 +14,8 @@ MOST_STEPS: Final = 100_000
 
 
 def default_value(field: Field) -> Any:
-    """The default as a value. Raises `InvalidSchema` if it is not one, as is possible in old
-    schemas."""
+    """Converts a default to a value. Raises `InvalidSchema` if the default does not match its type,
+    as is possible in old schemas."""
     try:
         return _DefaultReader().of(field.type, field.default)
     except (_NoValue, RecursionError):
@@ -23,7 +23,7 @@ def default_value(field: Field) -> Any:
 
 
 class _NoValue(Exception):
-    """A default does not fit the type. In a union, another branch may."""
+    """A default does not match the type. In a union, another branch may match."""
 
 
 class _DefaultReader:

@@ -40,18 +40,18 @@ LONG = range(-(2**63), 2**63)
 
 
 def check_defaults(fields: Iterable[tuple[Record, Field]]) -> None:
-    """Raise `InvalidSchema` for the first field with an invalid default."""
-    checking = _Checking()
+    """Raises `InvalidSchema` for the first field with an invalid default."""
+    check = _Checking()
     for record, field in fields:
         if field.type.kind in {"float", "double"} and isinstance(field.default, float):
             continue  # NaN and infinity too, since Avro can read them back here only
-        checking.leaves_out = set()
-        if not checking.fits(field.type, field.default):
-            raise InvalidSchema(checking.explained(field), _where(record, field))
-        if checking.leaves_out:
-            checking.left_out[id(field)] = checking.leaves_out
-            checking.where[id(field)] = _where(record, field)
-    checking.refuse_circles()
+        check.leaves_out = set()
+        if not check.fits(field.type, field.default):
+            raise InvalidSchema(check.explained(field), _where(record, field))
+        if check.leaves_out:
+            check.left_out[id(field)] = check.leaves_out
+            check.where[id(field)] = _where(record, field)
+    check.refuse_circles()
 
 
 def _where(record: Record, field: Field) -> str:
@@ -59,7 +59,8 @@ def _where(record: Record, field: Field) -> str:
 
 
 class _Checking:
-    """`leaves_out`: ids of the fields whose defaults the current default relies on."""
+    """The state of checking one schema's defaults. `leaves_out`: ids of the fields whose defaults
+    the current default relies on."""
 
     def __init__(self) -> None:
         self.leaves_out: set[int] = set()
@@ -69,7 +70,7 @@ class _Checking:
         self._seen: dict[tuple[int, int], bool] = {}
 
     def fits(self, type_: Type, value: Json) -> bool:
-        """Whether the value is of the type; also False if that took too many steps.
+        """Returns whether the value is of the type; False also after too many steps.
 
         One frame per level, and each pair once: unions in unions of records would multiply.
         """
@@ -89,13 +90,21 @@ class _Checking:
             case Map(), dict():
                 answer = all(map(self.fits, repeat(type_.values), value.values()))
             case Record(), dict():
-                present = [field for field in type_.fields if field.name in value]
-                missing = [field for field in type_.fields if field.name not in value]
+                present_fields = [field for field in type_.fields if field.name in value]
+                missing_fields = [field for field in type_.fields if field.name not in value]
                 self.steps += len(type_.fields)
                 # Defaults of other kinds contain no record that could omit a field.
-                self.leaves_out.update(id(f) for f in missing if isinstance(f.default, dict | list))
-                answer = all(f.has_default for f in missing) and all(
-                    map(self.fits, [f.type for f in present], [value[f.name] for f in present])
+                self.leaves_out.update(
+                    id(record_field)
+                    for record_field in missing_fields
+                    if isinstance(record_field.default, dict | list)
+                )
+                answer = all(record_field.has_default for record_field in missing_fields) and all(
+                    map(
+                        self.fits,
+                        [record_field.type for record_field in present_fields],
+                        [value[record_field.name] for record_field in present_fields],
+                    )
                 )
             case _:
                 return False
@@ -103,51 +112,71 @@ class _Checking:
         return answer
 
     def explained(self, field: Field) -> str:
-        """Explain an invalid default, as deep inside as possible."""
+        """Explains an invalid default, as deep inside as possible."""
         type_, value, place = field.type, field.default, ""
-        while (inner := self._first_wrong(type_, value)) is not None:
-            type_, value, step = inner
+        while (inner_default := self._first_wrong(type_, value)) is not None:
+            type_, value, step = inner_default
             place = f"{place}{step}"[:100]
         if self.steps > MAX_STEPS:
-            return "its default is too large for the unions it belongs to"
+            return "the default is too large for the unions it belongs to"
         if isinstance(type_, Record) and isinstance(value, dict):
-            lacks = next(f for f in type_.fields if f.name not in value and not f.has_default)
-            return f"its default{place} lacks {shown(lacks.name)}, which has no default of its own"
-        return f"its default{place} is {shown(value)}, where {_wanted(type_)} is wanted"
+            missing_field = next(
+                record_field
+                for record_field in type_.fields
+                if record_field.name not in value and not record_field.has_default
+            )
+            name = shown(missing_field.name)
+            return f"the default{place} lacks {name}, which has no default of its own"
+        return f"the default{place} is {shown(value)}, expected {_wanted(type_)}"
 
     def _first_wrong(self, type_: Type, value: Json) -> tuple[Type, Json, str] | None:
-        inner: Iterable[tuple[Type, Json, str]] = ()
+        inner_values: Iterable[tuple[Type, Json, str]] = ()
         match type_, value:
             case Array(), list():
-                inner = ((type_.items, item, f"[{i}]") for i, item in enumerate(value))
+                inner_values = (
+                    (type_.items, item, f"[{index}]") for index, item in enumerate(value)
+                )
             case Map(), dict():
-                inner = ((type_.values, item, f"[{shown(key)}]") for key, item in value.items())
+                inner_values = (
+                    (type_.values, item, f"[{shown(key)}]") for key, item in value.items()
+                )
             case Record(), dict():
-                present = (f for f in type_.fields if f.name in value)
-                inner = ((f.type, value[f.name], f".{shown(f.name)[1:-1]}") for f in present)
-        return next((part for part in inner if not self.fits(part[0], part[1])), None)
+                present_fields = (
+                    record_field for record_field in type_.fields if record_field.name in value
+                )
+                inner_values = (
+                    (
+                        record_field.type,
+                        value[record_field.name],
+                        f".{shown(record_field.name)[1:-1]}",
+                    )
+                    for record_field in present_fields
+                )
+        return next((part for part in inner_values if not self.fits(part[0], part[1])), None)
 
     def refuse_circles(self) -> None:
-        """Rejects a default that omits a field whose default, in turn, omits the first one: it is
-        infinite."""
-        done: set[int] = set()
-        for first in self.left_out:
-            open_: set[int] = set()
-            waiting = [(first, False)]
-            while waiting:
-                field, followed = waiting.pop()
-                if followed:
-                    open_.discard(field)
-                    done.add(field)
-                elif field in open_:
+        """Rejects a default that omits a field whose default, in turn, omits the first field: such
+        a default is infinite."""
+        done_ids: set[int] = set()
+        for start_id in self.left_out:
+            path_ids: set[int] = set()
+            pending_ids = [(start_id, False)]
+            while pending_ids:
+                field, is_left = pending_ids.pop()
+                if is_left:
+                    path_ids.discard(field)
+                    done_ids.add(field)
+                elif field in path_ids:
                     raise InvalidSchema(
-                        "its default is infinite: it contains itself in a field that it omits",
+                        "the default is infinite: it contains itself in a field that it omits",
                         self.where[field],
                     )
-                elif field not in done:
-                    open_.add(field)
-                    waiting.append((field, True))
-                    waiting.extend((inner, False) for inner in self.left_out.get(field, ()))
+                elif field not in done_ids:
+                    path_ids.add(field)
+                    pending_ids.append((field, True))
+                    pending_ids.extend(
+                        (inner_id, False) for inner_id in self.left_out.get(field, ())
+                    )
 
 
 def _fits_primitive(kind: str, value: Json) -> bool:
@@ -185,6 +214,9 @@ _WANTED = {
 
 def _wanted(type_: Type) -> str:
     if isinstance(type_, Union):
-        branches = [b.name.full if isinstance(b, Named) else b.kind for b in type_.branches[:6]]
+        branches = [
+            branch.name.full if isinstance(branch, Named) else branch.kind
+            for branch in type_.branches[:6]
+        ]
         return f"a value of the union of {', '.join(branches)[:200] or 'nothing'}"
     return _WANTED[type_.kind]

@@ -1,4 +1,4 @@
-"""Reads JSON from the network as Avro's Java implementation does: bounded, with its limits.
+"""Reads JSON from the network as Avro's Java implementation does, within its limits.
 
 Unlike `json.loads`: comments may stand between tokens, NaN and Infinity are not numbers, numbers of
 more than 1,000 digits and lone surrogates are rejected, and so is nesting beyond what later code is
@@ -31,14 +31,14 @@ _NOT_LINE_ENDS = re.compile(r"[^\n\r]")
 
 
 def read_json(text: str, most: int = MAX_LENGTH) -> Json:
-    """The single value in the text, which has at most `most` characters."""
+    """Returns the single value in the text, which has at most `most` characters."""
     if len(text) > most:
-        raise InvalidSchema(f"longer than {most:,} characters")
+        raise InvalidSchema(f"the text is longer than {most:,} characters")
     try:
         text.encode()
     except UnicodeEncodeError as bad:
         raise InvalidSchema(
-            "half a character (a lone surrogate)", _place(text, bad.start)
+            "the text has half a character (a lone surrogate)", _place(text, bad.start)
         ) from None
     try:
         value, end = _read(text)
@@ -47,7 +47,7 @@ def read_json(text: str, most: int = MAX_LENGTH) -> Json:
     except RecursionError:
         raise InvalidSchema(TOO_DEEP) from None
     if text[end:].strip("".join(map(chr, range(33)))):
-        raise InvalidSchema("something follows the end of the schema", _place(text, end))
+        raise InvalidSchema("there is text after the end of the schema", _place(text, end))
     if isinstance(value, dict | list) and text.count("{") + text.count("[") > MAX_DEPTH:
         _check_depth(value)
     return value
@@ -66,8 +66,8 @@ def _read(text: str) -> tuple[Json, int]:
 
 
 def _decode(text: str) -> tuple[Json, int]:
-    begin = _BLANK.match(text)
-    return _DECODER.raw_decode(text, begin.end() if begin else 0)
+    blank = _BLANK.match(text)
+    return _DECODER.raw_decode(text, blank.end() if blank else 0)
 
 
 def _without_comment(match: re.Match[str]) -> str:
@@ -112,17 +112,17 @@ def _refuse_halves(value: Json) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidSchema("a string with half a character (a lone surrogate \\ud…)") from None
+        raise InvalidSchema("a string has half a character (a lone surrogate \\ud…)") from None
 
 
 def _check_depth(value: Json) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            item
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, dict | list)
         ]
         if not level:
             return

@@ -29,7 +29,7 @@ _NEEDS_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
 
 
 def written(value: Json) -> str:
-    """JSON text of a value. Recursive, as deep as `json_reading` allows."""
+    """Returns the JSON text of a value. Recursive, as deep as `json_reading` allows."""
     match value:
         case str():
             return quoted(value)
@@ -46,7 +46,9 @@ def written(value: Json) -> str:
         case list():
             return f"[{','.join(map(written, value))}]"
         case _:
-            return f"{{{','.join(f'{quoted(k)}:{written(v)}' for k, v in value.items())}}}"
+            return (
+                f"{{{','.join(f'{quoted(key)}:{written(item)}' for key, item in value.items())}}}"
+            )
 
 
 def quoted(text: str) -> str:
@@ -63,28 +65,28 @@ def _double(value: float) -> str:
         return '"Infinity"' if value > 0 else '"-Infinity"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    shortest = Decimal(repr(value)).normalize()
-    if len(shortest.as_tuple().digits) == 1:
-        shortest = Decimal(f"{value:.1e}")  # two digits at least, the closest
-    mantissa, _, exponent = f"{shortest:e}".partition("e")
+    shortest_number = Decimal(repr(value)).normalize()
+    if len(shortest_number.as_tuple().digits) == 1:
+        shortest_number = Decimal(f"{value:.1e}")  # two digits at least, the closest
+    mantissa, _, exponent = f"{shortest_number:e}".partition("e")
     return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}E{int(exponent)}"
 
 
 def as_float(value: float) -> float:
-    """The number that remains when Java stores it in 32 bits and prints it."""
-    kept = _in_32_bits(value)
-    if not math.isfinite(kept) or kept == 0:
-        return kept
+    """Returns the number as Java prints it after storing it in 32 bits."""
+    stored_number = _in_32_bits(value)
+    if not math.isfinite(stored_number) or stored_number == 0:
+        return stored_number
     for digits in range(1, 9):  # two digits at least, as above
-        shortest = float(f"{kept:.{digits}e}")
-        if _in_32_bits(shortest) == kept:
-            return shortest
-    return kept
+        shortest_number = float(f"{stored_number:.{digits}e}")
+        if _in_32_bits(shortest_number) == stored_number:
+            return shortest_number
+    return stored_number
 
 
 def _in_32_bits(value: float) -> float:
     try:
-        kept: float = struct.unpack("f", struct.pack("f", value))[0]
+        stored_number: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:  # from Python 3.14
         return math.copysign(math.inf, value)
-    return kept
+    return stored_number

@@ -1,4 +1,4 @@
-"""The logical types that Avro's Java implementation knows, and the types they need.
+"""The logical types that Avro's Java implementation knows, and the types they require.
 
 Any other logical type, or one that does not fit its type, is an attribute without meaning.
 """
@@ -25,7 +25,7 @@ _ON_PRIMITIVES = {
 
 
 def logical_type(type_: Type) -> str | None:
-    """The name of the logical type, if it is known and fits."""
+    """Returns the name of the logical type, if it is known and matches the type."""
     props = getattr(type_, "props", None)
     name = props.get("logicalType") if props else None
     if not isinstance(name, str) or props is None:

@@ -17,15 +17,16 @@ _STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def name_of(text: str, namespace: str | None) -> Name:
-    """A name with a dot is a full name; one without belongs to the namespace."""
+    """Resolves a name: with a dot it is a full name, without one it belongs to the namespace."""
     if "." in text:
-        space, _, simple = text.rpartition(".")
-        return Name(simple, space or None)
+        namespace_text, _, simple_name = text.rpartition(".")
+        return Name(simple_name, namespace_text or None)
     return Name(text, namespace or None)
 
 
 def check_name(name: object, what: str, *, strict: bool) -> str:
-    """Schemas that are already registered may use letters and digits of all scripts."""
+    """Returns the name if it is legal; raises InvalidSchema otherwise. Unless `strict`, letters and
+    digits of any script are legal, as in registered schemas."""
     if not isinstance(name, str):
         raise InvalidSchema(f"{what} is {shown(name)}: expected a string")
     if _STRICT.fullmatch(name) or (not strict and _is_lax(name)):
@@ -40,14 +41,16 @@ def check_name(name: object, what: str, *, strict: bool) -> str:
 def _is_lax(name: str) -> bool:
     """As Java's letters and digits, which are limited to 16 bits."""
     if not name or not all(
-        c == "_" or (c < "\U00010000" and (c.isalpha() or c.isdecimal())) for c in name
+        character == "_"
+        or (character < "\U00010000" and (character.isalpha() or character.isdecimal()))
+        for character in name
     ):
         return False
     return not name[0].isdecimal()
 
 
 def check_definition(name: Name, *, strict: bool) -> None:
-    """Check that a type may be defined under this name."""
+    """Raises InvalidSchema unless a type may be defined under this name."""
     if len(name.full) > MAX_NAME:
         raise InvalidSchema(f"a name of more than {MAX_NAME:,} characters: {shown(name.full)}")
     check_name(name.simple, "the name", strict=strict)
@@ -55,19 +58,21 @@ def check_definition(name: Name, *, strict: bool) -> None:
         for part in name.namespace.split("."):
             check_name(part, f"in the namespace {shown(name.namespace)}, the part", strict=True)
     if name.full in PRIMITIVES:
-        raise InvalidSchema(f'a type cannot be named "{name.full}", as a primitive type is')
+        raise InvalidSchema(f'a type cannot be named "{name.full}", like a primitive type')
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The probable spelling, if there are not too many names."""
+    """Returns the probable spelling, unless there are too many names to compare."""
     if len(name) > 100 or len(known) > 500:
         return None
-    near = get_close_matches(name, [other for other in known if len(other) <= 100], 1, 0.7)
-    return near[0] if near else None
+    similar_names = get_close_matches(
+        name, [known_name for known_name in known if len(known_name) <= 100], 1, 0.7
+    )
+    return similar_names[0] if similar_names else None
 
 
 def shown(value: object) -> str:
-    """The value as text for a one-line message, shortened."""
+    """Returns the value as text for a one-line message, shortened."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
@@ -78,5 +83,5 @@ def shown(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    shortened = text if len(text) <= 60 else f"{text[:57]}…"
-    return f'"{one_line(shortened)}"'
+    short_text = text if len(text) <= 60 else f"{text[:57]}…"
+    return f'"{one_line(short_text)}"'

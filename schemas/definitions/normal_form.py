@@ -34,8 +34,8 @@ __all__ = ["normalized"]
 
 
 def normalized(type_: Type, known: Iterable[str] = ()) -> Type:
-    """The normal form of a schema. `known`: full names of types that the text only names; they stay
-    names."""
+    """Returns the normal form of a schema. `known`: full names of types that the text only names;
+    they stay names."""
     return _Normalizer(frozenset(known)).type(type_)
 
 
@@ -58,22 +58,22 @@ class _Normalizer:
                 return self._named(type_)
 
     def _named(self, type_: Definition) -> Type:
-        full = type_.name.full
-        if full in self._known:
+        full_name = type_.name.full
+        if full_name in self._known:
             return type_
-        if full in self._done:
-            return self._done[full]
-        normal = replace(
+        if full_name in self._done:
+            return self._done[full_name]
+        normal_form = replace(
             type_,
             doc=type_.doc or None,
             aliases=tuple(sorted(type_.aliases, key=lambda alias: _place(alias, type_.name))),
             props=_properties(type_),
         )
-        self._done[full] = normal
-        if isinstance(normal, Record):
-            normal.is_error = False
-            normal.fields = tuple(map(self._field, normal.fields))
-        return normal
+        self._done[full_name] = normal_form
+        if isinstance(normal_form, Record):
+            normal_form.is_error = False
+            normal_form.fields = tuple(map(self._field, normal_form.fields))
+        return normal_form
 
     def _field(self, field: Field) -> Field:
         return replace(
@@ -99,14 +99,14 @@ def _properties(type_: Primitive | Array | Map | Definition) -> dict[str, Json]:
     props = type_.props
     if len(props) < 2:
         return _sorted(props)
-    first: dict[str, Json] = {}
+    first_attributes: dict[str, Json] = {}
     if (logical := logical_type(type_)) is not None:
-        first["logicalType"] = logical
+        first_attributes["logicalType"] = logical
         if logical == "decimal":
-            first["precision"] = props["precision"]
+            first_attributes["precision"] = props["precision"]
             if props.get("scale"):
-                first["scale"] = props["scale"]
-    return first | _sorted(props)
+                first_attributes["scale"] = props["scale"]
+    return first_attributes | _sorted(props)
 
 
 def _sorted(values: Mapping[str, Json]) -> dict[str, Json]:
@@ -145,5 +145,5 @@ def _number(kind: str, value: float) -> float:
         number = float(value)
     except OverflowError:
         return value
-    kept = as_float(number) if kind == "float" else number
-    return number if math.isinf(kept) else kept
+    stored_number = as_float(number) if kind == "float" else number
+    return number if math.isinf(stored_number) else stored_number

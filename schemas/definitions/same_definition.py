@@ -69,7 +69,7 @@ def _full_name(type_: object) -> str | None:
 
 
 def same_json(first: Json, second: Json) -> bool:
-    """Strict equality, unlike ==, which treats 1, 1.0 and true as equal."""
+    """Compares strictly, unlike ==, which treats 1, 1.0 and true as equal."""
     if first.__class__ is not second.__class__:
         return False
     if isinstance(first, dict):

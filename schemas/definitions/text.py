@@ -30,7 +30,7 @@ __all__ = ["schema_text"]
 
 
 def schema_text(type_: Type, known: Iterable[str] = ()) -> str:
-    """The text of a schema. `known`: full names of types that are not written out.
+    """Returns the text of a schema. `known`: full names of types that are not written out.
 
     Raises `InvalidSchema` if the text is nested too deeply, which is possible even if its source is
     not.
@@ -39,7 +39,7 @@ def schema_text(type_: Type, known: Iterable[str] = ()) -> str:
 
 
 class _Writer:
-    """Methods return text; `depth` counts the enclosing lists and objects."""
+    """Writes parts of a schema as text; `depth` counts the enclosing lists and objects."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self._known = set(known)
@@ -52,13 +52,14 @@ class _Writer:
             raise InvalidSchema(f"{TOO_DEEP} when every type is written where it is first named")
         match type_:
             case Union():
-                return f"[{','.join(self.type(b, namespace, depth + 1) for b in type_.branches)}]"
+                branches = (self.type(branch, namespace, depth + 1) for branch in type_.branches)
+                return f"[{','.join(branches)}]"
             case Array():
-                inner = self.type(type_.items, namespace, depth + 1)
-                return f'{{"type":"array","items":{inner}{_properties(_java_order(type_))}}}'
+                inner_text = self.type(type_.items, namespace, depth + 1)
+                return f'{{"type":"array","items":{inner_text}{_properties(_java_order(type_))}}}'
             case Map():
-                inner = self.type(type_.values, namespace, depth + 1)
-                return f'{{"type":"map","values":{inner}{_properties(type_.props)}}}'
+                inner_text = self.type(type_.values, namespace, depth + 1)
+                return f'{{"type":"map","values":{inner_text}{_properties(type_.props)}}}'
             case _:
                 return self._named(type_, namespace, depth)
 
@@ -74,7 +75,7 @@ class _Writer:
             parts.append(f'"doc":{quoted(type_.doc)}')
         match type_:
             case Record():
-                fields = (self._field(f, name.namespace, depth + 2) for f in type_.fields)
+                fields = (self._field(field, name.namespace, depth + 2) for field in type_.fields)
                 parts.append(f'"fields":[{",".join(fields)}]')
             case Enum():
                 parts.append(f'"symbols":[{",".join(map(quoted, type_.symbols))}]')

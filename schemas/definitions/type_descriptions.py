@@ -15,25 +15,25 @@ _LONGEST: Final = 60
 
 
 def type_in_words(type_: Type, depth: int = 0) -> str:
-    """A phrase for the type. Named types appear with their full name."""
+    """Returns a phrase for the type. Named types appear with their full name."""
     if depth > _DEEPEST:
         return "…"
     parts = _parts(type_)
-    inner = [type_in_words(part, depth + 1) for part in parts.inner[:_MOST_BRANCHES]]
+    inner_words = [type_in_words(part, depth + 1) for part in parts.inner[:_MOST_BRANCHES]]
     if parts.kind == "union":
         if len(parts.inner) > _MOST_BRANCHES:
-            inner.append(f"{len(parts.inner) - _MOST_BRANCHES} more")
-        words = " or ".join(inner)
+            inner_words.append(f"{len(parts.inner) - _MOST_BRANCHES} more")
+        words = " or ".join(inner_words)
         return f"({words})" if depth else words or "a union of nothing"
-    if inner:
-        return f"{parts.kind} of {inner[0]}"
+    if inner_words:
+        return f"{parts.kind} of {inner_words[0]}"
     name = f"{parts.kind} {parts.name}" if parts.name else parts.kind
     details = parts.details()
     return f"{name} ({', '.join(details)})" if details else name
 
 
 def shown_value(value: object) -> str:
-    """The value as JSON, shortened."""
+    """Returns the value as JSON, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
@@ -48,7 +48,7 @@ class _Parts(msgspec.Struct, frozen=True):
     props: dict[str, Any] = {}
 
     def details(self) -> list[str]:
-        """The size of a fixed type, and a logical type with its parameters."""
+        """Returns the size of a fixed type, and a logical type with its parameters."""
         details = [] if self.size is None else [f"{self.size} bytes"]
         logical = self.props.get("logicalType")
         if isinstance(logical, str):

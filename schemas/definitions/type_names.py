@@ -1,4 +1,4 @@
-"""Lists the named types that a schema's text defines, and those that it needs from elsewhere.
+"""Lists the named types that a schema's text defines, and those that it needs from other schemas.
 
 Works on JSON, before the types from elsewhere are known; whether the text is a legal schema is
 checked by schemas/parsing.py. Never fails, however deep or wrong the text.
@@ -19,9 +19,9 @@ _NO_NAMES: Final = _BUILT_IN | _NAMED | {"array", "map", "union"}
 
 
 class TypeNames(msgspec.Struct, frozen=True):
-    """The named types of a schema. `top`: full name of the type as a whole. `missing`: for each
-    type that is named but not defined, its possible names: in the enclosing namespace, and without
-    one."""
+    """The named types of a schema. `top` is the full name of the outermost type. `missing` has the
+    possible names of each type that is named but not defined: in the enclosing namespace, and
+    without one."""
 
     top: str = ""
     missing: tuple[tuple[str, ...], ...] = ()
@@ -32,20 +32,20 @@ def type_names(text: str) -> TypeNames:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return TypeNames()
-    defined: set[str] = set()
-    used: dict[tuple[str, ...], None] = {}
-    waiting: list[tuple[Any, str]] = [(document, "")]
-    while waiting:
-        schema, namespace = waiting.pop()
+    defined_names: set[str] = set()
+    used_names: dict[tuple[str, ...], None] = {}
+    pending_types: list[tuple[Any, str]] = [(document, "")]
+    while pending_types:
+        schema, namespace = pending_types.pop()
         if isinstance(schema, str):
             if schema not in _NO_NAMES and _NAME.fullmatch(schema):
-                used[_candidates(schema, namespace)] = None
+                used_names[_candidates(schema, namespace)] = None
         elif isinstance(schema, list):
-            waiting += [(branch, namespace) for branch in reversed(schema)]
+            pending_types += [(branch, namespace) for branch in reversed(schema)]
         elif isinstance(schema, dict):
-            waiting += reversed(_inside(schema, namespace, defined))
-    missing = tuple(names for names in used if not defined.intersection(names))
-    return TypeNames(_top(document), missing)
+            pending_types += reversed(_inside(schema, namespace, defined_names))
+    missing_names = tuple(names for names in used_names if not defined_names.intersection(names))
+    return TypeNames(_top(document), missing_names)
 
 
 def _inside(schema: dict[str, Any], namespace: str, defined: set[str]) -> list[tuple[Any, str]]:
@@ -57,21 +57,21 @@ def _inside(schema: dict[str, Any], namespace: str, defined: set[str]) -> list[t
         return [(schema.get("values"), namespace)]
     if not isinstance(kind, str) or kind not in _NAMED:
         return [(kind, namespace)]
-    full = _full_name(schema, namespace)
-    defined.add(full)
+    full_name = _full_name(schema, namespace)
+    defined.add(full_name)
     fields = schema.get("fields")
     if not isinstance(fields, list):
         return []
-    enclosing = full.rpartition(".")[0]
-    return [(field.get("type"), enclosing) for field in fields if isinstance(field, dict)]
+    enclosing_namespace = full_name.rpartition(".")[0]
+    return [(field.get("type"), enclosing_namespace) for field in fields if isinstance(field, dict)]
 
 
 def _full_name(schema: dict[str, Any], namespace: str) -> str:
-    name, own = str(schema.get("name", "")), schema.get("namespace")
+    name, own_namespace = str(schema.get("name", "")), schema.get("namespace")
     if "." in name:
         return name
-    enclosing = own if isinstance(own, str) else namespace
-    return f"{enclosing}.{name}" if enclosing else name
+    enclosing_namespace = own_namespace if isinstance(own_namespace, str) else namespace
+    return f"{enclosing_namespace}.{name}" if enclosing_namespace else name
 
 
 def _candidates(name: str, namespace: str) -> tuple[str, ...]:

@@ -73,15 +73,15 @@ _HEXADECIMAL = re.compile(
 
 
 class Later(msgspec.Struct, frozen=True):
-    """Stands for a type that is named before it is defined, until the text is read."""
+    """A placeholder for a type that is named before it is defined, until the text is read."""
 
     full_name: str
     kind = "later"
 
 
 class TypeReader:
-    """Reads types. `known`: the defined types; `defaults`: the fields whose defaults are to be
-    checked."""
+    """Reads types. `known` are the defined types; `defaults` are the fields whose defaults are to
+    be checked."""
 
     def __init__(self, *, strict: bool) -> None:
         self.known: dict[str, Definition] = {}
@@ -93,13 +93,13 @@ class TypeReader:
         self.looked_ahead = False  # whether a name was used before it was defined
 
     def read(self, value: Json) -> Type:
-        """The type defined by one text, with all names resolved."""
+        """Returns the type defined by one text, with all names resolved."""
         self._where = ("", "", "")
         self._unfinished.clear()
         try:
             root = self._type(value, None)
-            for holder, where in self._unfinished:
-                self._where = where
+            for holder, place in self._unfinished:
+                self._where = place
                 self._finish(holder)
         except InvalidSchema as wrong:
             if wrong.where:
@@ -144,9 +144,9 @@ class TypeReader:
 
     def _find(self, name: str, namespace: str | None) -> Type:
         """Find a defined type; primitive types are not among these."""
-        full = f"{namespace}.{name}" if namespace and "." not in name else name
-        definition = self.known.get(full) or self.known.get(name)
-        return cast(Type, definition or Later(full))
+        full_name = f"{namespace}.{name}" if namespace and "." not in name else name
+        definition = self.known.get(full_name) or self.known.get(name)
+        return cast(Type, definition or Later(full_name))
 
     def _await(self, holder: Array | Map | Field | Union, *inner: Type) -> None:
         if Later in map(type, inner):
@@ -170,16 +170,16 @@ class TypeReader:
         name = type_.full_name
         if name in self.known:
             return self.known[name]
-        near = nearest(name, [*PRIMITIVES, *self.known])
+        suggestion = nearest(name, [*PRIMITIVES, *self.known])
         raise InvalidSchema(
             f"{shown(name)} is not a type: neither primitive nor defined here or in a reference"
-            + (f'; did you mean "{near}"?' if near else "")
+            + (f'; did you mean "{suggestion}"?' if suggestion else "")
         )
 
     def _define(self, definition: Definition) -> None:
-        first = self.known.setdefault(definition.name.full, definition)
-        if first is not definition and not same_definition(definition, first):
-            raise InvalidSchema("defined twice, and differently")
+        first_definition = self.known.setdefault(definition.name.full, definition)
+        if first_definition is not definition and not same_definition(definition, first_definition):
+            raise InvalidSchema("two different definitions of this type")
 
     # --- definitions
 
@@ -189,14 +189,16 @@ class TypeReader:
         kind = value["type"]
         if not isinstance(value.get("name"), str):
             raise InvalidSchema(f'{_a(kind)} needs a "name"')
-        own = value.get("namespace")
-        name = name_of(value["name"], own if isinstance(own, str) else namespace)
+        own_namespace = value.get("namespace")
+        name = name_of(
+            value["name"], own_namespace if isinstance(own_namespace, str) else namespace
+        )
         self._where = (kind, name.full, "")
         check_definition(name, strict=self._strict)
         aliases = _once(name_of(alias, name.namespace) for alias in _aliases(value))
         self._count_aliases += len(aliases)
         if self._count_aliases > MAX_ALIASES:
-            raise InvalidSchema(f"more than {MAX_ALIASES:,} aliases")
+            raise InvalidSchema(f"the type has more than {MAX_ALIASES:,} aliases")
         if self._strict:
             for alias in aliases:
                 check_name(alias.simple, "an alias", strict=True)
@@ -205,22 +207,22 @@ class TypeReader:
     def _record(self, value: Object, namespace: str | None, kind: str) -> Record:
         name, doc, aliases, props = self._named(value, namespace)
         _check_properties(props)
-        here = self._where
+        enclosing_place = self._where
         fields = value.get("fields")
         if not isinstance(fields, list):
             raise InvalidSchema(f'{_a(kind)} needs "fields": a list, which may be empty')
         record = Record(name, doc, aliases, props, (), kind == "error")
-        read: dict[str, Field] = {}
+        fields_by_name: dict[str, Field] = {}
         for definition in fields:
-            self._where = here
+            self._where = enclosing_place
             field = self._field(definition, name.namespace)
-            if field.name in read:
+            if field.name in fields_by_name:
                 raise InvalidSchema("there is another field of this name")
-            read[field.name] = field
+            fields_by_name[field.name] = field
             if field.has_default:
                 self.defaults.append((record, field))
-        self._where = here
-        record.fields = tuple(read.values())
+        self._where = enclosing_place
+        record.fields = tuple(fields_by_name.values())
         self._define(record)
         return record
 
@@ -231,15 +233,15 @@ class TypeReader:
         if not isinstance(name, str):
             raise InvalidSchema('a field without a "name"')
         kind, record, _ = self._where
-        here = self._where = (kind, record, name)
-        plain = _plain(value)
-        if plain is not None:
-            return _plain_field(name, *plain, self._strict)
+        field_place = self._where = (kind, record, name)
+        plain_value = _plain(value)
+        if plain_value is not None:
+            return _plain_field(name, *plain_value, self._strict)
         check_name(name, "the name", strict=self._strict)
         if "type" not in value:
             raise InvalidSchema('a field needs a "type"')
         type_ = self._type(value["type"], namespace)
-        self._where = here
+        self._where = field_place
         default = value.get("default", ABSENT)
         if isinstance(default, str) and type_.kind in {"float", "double"}:
             default = _number(default)
@@ -257,11 +259,11 @@ class TypeReader:
             raise InvalidSchema('an enum needs "symbols": a list of names')
         for symbol in symbols:
             check_name(symbol, "the symbol", strict=self._strict)
-        if twice := _twice(symbols):
-            raise InvalidSchema(f"duplicate symbol {shown(twice)}")
+        if repeated_symbol := _twice(symbols):
+            raise InvalidSchema(f"duplicate symbol {shown(repeated_symbol)}")
         default = _text(value, "default")
         if default is not None and default not in symbols:
-            raise InvalidSchema(f"its default {shown(default)} is not one of its symbols")
+            raise InvalidSchema(f"the default {shown(default)} is not one of the enum's symbols")
         enum = Enum(name, doc, aliases, props, tuple(symbols), default)
         self._define(enum)
         return enum
@@ -271,9 +273,9 @@ class TypeReader:
         size = value.get("size")
         if type(size) is not int or not 0 <= size <= MAX_SIZE:
             raise InvalidSchema(f'"size" is {shown(size)}: expected a number of bytes')
-        fixed = Fixed(name, doc, aliases, props, size)
-        self._define(fixed)
-        return fixed
+        fixed_type = Fixed(name, doc, aliases, props, size)
+        self._define(fixed_type)
+        return fixed_type
 
     # --- types without names
 
@@ -288,17 +290,17 @@ class TypeReader:
     def _map(self, value: Object, namespace: str | None) -> Map:
         if "values" not in value:
             raise InvalidSchema('a map needs "values": the type of its values')
-        map_ = Map(self._type(value["values"], namespace), _others(value, RESERVED))
-        _check_properties(map_.props)
-        self._await(map_, map_.values)
-        return map_
+        map_type = Map(self._type(value["values"], namespace), _others(value, RESERVED))
+        _check_properties(map_type.props)
+        self._await(map_type, map_type.values)
+        return map_type
 
     def _union(self, value: list[Json], namespace: str | None) -> Union:
         branches: dict[str, Type] = {}
         for branch_value in value:
-            here = self._where
+            union_place = self._where
             branch = self._type(branch_value, namespace)
-            self._where = here
+            self._where = union_place
             if isinstance(branch, Union):
                 raise InvalidSchema(
                     "a union cannot hold a union: write its types into the outer one"
@@ -307,9 +309,9 @@ class TypeReader:
             if key in branches:
                 raise InvalidSchema(f"{shown(key)} appears twice in a union")
             branches[key] = branch
-        union = Union(tuple(branches.values()))
-        self._await(union, *union.branches)
-        return union
+        union_type = Union(tuple(branches.values()))
+        self._await(union_type, *union_type.branches)
+        return union_type
 
 
 def _plain(field: Object) -> tuple[str, str | None] | None:
@@ -342,11 +344,11 @@ def _union_key(branch: Type | Later) -> str:
 
 
 def _twice(symbols: list[str]) -> str | None:
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for symbol in symbols:
-        if symbol in seen:
+        if symbol in seen_names:
             return symbol
-        seen.add(symbol)
+        seen_names.add(symbol)
     return None
 
 
@@ -389,13 +391,13 @@ def _others(value: Object, reserved: frozenset[str]) -> Object:
 
 def _check_properties(props: Object) -> None:
     """Java loses larger integers here, and fails."""
-    waiting = list(props.items())
-    while waiting:
-        key, value = waiting.pop()
+    pending_items = list(props.items())
+    while pending_items:
+        key, value = pending_items.pop()
         if isinstance(value, dict):
-            waiting.extend((key, item) for item in value.values())
+            pending_items.extend((key, item) for item in value.values())
         elif isinstance(value, list):
-            waiting.extend((key, item) for item in value)
+            pending_items.extend((key, item) for item in value)
         elif isinstance(value, int) and value not in LONG:
             raise InvalidSchema(f"an integer in {shown(key)} does not fit into 64 bits")
 
@@ -408,4 +410,4 @@ def _number(default: str) -> float:
     if match := _HEXADECIMAL.fullmatch(text):
         with suppress(ValueError, OverflowError):
             return float.fromhex(match[1])
-    raise InvalidSchema(f"its default {shown(default)} is not a number")
+    raise InvalidSchema(f"the default {shown(default)} is not a number")

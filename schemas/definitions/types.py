@@ -50,7 +50,7 @@ class Name(msgspec.Struct, frozen=True):
         return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
     def seen_from(self, namespace: str | None) -> str:
-        """The shortest spelling of the name inside that namespace."""
+        """Returns the shortest spelling of the name inside that namespace."""
         if self.namespace is not None and self.namespace == namespace and self.simple not in TYPES:
             return self.simple
         return self.full
@@ -105,8 +105,8 @@ class Union(msgspec.Struct, eq=False):
 
 
 class Field(msgspec.Struct, eq=False):
-    """A field of a record. `default` is ABSENT if there is none; `order` is one of three words, in
-    lower case."""
+    """A field of a record. `default` is ABSENT if the field has none; `order` is one of three
+    words, in lower case."""
 
     name: str
     type: "Type"

@@ -1,4 +1,5 @@
-"""Incompatibilities in the words of Confluent's registry, for `verbose=true` and refused schemas.
+"""Describes incompatibilities in the words of Confluent's registry, for `verbose=true` and refused
+schemas.
 
 Tools show these lines and some parse them, so they match Confluent's exactly. `findings` limits
 their number and length; of the old schema, Confluent shows the first ten thousand characters.
@@ -46,24 +47,24 @@ _DESCRIPTIONS: Final = {
 
 
 def written_as_confluent(findings: Found, *, new_reads: bool) -> list[str]:
-    """One line per incompatibility."""
+    """Returns one line per incompatibility."""
     reader, writer = ("new", "old") if new_reads else ("old", "new")
     return [_line(finding, reader, writer) for finding in written_out(findings)]
 
 
 def old_schema(version: int, old: AvroSchema) -> list[str]:
-    """The lines that show the schema it was compared with."""
+    """Returns the lines that show the old schema of a comparison."""
     text = old.text
-    shown = f"'{text}'"
+    quoted_text = f"'{text}'"
     if not text.isascii():
         # Java counts UTF-16 units: two for characters beyond the first 65,536.
         units = text.encode("utf-16-le", "surrogatepass")
         if len(units) > 2 * _LONGEST_SCHEMA:
             cut = units[: 2 * _LONGEST_SCHEMA].decode("utf-16-le", "ignore")
-            shown = f"<truncated> '{cut}...'"
+            quoted_text = f"<truncated> '{cut}...'"
     elif len(text) > _LONGEST_SCHEMA:
-        shown = f"<truncated> '{text[:_LONGEST_SCHEMA]}...'"
-    return [f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {shown}}}"]
+        quoted_text = f"<truncated> '{text[:_LONGEST_SCHEMA]}...'"
+    return [f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {quoted_text}}}"]
 
 
 def _line(finding: Incompatibility, reader: str, writer: str) -> str:

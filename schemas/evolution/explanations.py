@@ -23,7 +23,7 @@ _LONGEST_WORDS: Final = 500
 
 
 class Side(msgspec.Struct, frozen=True):
-    """The new schema or an old one, with its name in sentences."""
+    """One side of a comparison, the new schema or an old one, with its name in sentences."""
 
     name: str
     is_new: bool = False
@@ -33,22 +33,23 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def explanations(findings: Found, reader: Side, writer: Side) -> list[str]:
-    """A sentence per finding, up to a limit. Repeated findings are omitted."""
+    """Returns a sentence per finding, up to a limit. Omits repeated findings."""
     sentences: list[str] = []
     for where, finding in _walk(findings):
         if len(sentences) == _MOST_SENTENCES:
             sentences.append("there is more, which is left out here")
             break
-        what, cure = _PHRASES[finding.kind](where, finding, reader, writer)
+        fault, cure = _PHRASES[finding.kind](where, finding, reader, writer)
         place = _place(where, finding, reader)
         sentences.append(
-            f"{place} {what}, so data of {writer} cannot be read with {reader}; {cure}"
+            f"{place} {fault}, so data of {writer} cannot be read with {reader}; {cure}"
         )
     return sentences
 
 
 class _Where(msgspec.Struct, frozen=True):
-    """`path` leads to the place from `top`, the record that is the whole schema."""
+    """The place of a finding: `path` leads there from `top`, the record that is the whole
+    schema."""
 
     path: str = ""
     top: Type | None = None
@@ -71,20 +72,25 @@ class _Where(msgspec.Struct, frozen=True):
 
 def _walk(findings: Found) -> Iterator[tuple[_Where, FoundBelow]]:
     """Each finding once, with its place. The tree may be deep, and its parts shared."""
-    waiting = [(_Where(), item) for item in reversed(findings)]
-    seen: set[int] = set()
-    while waiting:
-        where, item = waiting.pop()
-        within: Found = ()
+    pending_findings = [(_Where(), item) for item in reversed(findings)]
+    seen_ids: set[int] = set()
+    while pending_findings:
+        where, item = pending_findings.pop()
+        inner_findings: Found = ()
         if isinstance(item, Below):
-            where, within = where.inside(item), item.found
+            where, inner_findings = where.inside(item), item.found
         elif item.because:
-            where, within = _Where(where.path, where.top, where.at(item.steps)), item.because
+            where, inner_findings = (
+                _Where(where.path, where.top, where.at(item.steps)),
+                item.because,
+            )
         else:
             yield where, item
-        if id(within) not in seen:
-            seen.add(id(within))
-            waiting += [(where, inner) for inner in reversed(within)]
+        if id(inner_findings) not in seen_ids:
+            seen_ids.add(id(inner_findings))
+            pending_findings += [
+                (where, inner_finding) for inner_finding in reversed(inner_findings)
+            ]
 
 
 def _place(where: _Where, finding: FoundBelow, reader: Side) -> str:
@@ -112,39 +118,43 @@ def _missing_default(where: _Where, finding: FoundBelow, reader: Side, writer: S
 
 def _types(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     if where.enum_without_source:
-        what, cure = _missing_default(where, finding, reader, writer)
-        return f"{what} (that of its enum is for unknown symbols)", cure
-    to_read, written = _words(finding.reader), _words(finding.writer)
+        fault, cure = _missing_default(where, finding, reader, writer)
+        return f"{fault} (that of its enum is for unknown symbols)", cure
+    reader_words, writer_words = _words(finding.reader), _words(finding.writer)
     if where.branch:
-        cure = "make it a union" if reader.is_new else f"leave {written} out"
-        return f"is {to_read} in {reader} but may be {written} in {writer}", cure
-    cure = f"keep {written}, or make it a union of both" if reader.is_new else f"keep {to_read}"
-    return f"is {to_read} in {reader} but {written} in {writer}", cure
+        cure = "make it a union" if reader.is_new else f"leave {writer_words} out"
+        return f"is {reader_words} in {reader} but may be {writer_words} in {writer}", cure
+    cure = (
+        f"keep {writer_words}, or make it a union of both"
+        if reader.is_new
+        else f"keep {reader_words}"
+    )
+    return f"is {reader_words} in {reader} but {writer_words} in {writer}", cure
 
 
 def _names(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     cure = f", or give it the alias {_name(finding.writer)}" if reader.is_new else ""
-    what = f"is {_words(finding.reader)} in {reader} but {_words(finding.writer)} in {writer}"
-    return what, f"keep the name{cure}"
+    fault = f"is {_words(finding.reader)} in {reader} but {_words(finding.writer)} in {writer}"
+    return fault, f"keep the name{cure}"
 
 
 def _sizes(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    size, written = finding.names
-    return f"has {size} bytes in {reader} but {written} in {writer}", "keep the size"
+    size, writer_size = finding.names
+    return f"has {size} bytes in {reader} but {writer_size} in {writer}", "keep the size"
 
 
 def _symbols(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    missing = ", ".join(finding.names[:_MOST_SYMBOLS])
+    missing_symbols = ", ".join(finding.names[:_MOST_SYMBOLS])
     if len(finding.names) > _MOST_SYMBOLS:
-        missing += f" and {len(finding.names) - _MOST_SYMBOLS} more"
-    what = f"lacks the symbols {_cut(missing)} in {reader}, which {writer} has"
+        missing_symbols += f" and {len(finding.names) - _MOST_SYMBOLS} more"
+    fault = f"lacks the symbols {_cut(missing_symbols)} in {reader}, which {writer} has"
     cure = "add them, or give the enum a default" if reader.is_new else "leave them out"
-    return f"{what}, and its enum {_name(finding.reader)} has no default", cure
+    return f"{fault}, and its enum {_name(finding.reader)} has no default", cure
 
 
 def _branches(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    what = f"is a union in {reader} that has nothing for {_words(finding.writer)} of {writer}"
-    return what, "add it to the union" if reader.is_new else "leave it out"
+    fault = f"is a union in {reader} that has nothing for {_words(finding.writer)} of {writer}"
+    return fault, "add it to the union" if reader.is_new else "leave it out"
 
 
 def _ambiguous(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
@@ -159,8 +169,8 @@ def _ambiguous(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -
 
 
 def _not_judged(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    what = f"is too large, or too entangled, to be compared with that of {writer}"
-    return what, "make it simpler"
+    fault = f"is too large, or too entangled, to be compared with that of {writer}"
+    return fault, "make it simpler"
 
 
 _PHRASES: Final[dict[IncompatibilityKind, Callable[[_Where, FoundBelow, Side, Side], _Phrases]]] = {

@@ -22,7 +22,8 @@ LONGEST_DETAIL: Final = 10 * 1024
 
 
 class IncompatibilityKind(StrEnum):
-    """Java's names, then ours for cases where Java raises an exception, or takes too long."""
+    """The kinds of incompatibility: Java's names, then ours for cases where Java raises an
+    exception, or takes too long."""
 
     NAME_MISMATCH = "NAME_MISMATCH"
     FIXED_SIZE_MISMATCH = "FIXED_SIZE_MISMATCH"
@@ -49,7 +50,8 @@ ROOT: Final[Place] = None
 
 
 class FoundBelow(NamedTuple):
-    """An incompatibility with the two types. There may be a million of them."""
+    """An incompatibility and the two types in which it was found. There may be a million of
+    them."""
 
     kind: IncompatibilityKind
     place: Place  # where the pair was first met
@@ -76,7 +78,7 @@ COMPATIBLE: Final[Found] = ()
 
 
 class NotJudged(Exception):
-    """There is no verdict, which counts as incompatible."""
+    """Raised when a pair cannot be judged, which counts as incompatible."""
 
     def __init__(self, finding: FoundBelow) -> None:
         super().__init__(finding.detail)
@@ -84,7 +86,7 @@ class NotJudged(Exception):
 
 
 class TooMuch(Exception):
-    """The effort allowed for a comparison is spent."""
+    """Raised when the effort allowed for a comparison is spent."""
 
 
 class Effort:
@@ -100,17 +102,22 @@ class Effort:
 
 
 def written_out(findings: Found) -> list[Incompatibility]:
-    """All findings in order, up to the limits; the last entry has the number of further ones."""
-    listed: list[Incompatibility] = []
-    characters = steps = 0
+    """Returns all findings in order, up to the limits; the last entry has the number of omitted
+    findings."""
+    entries: list[Incompatibility] = []
+    character_count = step_count = 0
     iterators = [iter(findings)]
     while iterators:
         item = next(iterators[-1], None)
-        steps += 1
+        step_count += 1
         if item is None:
             iterators.pop()
-        elif steps > MOST_STEPS or len(listed) >= MOST_FINDINGS or characters > MOST_CHARACTERS:
-            listed.append(
+        elif (
+            step_count > MOST_STEPS
+            or len(entries) >= MOST_FINDINGS
+            or character_count > MOST_CHARACTERS
+        ):
+            entries.append(
                 Incompatibility(
                     IncompatibilityKind.MORE, "/", "further incompatibilities are left out"
                 )
@@ -119,14 +126,14 @@ def written_out(findings: Found) -> list[Incompatibility]:
         elif isinstance(item, Below):
             iterators.append(iter(item.found))
         else:
-            shown = Incompatibility(item.kind, pointer(item.place, item.steps), _cut(item.detail))
-            listed.append(shown)
-            characters += len(shown.path) + len(shown.detail)
-    return listed
+            entry = Incompatibility(item.kind, pointer(item.place, item.steps), _cut(item.detail))
+            entries.append(entry)
+            character_count += len(entry.path) + len(entry.detail)
+    return entries
 
 
 def pointer(place: Place, steps: Steps) -> str:
-    """The place as a JSON pointer; for a very long one, its end."""
+    """Returns the place as a JSON pointer; only its end if it is very long."""
     parts = list(reversed(steps))
     while place is not None and len(parts) < LONGEST_PATH:
         place, steps = place

@@ -56,19 +56,19 @@ _Pair: TypeAlias = tuple[int, int]
 
 
 def incompatibilities(reader: Type, writer: Type) -> list[Incompatibility]:
-    """The reasons why `reader` cannot read data written with `writer`; empty if it can."""
+    """Returns the reasons why `reader` cannot read data written with `writer`; none if it can."""
     return written_out(judge(reader, writer, Effort()))
 
 
 def judge(reader: Type, writer: Type, effort: Effort) -> Found:
-    """The findings as a tree, with the types and the causes."""
+    """Returns the findings as a tree, with the types and the causes."""
     question = reader, writer, ROOT
     try:
         check = _Check(effort)
-        found = check.run(question)
-        if not found and check.assumed_too_much:
+        findings = check.run(question)
+        if not findings and check.assumed_too_much:
             return _Check(effort, forgetful=True).run(question)
-        return found
+        return findings
     except NotJudged as reason:
         return [reason.finding]
     except TooMuch:
@@ -84,7 +84,7 @@ def _pair(reader: Type, writer: Type) -> _Pair | None:
 
 
 class _Check:
-    """A comparison, with the verdicts on the pairs it led to."""
+    """One comparison, with the verdicts on the pairs of types that it has reached."""
 
     def __init__(self, effort: Effort, *, forgetful: bool = False) -> None:
         self.assumed_too_much = False
@@ -97,9 +97,9 @@ class _Check:
         self._settled: list[_Pair] = []
 
     def run(self, question: _Question) -> Found:
-        """Judges a pair. A pair that leads to others is judged by a generator, which yields
+        """Judges a pair. A pair that depends on others is judged by a generator, which yields
         them."""
-        waiting: list[tuple[_Pair | None, int, _Judging]] = []
+        pending_pairs: list[tuple[_Pair | None, int, _Judging]] = []
         while True:
             reader, writer, place = question
             pair = _pair(reader, writer)
@@ -107,17 +107,17 @@ class _Check:
             if verdict is None:
                 if pair:
                     self._verdicts[pair] = None
-                judging = self._judging(reader, writer, place)
-                waiting.append((pair, len(self._settled), judging))
-            while waiting:
-                pair, settled_before, judging = waiting[-1]
+                generator = self._judging(reader, writer, place)
+                pending_pairs.append((pair, len(self._settled), generator))
+            while pending_pairs:
+                pair, settled_count, generator = pending_pairs[-1]
                 try:
-                    question = next(judging) if verdict is None else judging.send(verdict)
+                    question = next(generator) if verdict is None else generator.send(verdict)
                     break
                 except StopIteration as done:
                     verdict = done.value
-                    waiting.pop()
-                    self._settle(pair, settled_before, verdict)
+                    pending_pairs.pop()
+                    self._settle(pair, settled_count, verdict)
             else:
                 assert verdict is not None
                 return verdict
@@ -147,9 +147,9 @@ class _Check:
             if self._forgetful:
                 # Later "compatible" verdicts may rely on the assumption. "Incompatible" ones hold
                 # regardless.
-                for other in self._settled[settled_before:]:
-                    if not self._verdicts.get(other, True):
-                        del self._verdicts[other]
+                for other_pair in self._settled[settled_before:]:
+                    if not self._verdicts.get(other_pair, True):
+                        del self._verdicts[other_pair]
                 del self._settled[settled_before:]
         self._settled.append(pair)
 
@@ -199,58 +199,60 @@ class _Check:
         return findings
 
     def _all_branches(self, reader: Type, writer: Union, place: Place) -> _Judging:
-        found: list[FoundBelow | Below] = []
+        findings: list[FoundBelow | Below] = []
         for index, branch in enumerate(writer.branches):
             steps = (str(index),)
             verdict = yield reader, branch, (place, steps)
             if verdict:
-                found.append(Below(reader, "", steps, verdict))
-        return found
+                findings.append(Below(reader, "", steps, verdict))
+        return findings
 
     def _any_branch(self, reader: Union, writer: Type, place: Place) -> _Judging:
-        meant = COMPATIBLE
+        intended_findings = COMPATIBLE
         for branch in self._lookups.candidates(reader, writer):
             verdict = yield branch, writer, ROOT
             if not verdict:
                 return COMPATIBLE
-            if not meant and _is_meant(branch, writer):
-                meant = verdict
-        return [_lacking(reader, writer, place, (), meant)]
+            if not intended_findings and _is_meant(branch, writer):
+                intended_findings = verdict
+        return [_lacking(reader, writer, place, (), intended_findings)]
 
     def _records(self, reader: Record, writer: Record, place: Place) -> _Judging:
-        found: list[FoundBelow | Below] = [*_names(reader, writer, place)]
-        written = self._lookups.fields_by_name(writer)
+        findings: list[FoundBelow | Below] = [*_names(reader, writer, place)]
+        writer_fields = self._lookups.fields_by_name(writer)
         self._effort.spend(len(reader.fields))
         for index, field in enumerate(reader.fields):
             if field.aliases:
                 source = self._lookups.source(reader, index, writer, place)
             else:
-                source = written.get(field.name)
+                source = writer_fields.get(field.name)
             if source is not None and self._lookups.read_at_sight(field.type, source.type):
                 continue
             steps = _type_of_field(index)
             if source is not None:
                 verdict = yield field.type, source.type, (place, steps)
                 if verdict:
-                    found.append(Below(reader, field.name, steps, verdict))
+                    findings.append(Below(reader, field.name, steps, verdict))
             elif field.has_default:
                 continue
             elif isinstance(field.type, Enum) and field.type.default is not None:
                 # As in Java, which should apply the default but compares enum and record.
                 verdict = yield field.type, writer, (place, steps)
-                found.append(Below(reader, field.name, steps, verdict, True))
+                findings.append(Below(reader, field.name, steps, verdict, True))
             else:
                 kind = IncompatibilityKind.READER_FIELD_MISSING_DEFAULT_VALUE
                 names = (field.name,)
-                found.append(FoundBelow(kind, place, steps[:-1], field.name, reader, writer, names))
-        return found
+                findings.append(
+                    FoundBelow(kind, place, steps[:-1], field.name, reader, writer, names)
+                )
+        return findings
 
     def _enum(self, reader: Enum, writer: Enum, place: Place) -> list[FoundBelow]:
-        missing = self._lookups.missing_symbols(reader, writer)
-        if not missing:
+        missing_symbols = self._lookups.missing_symbols(reader, writer)
+        if not missing_symbols:
             return []
-        kind, text = IncompatibilityKind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing)}]"
-        return [FoundBelow(kind, place, ("symbols",), text, reader, writer, missing)]
+        kind, text = IncompatibilityKind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing_symbols)}]"
+        return [FoundBelow(kind, place, ("symbols",), text, reader, writer, missing_symbols)]
 
 
 @lru_cache(1_000)

@@ -41,7 +41,7 @@ _UNNAMED: Final = ""
 
 
 class Lookups:
-    """Indexes of the schemas of one comparison, by identity."""
+    """Indexes of the schemas of one comparison, by the types' identity."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
@@ -50,21 +50,21 @@ class Lookups:
         self._branches: dict[int, dict[str, dict[int, Type]]] = {}
 
     def source(self, reader: Record, index: int, writer: Record, place: Place) -> Field | None:
-        """The writer's field that is read into a reader's field with aliases: of its name or one of
-        the aliases."""
+        """Returns the writer's field that a reader's field with aliases reads: of its name or one
+        of the aliases."""
         field = reader.fields[index]
         self._effort.spend(len(field.aliases))
-        written = self.fields_by_name(writer)
+        writer_fields = self.fields_by_name(writer)
         names = [field.name, *dict.fromkeys(field.aliases)]
-        sources = [written[name] for name in names if name in written]
+        sources = [writer_fields[name] for name in names if name in writer_fields]
         if len(sources) > 1:
             # Java aborts the comparison. A field that is its own alias suffices.
             raise NotJudged(_ambiguous(reader, index, sources, writer, place))
         return sources[0] if sources else None
 
     def read_at_sight(self, reader: Type, writer: Type) -> bool:
-        """Whether the reader reads the writer, for primitive types, small unions of them, and
-        arrays and maps of these: most fields are such, and no other pair depends on them."""
+        """Returns whether the reader can read the writer, for types that can be judged at once, as
+        most can: primitive types, small unions of them, and arrays and maps of these."""
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return promoted(reader, writer)
         match reader, writer:
@@ -82,60 +82,62 @@ class Lookups:
         return any(isinstance(reader, Primitive) and promoted(reader, writer) for reader in readers)
 
     def missing_symbols(self, reader: Enum, writer: Enum) -> tuple[str, ...]:
-        """The writer's symbols that the reader does not know, in Java's order."""
-        symbols, known = self._symbols_of(writer), self._symbols_of(reader)
+        """Returns the writer's symbols that the reader does not know, in Java's order."""
+        symbols, known_symbols = self._symbols_of(writer), self._symbols_of(reader)
         self._effort.spend(len(symbols))
-        missing = symbols - known
-        if not missing or reader.default in known:
+        missing_symbols = symbols - known_symbols
+        if not missing_symbols or reader.default in known_symbols:
             return ()
         return tuple(
-            sorted(missing, key=lambda symbol: symbol.encode("utf-16-be", "surrogatepass"))
+            sorted(missing_symbols, key=lambda symbol: symbol.encode("utf-16-be", "surrogatepass"))
         )
 
     def candidates(self, union: Union, writer: Type) -> Sequence[Type]:
-        """The branches to compare with the writer's type."""
+        """Returns the branches to compare with the writer's type."""
         if len(union.branches) <= _LARGE_UNION:
             return union.branches
-        by_name = self._branches_by_name(union)
+        branches_by_name = self._branches_by_name(union)
         if not isinstance(writer, Named):
-            return list(by_name[_UNNAMED].values())
-        branches = by_name.get(writer.name.simple, {}) | by_name.get("=" + writer.name.full, {})
+            return list(branches_by_name[_UNNAMED].values())
+        branches = branches_by_name.get(writer.name.simple, {}) | branches_by_name.get(
+            "=" + writer.name.full, {}
+        )
         return [branches[index] for index in sorted(branches)]
 
     def fields_by_name(self, record: Record) -> dict[str, Field]:
-        known = self._fields.get(id(record))
-        if known is None:
-            known = {field.name: field for field in record.fields}
-            self._effort.spend(len(known))
-            self._fields[id(record)] = known
-        return known
+        cached_fields = self._fields.get(id(record))
+        if cached_fields is None:
+            cached_fields = {field.name: field for field in record.fields}
+            self._effort.spend(len(cached_fields))
+            self._fields[id(record)] = cached_fields
+        return cached_fields
 
     def _symbols_of(self, enum: Enum) -> frozenset[str]:
-        known = self._symbols.get(id(enum))
-        if known is None:
-            known = frozenset(enum.symbols)
-            self._effort.spend(len(known))
-            self._symbols[id(enum)] = known
-        return known
+        cached_symbols = self._symbols.get(id(enum))
+        if cached_symbols is None:
+            cached_symbols = frozenset(enum.symbols)
+            self._effort.spend(len(cached_symbols))
+            self._symbols[id(enum)] = cached_symbols
+        return cached_symbols
 
     def _branches_by_name(self, union: Union) -> dict[str, dict[int, Type]]:
         """Branches by index: under their simple name, under "=" and an alias, or without a name."""
-        known = self._branches.get(id(union))
-        if known is None:
-            known = {_UNNAMED: {}}
+        cached_branches = self._branches.get(id(union))
+        if cached_branches is None:
+            cached_branches = {_UNNAMED: {}}
             for index, branch in enumerate(union.branches):
                 keys = [_UNNAMED]
                 if isinstance(branch, Named):
                     keys = [branch.name.simple, *("=" + alias for alias in _aliases(branch))]
                 self._effort.spend(len(keys))
                 for key in keys:
-                    known.setdefault(key, {})[index] = branch
-            self._branches[id(union)] = known
-        return known
+                    cached_branches.setdefault(key, {})[index] = branch
+            self._branches[id(union)] = cached_branches
+        return cached_branches
 
 
 def names_agree(reader: Named, writer: Named) -> bool:
-    """Whether data of the writer's name is read under the reader's."""
+    """Returns whether data of the writer's name can be read under the reader's name."""
     return reader.name.simple == writer.name.simple or writer.name.full in _aliases(reader)
 
 
@@ -147,22 +149,22 @@ def _branches(type_: Type) -> Sequence[Type]:
 
 
 def promoted(reader: Primitive, writer: Primitive) -> bool:
-    """Whether the reader's type is equal to or wider than the writer's."""
+    """Returns whether the reader's type is equal to or wider than the writer's."""
     return reader.kind == writer.kind or writer.kind in _PROMOTED_FROM.get(reader.kind, ())
 
 
 def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
-    """The index of the reader's branch that values of this written type are read as."""
-    same_name = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
-    same = (place for place, target in enumerate(targets) if _same(writer, target))
-    larger = (
-        place
-        for place, target in enumerate(targets)
+    """Returns the index of the reader's branch that values of this written type are read as."""
+    same_name = (index for index, target in enumerate(targets) if _same_full_name(writer, target))
+    same_kind = (index for index, target in enumerate(targets) if _same(writer, target))
+    wider = (
+        index
+        for index, target in enumerate(targets)
         if isinstance(target, Primitive)
         and isinstance(writer, Primitive)
         and promoted(target, writer)
     )
-    return next(same_name, next(same, next(larger, None)))
+    return next(same_name, next(same_kind, next(wider, None)))
 
 
 def _same_full_name(writer: Type, reader: Type) -> bool:
@@ -182,8 +184,8 @@ def _same(writer: Type, reader: Type) -> bool:
 
 def _aliases(type_: Named) -> list[str]:
     """Inside a namespace, Java does not find the alias of a type without one."""
-    bare = type_.name.namespace is None
-    return [alias.full for alias in type_.aliases if bare or alias.namespace is not None]
+    is_bare = type_.name.namespace is None
+    return [alias.full for alias in type_.aliases if is_bare or alias.namespace is not None]
 
 
 def _ambiguous(
@@ -191,12 +193,12 @@ def _ambiguous(
 ) -> FoundBelow:
     field = reader.fields[index]
     try:
-        quoted = schema_text(writer)
+        quoted_text = schema_text(writer)
     except InvalidSchema:
-        quoted = writer.name.full
+        quoted_text = writer.name.full
     text = (
         f"Reader record field {field.name} type:{field.type.kind.upper()} pos:{index} matches "
-        f"multiple fields in writer record schema {quoted}"
+        f"multiple fields in writer record schema {quoted_text}"
     )
     names = (field.name, *(source.name for source in sources))
     steps = ("fields", str(index))

@@ -18,8 +18,8 @@ _MOST_PAIRS: Final = 100_000
 
 
 class UnitChange(msgspec.Struct, frozen=True):
-    """A change of a unit. `is_refused`: events become dead letters, all of them or those that are
-    not exact or do not fit."""
+    """A change of a unit. `is_refused`: events become dead letters, either all, or those whose
+    values are not exact or too large in the new unit."""
 
     path: str
     before: str
@@ -33,23 +33,25 @@ class UnitChange(msgspec.Struct, frozen=True):
 
 
 def unit_changes(writer: AvroSchema, reader: AvroSchema) -> list[UnitChange]:
-    """The changes, in the order of the reader's fields. Raises `InvalidSchema` if the schemas have
-    too many pairs of types."""
+    """Returns the changes, in the order of the reader's fields. Raises `InvalidSchema` if the
+    schemas have too many pairs of types."""
     changes: list[UnitChange] = []
-    waiting: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
-    met: set[tuple[int, int]] = set()
-    while waiting:
-        before, after, path = waiting.pop()
-        if (id(before), id(after)) in met:
+    pending_pairs: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
+    met_pairs: set[tuple[int, int]] = set()
+    while pending_pairs:
+        writer_type, reader_type, path = pending_pairs.pop()
+        if (id(writer_type), id(reader_type)) in met_pairs:
             continue
-        met.add((id(before), id(after)))
-        if len(met) > _MOST_PAIRS:
+        met_pairs.add((id(writer_type), id(reader_type)))
+        if len(met_pairs) > _MOST_PAIRS:
             raise InvalidSchema("the two schemas have too many pairs of types")
-        if isinstance(before, Primitive | Fixed) and isinstance(after, Primitive | Fixed):
-            if units_differ(before, after):
-                changes.append(_change(before, after, path))
+        if isinstance(writer_type, Primitive | Fixed) and isinstance(
+            reader_type, Primitive | Fixed
+        ):
+            if units_differ(writer_type, reader_type):
+                changes.append(_change(writer_type, reader_type, path))
         else:
-            waiting += reversed(list(_parts(before, after, path)))
+            pending_pairs += reversed(list(_parts(writer_type, reader_type, path)))
     return changes
 
 
@@ -58,32 +60,36 @@ def _parts(writer: Type, reader: Type, path: str) -> Iterator[tuple[Type, Type, 
         case (Union(), _) | (_, Union()):
             targets = reader.branches if isinstance(reader, Union) else (reader,)
             for branch in writer.branches if isinstance(writer, Union) else (writer,):
-                place = first_match(branch, targets)
-                if place is not None:
-                    yield branch, targets[place], path
+                index = first_match(branch, targets)
+                if index is not None:
+                    yield branch, targets[index], path
         case Array(), Array():
             yield writer.items, reader.items, f"{path}[]"
         case Map(), Map():
             yield writer.values, reader.values, f"{path}{{}}"
         case Record(), Record() if names_agree(reader, writer):
-            written: dict[str, Field] = {field.name: field for field in writer.fields}
+            writer_fields: dict[str, Field] = {field.name: field for field in writer.fields}
             for field in reader.fields:
                 names = (field.name, *field.aliases)
-                source = next((written[name] for name in names if name in written), None)
+                source = next(
+                    (writer_fields[name] for name in names if name in writer_fields), None
+                )
                 if source is not None:
                     yield source.type, field.type, f"{path}.{field.name}" if path else field.name
 
 
 def _change(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> UnitChange:
-    before, after = unit_in_words(writer), unit_in_words(reader)
+    writer_words, reader_words = unit_in_words(writer), unit_in_words(reader)
     scale = rescaling(writer, reader)
     if scale is None:
-        return UnitChange(path, before, after, "old events become dead letters", is_refused=True)
+        return UnitChange(
+            path, writer_words, reader_words, "old events become dead letters", is_refused=True
+        )
     if scale.digits > 0:
         effect = "old events are rescaled; those whose value does not fit become dead letters"
-        if before.startswith("time-"):  # whose column is the number
+        if writer_words.startswith("time-"):  # whose column is the number
             effect += "; rows that have landed keep the former unit until they are rebuilt"
-        return UnitChange(path, before, after, effect, is_refused=False)
-    what = "is not exact or does not fit" if scale.digits else "does not fit"
-    effect = f"old events whose value {what} become dead letters"
-    return UnitChange(path, before, after, effect, is_refused=True)
+        return UnitChange(path, writer_words, reader_words, effect, is_refused=False)
+    reason = "is not exact or does not fit" if scale.digits else "does not fit"
+    effect = f"old events whose value {reason} become dead letters"
+    return UnitChange(path, writer_words, reader_words, effect, is_refused=True)

@@ -1,4 +1,4 @@
-"""Units of logical types, which Avro's base types do not have.
+"""The units of logical types, which Avro's base types do not have.
 
 Rules:
 
@@ -35,7 +35,7 @@ _LARGEST: Final = {"int": 2**31, "long": 2**63}
 
 
 class _Unit(msgspec.Struct, frozen=True):
-    """A value counts 10**-digits. `precision`: a decimal's."""
+    """A unit of 10**-digits. `precision` is that of a decimal."""
 
     quantity: str
     digits: int
@@ -43,7 +43,7 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 class Rescaling(msgspec.Struct, frozen=True):
-    """Converts numbers of one unit to another: by 10**digits, within the limits of the reader."""
+    """Converts numbers from one unit to another: by 10**digits, within the limits of the reader."""
 
     digits: int
     least: int
@@ -55,48 +55,52 @@ class Rescaling(msgspec.Struct, frozen=True):
         if self.digits >= 0:
             number *= 10**self.digits
         else:
-            number, rest = divmod(number, 10**-self.digits)
-            if rest:
+            number, remainder = divmod(number, 10**-self.digits)
+            if remainder:
                 raise ValueError(f"a value is not exact as {self.target}")
         if not self.least <= number <= self.most:
             raise ValueError(f"a value does not fit into {self.target}")
         return number
 
     def bytes(self, value: bytes, size: int | None) -> bytes:
-        """Converts a decimal's bytes; `size`: of a fixed type. Raises ValueError."""
+        """Converts a decimal's bytes; `size` is that of a fixed type. Raises ValueError."""
         if not value:
             raise ValueError("a decimal has no bytes")
         number = self.number(int.from_bytes(value, "big", signed=True))
-        most = (number if number >= 0 else ~number).bit_length() // 8 + 1
-        return number.to_bytes(most if size is None else size, "big", signed=True)
+        byte_count = (number if number >= 0 else ~number).bit_length() // 8 + 1
+        return number.to_bytes(byte_count if size is None else size, "big", signed=True)
 
 
 def units_differ(writer: Type, reader: Type) -> bool:
-    """Whether values of a matching pair of types without parts cannot be read as they are."""
-    before, after = _unit(writer), _unit(reader)
-    if before is None or after is None:
-        return before is not after
-    return (before.quantity, before.digits) != (after.quantity, after.digits) or (
-        (before.precision or 0) > (after.precision or 0)
-    )
+    """Returns whether values of a matching pair of simple types cannot be read without
+    conversion."""
+    writer_unit, reader_unit = _unit(writer), _unit(reader)
+    if writer_unit is None or reader_unit is None:
+        return writer_unit is not reader_unit
+    return (writer_unit.quantity, writer_unit.digits) != (
+        reader_unit.quantity,
+        reader_unit.digits,
+    ) or ((writer_unit.precision or 0) > (reader_unit.precision or 0))
 
 
 def rescaling(writer: Type, reader: Type) -> Rescaling | None:
-    """The conversion between two units; None if no value can be converted."""
-    before, after = _unit(writer), _unit(reader)
-    if before is None or after is None or before.quantity != after.quantity:
+    """Returns the conversion between two units; None if no value can be converted."""
+    writer_unit, reader_unit = _unit(writer), _unit(reader)
+    if writer_unit is None or reader_unit is None or writer_unit.quantity != reader_unit.quantity:
         return None
-    if after.precision is not None:
-        most = 10**after.precision - 1
-        least = -most
+    if reader_unit.precision is not None:
+        largest = 10**reader_unit.precision - 1
+        smallest = -largest
     else:
-        most = _LARGEST.get(reader.kind, 1) - 1
-        least = -most - 1
-    return Rescaling(after.digits - before.digits, least, most, unit_in_words(reader))
+        largest = _LARGEST.get(reader.kind, 1) - 1
+        smallest = -largest - 1
+    return Rescaling(
+        reader_unit.digits - writer_unit.digits, smallest, largest, unit_in_words(reader)
+    )
 
 
 def unit_in_words(type_: Type) -> str:
-    """`decimal(12,2)`, `timestamp-millis`, or the plain type."""
+    """Returns `decimal(12,2)`, `timestamp-millis`, or the plain type."""
     unit = _unit(type_)
     if unit is None:
         return type_.kind

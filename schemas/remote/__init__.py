@@ -1,1 +1,1 @@
-"""The transport of the registry client."""
+"""The transport of the registry client: addresses, requests and answers."""

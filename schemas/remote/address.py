@@ -1,4 +1,4 @@
-"""The address of a registry with its login settings, for all code that uses one.
+"""The address of a registry and the credentials for it, for all code that uses a registry.
 
 It holds the configuration, with names of files and variables but no secrets, since it may travel to
 Spark's executors through plans and logs.
@@ -24,7 +24,7 @@ class RegistryAddress(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, address: "str | RegistryAddress") -> Self:
-        """URLs alone mean a registry that needs no login."""
+        """Returns the address for plain URLs, which mean a registry without a login."""
         return cls(address) if isinstance(address, str) else cls(address.urls, address.security)
 
     def __str__(self) -> str:
@@ -32,14 +32,14 @@ class RegistryAddress(msgspec.Struct, frozen=True):
 
 
 def check_registry(urls: str, security: HttpSecurity) -> None:
-    """Checks the URLs with these credentials. Raises ValueError, which names the configuration's
+    """Checks the URLs with these credentials. Raises ValueError that names the configuration's
     key."""
     try:
-        parsed = parse_urls(urls)
+        parsed_urls = parse_urls(urls)
     except ValueError as error:
         raise ValueError(f"`registry`: {error}") from None
     try:
-        for url in parsed:
+        for url in parsed_urls:
             check_scheme(security, url.scheme)
     except ValueError as error:
         raise ValueError(f"`registry_security`: {error}") from None

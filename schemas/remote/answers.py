@@ -1,4 +1,4 @@
-"""Responses of a registry, as values. Unknown fields are ignored.
+"""Responses of a registry, as values. Ignores unknown fields.
 
 Other versions of a registry may send more or fewer fields: only those of every version are
 required.
@@ -22,8 +22,8 @@ AVRO: Final = "AVRO"
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A reference to another subject. `name` is the schema's name for the type that the version of
-    that subject defines."""
+    """A reference to another subject. `name` is the schema's name for the type that this version of
+    the subject defines."""
 
     name: str
     subject: str
@@ -31,7 +31,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class SubjectVersion(msgspec.Struct, frozen=True, order=True):
-    """A place where a schema is registered."""
+    """A subject and a version under which a schema is registered."""
 
     subject: str
     version: int
@@ -49,7 +49,7 @@ class RegisteredSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaOfId(msgspec.Struct, frozen=True, kw_only=True):
-    """The schema of an id."""
+    """The schema with a given id."""
 
     text: str = msgspec.field(name="schema")
     references: tuple[Reference, ...] = ()

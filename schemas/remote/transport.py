@@ -60,7 +60,7 @@ class _Problem(msgspec.Struct):
 
 
 class Transport:
-    """The instances of one registry. Any thread may use it."""
+    """The instances of one registry. Safe to use on any thread."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class Transport:
         self._answered = False
 
     def close(self) -> None:
-        """Close idle connections; others are closed when their request is done."""
+        """Closes idle connections; others are closed when their request is done."""
         for instance in self._instances:
             instance.close()
 
     def contact(self) -> None:
-        """Returns once an instance has answered anything. Raises only RegistryError."""
+        """Returns once any instance has answered. Raises only RegistryError."""
         self._persist("GET", "/", None, repeatable=True)
 
     def ask(
@@ -109,7 +109,7 @@ class Transport:
         *,
         repeatable: bool = True,
     ) -> T:
-        """The response, decoded as `kind`. Raises only RegistryError."""
+        """Returns the response, decoded as `kind`. Raises only RegistryError."""
         try:
             body = None if document is None else msgspec.json.encode(document)
         except UnicodeEncodeError as error:
@@ -129,9 +129,9 @@ class Transport:
         pause = _FIRST_PAUSE
         while True:
             error_to_raise: RegistryError = RegistryNotReachable("no registry")
-            first = self._preferred
-            for turn in range(len(self.urls)):
-                index = (first + turn) % len(self.urls)
+            first_instance = self._preferred
+            for attempt in range(len(self.urls)):
+                index = (first_instance + attempt) % len(self.urls)
                 url = self.urls[index]
                 try:
                     answer = self._instances[index].ask(
@@ -148,10 +148,10 @@ class Transport:
                     if isinstance(error, NotTrusted):
                         raise error_to_raise from None
                     if not repeatable and not isinstance(error, NotReached):
-                        lost = (
+                        is_lost = (
                             f"{url} did not answer; the request may have been executed: {error.why}"
                         )
-                        raise RegistryNotReachable(lost) from None
+                        raise RegistryNotReachable(is_lost) from None
                     continue
                 self._answered = True
                 if not repeatable or not _is_worth_another_try(answer):
@@ -159,10 +159,10 @@ class Transport:
                     return url, answer
                 error_to_raise = _refusal(answer)
             patience = self._patience if self._answered else self._first_contact
-            remaining = start + patience - time.monotonic()
-            if remaining <= 0:
+            remaining_seconds = start + patience - time.monotonic()
+            if remaining_seconds <= 0:
                 raise error_to_raise from None
-            self._sleep(min(remaining, pause * (0.5 + chance() / 2)))
+            self._sleep(min(remaining_seconds, pause * (0.5 + chance() / 2)))
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _hint(self, status: int) -> str:

@@ -6,7 +6,7 @@ __all__ = ["parse_urls"]
 
 
 def parse_urls(text: str) -> tuple[HttpUrl, ...]:
-    """Parse `http://a:8081,https://b`. Raises ValueError, whose text never shows a password."""
+    """Parses `http://a:8081,https://b`. Raises ValueError, whose text never shows a password."""
     return tuple(_parse(part.strip()) for part in text.split(","))
 
 
@@ -14,5 +14,5 @@ def _parse(text: str) -> HttpUrl:
     try:
         return parse_program_url(text)
     except ValueError as error:
-        shown = "registry" if "@" in text else f"registry {text!r}"
-        raise ValueError(f"{shown}: {error}") from None
+        registry_name = "registry" if "@" in text else f"registry {text!r}"
+        raise ValueError(f"{registry_name}: {error}") from None

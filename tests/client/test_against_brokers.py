@@ -145,7 +145,7 @@ def test_where_reading_begins(brokers: Brokers, new_topic: str) -> None:
 
 def test_an_offset_that_is_not_there_is_an_error(brokers: Brokers, new_topic: str) -> None:
     admin.create_topic(brokers, new_topic)
-    said = f"{new_topic}-0: offset 5 is not in the log"
+    said = f"{new_topic}-0: offset 5 is not, or no longer, in the log"
     with (
         Consumer(brokers, new_topic, AtOffset(5)) as consumer,
         pytest.raises(Refused, match=said) as refused,
@@ -158,7 +158,7 @@ def test_what_does_not_exist(brokers: Brokers, new_topic: str) -> None:
     with pytest.raises(UnknownTopic):
         Consumer(brokers, new_topic, Beginning())
     admin.create_topic(brokers, new_topic)
-    with pytest.raises(Refused, match=f"topic {new_topic}: it has no partition 1, only 0 to 0"):
+    with pytest.raises(Refused, match=f"topic {new_topic}: no partition 1, only 0 to 0"):
         Consumer(brokers, new_topic, Beginning(), [1])
 
 

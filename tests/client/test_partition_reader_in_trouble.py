@@ -148,10 +148,10 @@ def test_damage_is_named(log: ScriptedLog, brokers: Brokers) -> None:
     whole = batch(10, 5)
     damaged = [
         (whole[:-1] + b"?", "t-0, offset 10: the CRC does not match", 5),
-        (whole[:16] + b"\1" + whole[17:], "t-0, offset 10: format 1", 5),
-        (whole[:-1], "t-0, offset 10: no whole record batch", 0),
+        (whole[:16] + b"\1" + whole[17:], "t-0, offset 10: record format 1", 5),
+        (whole[:-1], "t-0, offset 10: no complete record batch", 0),
         # It says that it ends before it begins.
-        (whole[:23] + b"\xff\xff\xff\xf0" + whole[27:], "t-0, offset 10: no whole record batch", 0),
+        (whole[:23] + b"\xff\xff\xff\xf0" + whole[27:], "t-0, offset 10: no complete record", 0),
     ]
     for data, said, count in damaged:
         log.batches, log.end = [batch(0, 10), data], 15
@@ -203,7 +203,7 @@ def test_a_marker_that_is_none_is_damage(log: ScriptedLog, brokers: Brokers) -> 
         [build_batch([Record(0, 0, None, b"")], attributes=CONTROL, producer_id=7)],
         1,
     )
-    with pytest.raises(Corrupt, match="t-0, offset 0: a control batch without a marker"):
+    with pytest.raises(Corrupt, match="t-0, offset 0: the control batch has no marker"):
         offsets(PartitionReader(brokers, TOPIC, 0, 0, 1))
 
 

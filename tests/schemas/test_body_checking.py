@@ -41,31 +41,31 @@ ENUM = enum("E", "A", "B")
 @pytest.mark.parametrize(
     ("text", "body", "why"),
     [
-        ("long", b"", "it is truncated: its value does not end within 5 bytes"),
-        ("long", b"\xff\xff", "it is truncated: its value does not end within 7 bytes"),
+        ("long", b"", "the data is truncated: the value does not end within 5 bytes"),
+        ("long", b"\xff\xff", "the data is truncated: the value does not end within 7 bytes"),
         ("long", b"\xff" * 30 + b"\1", "byte 5: the number has more than 64 bits"),
         ("long", b"\xff" * 9 + b"\2", "byte 5: the number has more than 64 bits"),
         ("int", long(2**31), "byte 5: the number has more than 32 bits"),
         ("int", b"\x80\x80\x80\x80\x80\0", "byte 5: the number has more than 32 bits"),
         ("boolean", b"\2", "byte 5: 2 is not a boolean"),
-        ("float", b"\0\0\0", "it is truncated: its value does not end within 8 bytes"),
+        ("float", b"\0\0\0", "the data is truncated: the value does not end within 8 bytes"),
         ("string", long(-3) + b"abc", "byte 5: -3 is not a length"),
-        ("bytes", long(2**62) + b"abc", "it is truncated"),
+        ("bytes", long(2**62) + b"abc", "the data is truncated"),
         ("bytes", b"\xff" * 12, "byte 14: the number has more than 64 bits"),
         ("string", long(2) + b"\xff\xfe", "a string is not UTF-8"),
         (NULLABLE, long(-1) + b"\0", "byte 5: there is no branch -1"),
         (NULLABLE, long(2), "byte 5: there is no branch 2"),
         (ENUM, long(-1), "byte 5: there is no symbol -1"),
         (ENUM, long(2), "byte 5: there is no symbol 2"),
-        ({"type": "fixed", "name": "F", "size": 3}, b"ab", "it is truncated"),
-        ("int", b"\2\2\2", "its value ends before byte 6, but it has 8 bytes"),
-        ("null", b"\0", "its value ends before byte 5, but it has 6 bytes"),
-        (array("bytes"), long(2**60) + b"abc", f"byte 14: {2**60} items are more than it has"),
-        (array("bytes"), long(-(2**63)) + b"\2\0", f"byte 16: {2**63} items are more than it"),
+        ({"type": "fixed", "name": "F", "size": 3}, b"ab", "the data is truncated"),
+        ("int", b"\2\2\2", "the value ends before byte 6, but the message has 8 bytes"),
+        ("null", b"\0", "the value ends before byte 5, but the message has 6 bytes"),
+        (array("bytes"), long(2**60) + b"abc", f"byte 14: {2**60} items do not fit"),
+        (array("bytes"), long(-(2**63)) + b"\2\0", f"byte 16: {2**63} items do not fit"),
         (array("int"), b"\3\2\2\4\0", "byte 9: the block should end at byte 8"),
         (array("int"), b"\3\5\2\4\0", "byte 9: the block should end at byte 4"),
         (map_of("int"), b"\2\5abc\2\0", "byte 6: -3 is not a length"),
-        (map_of("null"), long(2**50) + b"\0", f"byte 13: {2**50} items are"),
+        (map_of("null"), long(2**50) + b"\0", f"byte 13: {2**50} items do"),
     ],
 )
 def test_a_wrong_body_is_refused_with_what_is_wrong(text: Any, body: bytes, why: str) -> None:
@@ -91,9 +91,9 @@ def test_what_takes_no_byte_is_counted(of: Any) -> None:
     tracemalloc.start()
     try:
         for count in (MOST_ITEMS + 1, 2**40, 2**62):
-            with pytest.raises(BadMessage, match="it has more than 1,000,000 items"):
+            with pytest.raises(BadMessage, match="the value has more than 1,000,000 items"):
                 read(schema, long(count) + b"\0")
-            with pytest.raises(BadMessage, match="it has more than 1,000,000 items"):
+            with pytest.raises(BadMessage, match="the value has more than 1,000,000 items"):
                 read(schema, long(-count) + b"\0\0")
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -104,7 +104,7 @@ def test_what_takes_no_byte_is_counted(of: Any) -> None:
 
 
 def test_what_takes_no_byte_is_counted_over_the_whole_message() -> None:
-    with pytest.raises(BadMessage, match="it has more than 1,000,000 items"):
+    with pytest.raises(BadMessage, match="the value has more than 1,000,000 items"):
         read(avro(array(array("null"))), long(200) + (long(10_000) + b"\0") * 200 + b"\0")
 
 
@@ -113,7 +113,7 @@ def test_nothing_twice_as_much_at_every_level_is_counted() -> None:
     text = record(name="N0")
     for level in range(1, 60):
         text = record(field("a", text), field("b", f"N{level - 1}"), name=f"N{level}")
-    with pytest.raises(BadMessage, match="it has more than 1,000,000 items"):
+    with pytest.raises(BadMessage, match="the value has more than 1,000,000 items"):
         read(avro(text), b"")
 
 
@@ -126,13 +126,13 @@ def test_each_message_is_counted_by_itself() -> None:
 
 def test_items_are_counted() -> None:
     schema, body = avro(array("boolean")), long(MOST_ITEMS + 1) + bytes(MOST_ITEMS + 1) + b"\0"
-    with pytest.raises(BadMessage, match="it has more than 1,000,000 items"):
+    with pytest.raises(BadMessage, match="the value has more than 1,000,000 items"):
         read(schema, body)
 
 
 def test_a_message_has_a_largest_size() -> None:
     body = long(MOST_BYTES) + bytes(MOST_BYTES)
-    with pytest.raises(BadMessage, match=r"^it has 16,777,225 bytes, and 16,777,216 are allowed$"):
+    with pytest.raises(BadMessage, match=r"^the message has 16,777,225 bytes, at most 16,777,216"):
         read(parse('"bytes"'), body)
 
 
@@ -153,7 +153,7 @@ def test_recursion_ends(text: Any, level: bytes, end: bytes) -> None:
     value = read(schema, deepest)
     assert Encoder(schema, 1).encode(value) == PREFIX + deepest
     for body in (level + deepest + b"\0", level * 1_000_000):
-        with pytest.raises(BadMessage, match="the value is nested over 64 deep"):
+        with pytest.raises(BadMessage, match="the value is nested more than 64 levels deep"):
             read(schema, body)
 
 
@@ -163,14 +163,14 @@ def test_a_level_is_left_again() -> None:
     reading = Decoder(lambda _: schema)
     wide = PREFIX + long(1_000) + b"\0" * 1_001
     assert reading.decode(wide) == {"a": [{"a": []}] * 1_000}
-    with pytest.raises(BadMessage, match="nested over 64 deep"):
+    with pytest.raises(BadMessage, match="nested more than 64 levels deep"):
         reading.decode(PREFIX + b"\2" * 100)
     assert reading.decode(wide) == {"a": [{"a": []}] * 1_000}
 
 
 def test_a_value_without_end_is_refused() -> None:
     schema = parse(json.dumps(holding("R")), strict=False)
-    with pytest.raises(BadMessage, match="the value is nested over 64 deep"):
+    with pytest.raises(BadMessage, match="the value is nested more than 64 levels deep"):
         read(schema, b"")
 
 
@@ -179,7 +179,7 @@ def test_deep_types_within_recursion_end() -> None:
     text: Any = "R"
     for _ in range(90):
         text = array(text)
-    with pytest.raises(BadMessage, match="its value is nested too deeply"):
+    with pytest.raises(BadMessage, match="the value is nested too deeply"):
         read(avro(holding(text)), b"\2" * 100_000)
 
 
@@ -218,7 +218,7 @@ def test_events_cut_short_or_changed_are_no_surprise(kind: str) -> None:
     schema = SCHEMAS[kind]
     body = Encoder(schema, 1).encode(EVENTS[kind])[PREFIX_SIZE:]
     for end in range(len(body)):
-        with pytest.raises(BadMessage, match=r"truncated|items are more than"):
+        with pytest.raises(BadMessage, match=r"truncated|items do not fit"):
             read(schema, body[:end])
     draw = random.Random(7)
     for _ in range(200):

@@ -164,12 +164,12 @@ def test_what_is_no_message_says_so() -> None:
     schema = avro("string")
     converter = MessageConverter({7: schema}.get, schema)
     for message, why in [
-        (None, "it has no value"),
-        (b"text", "a message has at least 5 bytes"),
+        (None, "the message has no value"),
+        (b"text", "the message has 4 bytes, at least 5"),
         (b"texts", "begins with byte 116"),
         (prefix(8) + b"\0", "there is no schema 8"),
-        (prefix(7) + b"\4a", "with schema 7: it is truncated"),
-        (prefix(7) + b"\2ab", "with schema 7: its value ends before byte 7"),
+        (prefix(7) + b"\4a", "with schema 7: the data is truncated"),
+        (prefix(7) + b"\2ab", "with schema 7: the value ends before byte 7"),
         (prefix(7) + b"\2\xff", "with schema 7: byte 5: a string is not UTF-8"),
         (prefix(7) + bytes(17 * 1024 * 1024), "16,777,216 are allowed"),
     ]:
@@ -192,5 +192,5 @@ def test_values_follow_each_other() -> None:
     check = BodyCheck(avro("string").type)
     data = b"\2a\0\4bc"
     assert [check.end_of(data, 0), check.end_of(data, 2), check.end_of(data, 3)] == [2, 3, 6]
-    with pytest.raises(BadMessage, match="it is truncated"):
+    with pytest.raises(BadMessage, match="the data is truncated"):
         check.end_of(data, 6)

@@ -76,10 +76,10 @@ def test_logical_types_are_the_numbers_and_bytes_below_them(data: st.DataObject)
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        (b"", "a message has at least 5 bytes, and this one 0"),
-        (b"\0\0\0\1", "a message has at least 5 bytes, and this one 4"),
-        (b"\1" + bytes(16), "it begins with byte 1: it names its schema by a GUID"),
-        (b"{}   ", "it begins with byte 123 and not with 0: it names no schema"),
+        (b"", "the message has 0 bytes, at least 5"),
+        (b"\0\0\0\1", "the message has 4 bytes, at least 5"),
+        (b"\1" + bytes(16), "the message begins with byte 1: it names its schema by a GUID"),
+        (b"{}   ", "the message begins with byte 123, not with 0: it names no schema"),
     ],
 )
 def test_what_is_no_envelope_is_refused(message: bytes, why: str) -> None:
@@ -230,7 +230,7 @@ def test_an_unknown_symbol_is_read_as_the_default() -> None:
 def test_what_cannot_be_read_as_the_readers_says_so() -> None:
     message = Encoder(record(A), 1).encode({"a": 7})
     wrong = record(field("a", "string"))
-    with pytest.raises(BadMessage, match=r"^data of schema 1 has another form: [^\n]+$"):
+    with pytest.raises(BadMessage, match=r"^the data does not match schema 1: [^\n]+$"):
         decoder(record(A), wrong).decode(message)
 
 

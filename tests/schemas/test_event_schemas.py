@@ -194,7 +194,7 @@ def test_a_header_may_be_referred_to() -> None:
 
 
 NO_RECORD = "an event is a record, but this is of type"
-NOT_FIRST = "its first field must be header, of type penstock.EventHeader; it is"
+NOT_FIRST = "the first field must be header, of type penstock.EventHeader; it is"
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_header_comes_first() -> None:
 def test_another_type_by_the_name_of_header_is_none(of: Any, what: str) -> None:
     with pytest.raises(NotAnEvent) as refused:
         check_event_schema(event(fields=[{"name": "header", "type": of}]))
-    assert str(refused.value) == f"header: it must be of type {HEADER}, and is {what}"
+    assert str(refused.value) == f"header: the header must be of type {HEADER}; it is {what}"
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -247,23 +247,23 @@ def test_every_field_of_the_header_must_be_there(name: str) -> None:
 def test_the_fields_of_the_header_keep_their_order(place: int) -> None:
     fields = list(HEADER_TEXT["fields"])
     fields[place], fields[-1] = fields[-1], fields[place]
-    with pytest.raises(NotAnEvent, match=f"^header.{FIELDS[place]}: position is in its place$"):
+    with pytest.raises(NotAnEvent, match=f"^header.{FIELDS[place]}: the field position is in"):
         check_event_schema(with_header(fields))
 
 
 @pytest.mark.parametrize(
     ("name", "of", "wrong"),
     [
-        ("time", "long", "must be long (timestamp-millis), and is long"),
+        ("time", "long", "must be long (timestamp-millis); it is long"),
         (
             "time",
             {"type": "long", "logicalType": "timestamp-micros"},
-            "must be long (timestamp-millis), and is long (timestamp-micros)",
+            "must be long (timestamp-millis); it is long (timestamp-micros)",
         ),
-        ("host", ["null", "string"], "must be string, and is null or string"),
-        ("host", {"type": "string", "logicalType": "uuid"}, "must be string, and is string (uuid)"),
-        ("seq", "int", "must be long, and is int"),
-        ("position", "double", "must be long, and is double"),
+        ("host", ["null", "string"], "must be string; it is null or string"),
+        ("host", {"type": "string", "logicalType": "uuid"}, "must be string; it is string (uuid)"),
+        ("seq", "int", "must be long; it is int"),
+        ("position", "double", "must be long; it is double"),
     ],
 )
 def test_the_fields_of_the_header_keep_their_types(name: str, of: Any, wrong: str) -> None:
@@ -272,7 +272,7 @@ def test_the_fields_of_the_header_keep_their_types(name: str, of: Any, wrong: st
     ]
     with pytest.raises(NotAnEvent) as refused:
         check_event_schema(with_header(fields))
-    assert str(refused.value) == f"header.{name}: it {wrong}"
+    assert str(refused.value) == f"header.{name}: the field {wrong}"
 
 
 # New ones.

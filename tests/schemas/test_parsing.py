@@ -30,7 +30,7 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED"]}
     [
         ("", 'empty: a schema is JSON, such as "string" or {"type": …}'),
         ('{\n "type": int}', "line 2, column 10: not JSON: expecting value"),
-        ('"int" "long"', "line 1, column 6: something follows the end of the schema"),
+        ('"int" "long"', "line 1, column 6: there is text after the end of the schema"),
         (
             '"strng"',
             '"strng" is not a type: neither primitive nor defined here or in a reference; '
@@ -58,25 +58,24 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED"]}
         ),
         (
             _record({"name": "n", "type": "int", "default": "1"}),
-            'record shop.Order, field n: its default is "1", where a whole number of 32 bits is '
-            "wanted",
+            'record shop.Order, field n: the default is "1", expected a whole number of 32 bits',
         ),
         (
             _record({"name": "n", "type": {"type": "array", "items": "int"}, "default": [1, None]}),
-            "record shop.Order, field n: its default[1] is null, where a whole number of 32 bits "
-            "is wanted",
+            "record shop.Order, field n: the default[1] is null, expected a whole number of 32 "
+            "bits",
         ),
         (
             _record({"name": "n", "type": ["null", "int"], "default": "x"}),
-            'record shop.Order, field n: its default is "x", where a value of the union of null, '
-            "int is wanted",
+            'record shop.Order, field n: the default is "x", expected a value of the union of '
+            "null, int",
         ),
         (
             _record(
                 {"name": "i", "type": json.loads(_record({"name": "x", "type": "int"}, name="I"))},
                 {"name": "j", "type": "I", "default": {}},
             ),
-            'record shop.Order, field j: its default lacks "x", which has no default of its own',
+            'record shop.Order, field j: the default lacks "x", which has no default of its own',
         ),
         (
             _record({"name": "u", "type": ["null", ["int"]]}),
@@ -89,7 +88,7 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED"]}
         ),
         (
             json.dumps([COLOR, {**COLOR, "symbols": []}]),
-            "enum Color: defined twice, and differently",
+            "enum Color: two different definitions of this type",
         ),
         ('{"type":"fixed","name":"F"}', 'fixed F: "size" is null: expected a number of bytes'),
         ("null", "null is not a type: expected a name, an object or a list"),
@@ -137,7 +136,7 @@ def test_an_infinite_default_is_refused_where_its_text_could_not_be_read(place: 
         {"type": "array", "items": "double"} if "[" in place else {"type": "map", "values": "float"}
     )
     text = _record({"name": "a", "type": type_, "default": 0}).replace("0}", place % "1e400" + "}")
-    with pytest.raises(InvalidSchema, match="where a number is wanted"):
+    with pytest.raises(InvalidSchema, match="expected a number"):
         parse(text)
     assert parse(text.replace("1e400", "1e30")).text
 

@@ -139,7 +139,7 @@ def test_who_speaks_plainly_to_tls_and_tls_to_plain_is_cut_off(listeners: Listen
         Brokers(Bootstrap.of(f"127.0.0.1:{listeners.tls}"))
     with pytest.raises(ClientError):
         Brokers(listeners.own(listeners.clear))
-    said = "TLS on a listener without TLS"
+    said = "TLS handshake on a listener without TLS"
     wait_until(lambda: said in listeners.broker.log(), what="it is said")
 
 

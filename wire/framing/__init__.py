@@ -1,1 +1,1 @@
-"""Frames, requests and messages in any version, as bytes."""
+"""Frames, requests and messages of any version, as bytes."""

@@ -151,7 +151,7 @@ class Api(Generic[Request, Response]):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A part of messages that is sent repeatedly to many clients, and caches each of its encoded
+    """A part of messages that many clients are sent repeatedly; caches each of its encoded
     forms."""
 
     @cached_property
@@ -159,12 +159,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     def encoded(self, write: Writer) -> bytes:
-        form = self._forms.get(write)
-        if form is None:
+        encoded_form = self._forms.get(write)
+        if encoded_form is None:
             out = MessageBuffer()
             write(out, self)
-            form = self._forms[write] = bytes(out)
-        return form
+            encoded_form = self._forms[write] = bytes(out)
+        return encoded_form
 
 
 class _TaggedField(msgspec.Struct, frozen=True):
@@ -179,17 +179,18 @@ _compiled: dict[tuple[type[Any], type[Any]], tuple[Reader, Writer]] = {}
 
 def entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
     """Returns reader and writer of `message` in the form that `schema` describes."""
-    compiled = _compiled.get((schema, message))
-    if compiled is None:
-        compiled = _compiled[schema, message] = _compile(schema, message)
-    return compiled
+    codec = _compiled.get((schema, message))
+    if codec is None:
+        codec = _compiled[schema, message] = _compile(schema, message)
+    return codec
 
 
 _compiled_in_pieces: dict[tuple[type[Any], type[Any]], InPieces | None] = {}
 
 
 def entity_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None:
-    """Returns them in pieces; None if the message has no array, or is `Kept`."""
+    """Returns a reader and a writer that work in pieces; None if the message has no array, or is
+    `Kept`."""
     key = schema, message
     if key not in _compiled_in_pieces:
         _compiled_in_pieces[key] = _compile_in_pieces(schema, message)
@@ -202,19 +203,21 @@ def _compile_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None
     types = get_type_hints(message)
     arrays: dict[str, InPieces] = {}
     for field in fields(schema):
-        theirs, nullable = without_none(field.type)
-        if get_origin(theirs) is tuple and "tag" not in field.metadata:
-            ours, _ = without_none(types[field.name])
-            arrays[field.name] = _array_in_pieces(schema, field, theirs, ours, nullable=nullable)
+        schema_type, nullable = without_none(field.type)
+        if get_origin(schema_type) is tuple and "tag" not in field.metadata:
+            message_type, _ = without_none(types[field.name])
+            arrays[field.name] = _array_in_pieces(
+                schema, field, schema_type, message_type, nullable=nullable
+            )
     if not arrays:
         return None
-    plain, tagged = _fields(schema, message)
-    read_tags, write_tags = _tags(tagged)
+    plain_fields, tagged_fields = _fields(schema, message)
+    read_tags, write_tags = _tags(tagged_fields)
     flexible: bool = schema.__flexible__
 
     def read(buffer: memoryview, position: int) -> Generator[None, None, tuple[Any, int]]:
         values: dict[str, Any] = {}
-        for name, read_field, _ in plain:
+        for name, read_field, _ in plain_fields:
             if name in arrays:
                 values[name], position = yield from arrays[name].read(buffer, position)
             else:
@@ -224,7 +227,7 @@ def _compile_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None
         return message(**values), position
 
     def write(out: MessageBuffer, value: Any) -> Generator[None, None, None]:
-        for name, _, write_field in plain:
+        for name, _, write_field in plain_fields:
             if name in arrays:
                 yield from arrays[name].write(out, getattr(value, name))
             else:
@@ -241,23 +244,25 @@ def _array_in_pieces(
     element_type, _ = without_none(get_args(theirs)[0])
     our_type, flexible = get_args(ours)[0], schema.__flexible__
     element = _element(field, element_type, our_type, flexible, nullable=False)
-    in_pieces = None
+    codec_in_pieces = None
     if is_dataclass(element_type):
-        in_pieces = entity_in_pieces(element_type, our_type)  # type: ignore[arg-type]  # a class
-    return primitives.array_in_pieces(element, in_pieces, flexible=flexible, nullable=nullable)
+        codec_in_pieces = entity_in_pieces(element_type, our_type)  # type: ignore[arg-type]  # a class
+    return primitives.array_in_pieces(
+        element, codec_in_pieces, flexible=flexible, nullable=nullable
+    )
 
 
 def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
-    plain, tagged = _fields(schema, message)
-    read_tags, write_tags = _tags(tagged)
-    readers = [(name, read) for name, read, _ in plain]
-    writers = [(name, write) for name, _, write in plain]
+    plain_fields, tagged_fields = _fields(schema, message)
+    read_tags, write_tags = _tags(tagged_fields)
+    readers = [(name, read_field) for name, read_field, _ in plain_fields]
+    writers = [(name, write) for name, _, write in plain_fields]
     flexible: bool = schema.__flexible__
 
     def read_entity(buffer: memoryview, position: int) -> tuple[Any, int]:
         values: dict[str, Any] = {}
-        for name, read in readers:
-            values[name], position = read(buffer, position)
+        for name, read_field in readers:
+            values[name], position = read_field(buffer, position)
         if flexible:
             position = read_tags(buffer, position, values)
         return message(**values), position
@@ -276,22 +281,26 @@ def _fields(
 ) -> tuple[list[tuple[str, Reader, Writer]], dict[int, _TaggedField]]:
     """Returns the sequential fields, and the tagged fields by tag."""
     types = get_type_hints(message)
-    ours = {field.name: field for field in msgspec.structs.fields(message)}
-    if unknown := {field.name for field in fields(schema)} - ours.keys():
-        raise TypeError(f"{message.__qualname__} lacks {', '.join(sorted(unknown))} of {schema}")
+    message_fields = {field.name: field for field in msgspec.structs.fields(message)}
+    if unknown_names := {field.name for field in fields(schema)} - message_fields.keys():
+        raise TypeError(
+            f"{message.__qualname__} lacks {', '.join(sorted(unknown_names))} of {schema}"
+        )
 
-    plain: list[tuple[str, Reader, Writer]] = []
-    tagged: dict[int, _TaggedField] = {}
+    plain_fields: list[tuple[str, Reader, Writer]] = []
+    tagged_fields: dict[int, _TaggedField] = {}
     for field in fields(schema):
         read, write = _field(schema, field, types[field.name])
         if (tag := field.metadata.get("tag")) is None:
-            plain.append((field.name, read, write))
+            plain_fields.append((field.name, read, write))
         else:
-            tagged[tag] = _TaggedField(field.name, read, write, _default(message, ours[field.name]))
-    missing = ours.keys() - {field.name for field in fields(schema)}
-    for name in missing:
-        _default(message, ours[name])
-    return plain, tagged
+            tagged_fields[tag] = _TaggedField(
+                field.name, read, write, _default(message, message_fields[field.name])
+            )
+    missing_names = message_fields.keys() - {field.name for field in fields(schema)}
+    for name in missing_names:
+        _default(message, message_fields[name])
+    return plain_fields, tagged_fields
 
 
 def _tags(
@@ -311,18 +320,18 @@ def _tags(
                 raise ProtocolError(f"tagged field {tag} of {size} bytes reaches past the end")
             if tag in tagged:
                 field = tagged[tag]
-                values[field.name], reached = field.read(buffer, position)
-                if reached != end:
+                values[field.name], value_end = field.read(buffer, position)
+                if value_end != end:
                     raise ProtocolError(f"tagged field {field.name} is not {size} bytes long")
             position = end
         return position
 
     def write_tags(out: MessageBuffer, value: Any) -> None:
-        present = [
+        present_fields = [
             (tag, field) for tag, field in tags if getattr(value, field.name) != field.default
         ]
-        primitives.write_unsigned_varint(out, len(present))
-        for tag, field in present:
+        primitives.write_unsigned_varint(out, len(present_fields))
+        for tag, field in present_fields:
             body = MessageBuffer()
             field.write(body, getattr(value, field.name))
             primitives.write_unsigned_varint(out, tag)
@@ -339,17 +348,17 @@ def _kept_writer(write: Writer) -> Writer:
     return write_kept
 
 
-def _field(schema: type[Any], field: Field[Any], ours: Any) -> tuple[Reader, Writer]:
-    theirs, nullable = without_none(field.type)
-    ours, _ = without_none(ours)
+def _field(schema: type[Any], field: Field[Any], message_type: Any) -> tuple[Reader, Writer]:
+    schema_type, nullable = without_none(field.type)
+    message_type, _ = without_none(message_type)
     flexible: bool = schema.__flexible__
-    if get_origin(theirs) is tuple:
-        element_type, _ = without_none(get_args(theirs)[0])
-        element = _element(field, element_type, get_args(ours)[0], flexible, nullable=False)
+    if get_origin(schema_type) is tuple:
+        element_type, _ = without_none(get_args(schema_type)[0])
+        element = _element(field, element_type, get_args(message_type)[0], flexible, nullable=False)
         return primitives.array(element, flexible=flexible, nullable=nullable)
     # A tagged field that is null is absent.
     nullable = nullable and "tag" not in field.metadata
-    return _element(field, theirs, ours, flexible, nullable=nullable)
+    return _element(field, schema_type, message_type, flexible, nullable=nullable)
 
 
 def _element(
@@ -367,9 +376,9 @@ def _element(
 def without_none(annotation: Any) -> tuple[Any, bool]:
     """Returns the type without None, and whether it had None."""
     if get_origin(annotation) in {Union, UnionType}:
-        rest = [part for part in get_args(annotation) if part is not NoneType]
-        if len(rest) == 1:
-            return rest[0], True
+        other_types = [part for part in get_args(annotation) if part is not NoneType]
+        if len(other_types) == 1:
+            return other_types[0], True
     return annotation, False
 
 

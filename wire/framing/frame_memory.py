@@ -46,7 +46,7 @@ class MemoryHolder(Protocol):
 
 
 class FrameMemory:
-    """All memory for incomplete frames. `retry` functions return whether they are done waiting."""
+    """All memory for incomplete frames. `retry` functions return whether their wait is over."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -61,14 +61,14 @@ class FrameMemory:
         self._pooled = 0
 
     def most_at_once(self, address: str, usual: int) -> int:
-        """The number of bytes to receive at once: few while they might have to be kept."""
+        """The number of bytes to receive at once: few while the process might have to keep them."""
         if not self.used and not self.kept:
             return usual
         if self.kept * 8 > self.limit or self._kept_by.get(address, 0) * 16 > self.limit:
             return min(usual, SMALLEST_BUFFER // 4)
         address_bytes = self._used_by.get(address, 0)
-        scarce = self.used * 8 > self.limit * 5 or address_bytes * 8 > self.limit * 3
-        return min(usual, SMALLEST_BUFFER) if scarce else usual
+        is_scarce = self.used * 8 > self.limit * 5 or address_bytes * 8 > self.limit * 3
+        return min(usual, SMALLEST_BUFFER) if is_scarce else usual
 
     @property
     def contended(self) -> bool:
@@ -94,18 +94,18 @@ class FrameMemory:
     def release(self, size: int, who: MemoryHolder) -> None:
         """Releases reserved bytes."""
         if self._favoured is who:
-            beyond = min(size, self.beyond)
-            self.beyond -= beyond
-            size -= beyond
+            excess = min(size, self.beyond)
+            self.beyond -= excess
+            size -= excess
         self.used -= size
         _take_from(self._used_by, who.address, size)
 
     def buffer(self, size: int) -> Buffer:
         """Returns a buffer for `size` bytes, which must be reserved."""
         size = capacity(size)
-        if pooled := self._pool.get(size):
+        if buffers := self._pool.get(size):
             self._pooled -= size
-            return pooled.pop()
+            return buffers.pop()
         if size > LARGEST_WHOLE:
             return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
         return bytearray(size)
@@ -119,8 +119,8 @@ class FrameMemory:
     # Received bytes without a buffer
 
     def keep(self, size: int, address: str) -> None:
-        """Counts bytes that were received already. If the limit is exceeded, raises `ProtocolError`
-        and counts nothing."""
+        """Counts bytes that were received already. Raises `ProtocolError`, and counts nothing, if
+        the limit is exceeded."""
         address_bytes = self._kept_by.get(address, 0) + size
         if self.kept + size > self.limit // 4 or address_bytes > self.limit // 8:
             raise ProtocolError("no memory for more requests (requests_in_memory_bytes)")
@@ -134,7 +134,8 @@ class FrameMemory:
     # Waiting
 
     def done(self, who: MemoryHolder) -> None:
-        """`who` has released its memory: waiting frames try again, addresses taking turns."""
+        """Lets waiting frames try again after `who` has released its memory, addresses taking
+        turns."""
         if self._favoured is who:
             self._favoured = None
         for _ in range(min(len(self._waiting), _TRIED_AT_ONCE)):
@@ -167,8 +168,8 @@ def capacity(size: int) -> int:
 
 
 def _take_from(counts: dict[str, int], address: str, size: int) -> None:
-    remaining = counts.get(address, 0) - size
-    if remaining > 0:
-        counts[address] = remaining
+    remaining_bytes = counts.get(address, 0) - size
+    if remaining_bytes > 0:
+        counts[address] = remaining_bytes
     else:
         counts.pop(address, None)

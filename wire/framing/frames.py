@@ -73,25 +73,25 @@ class FrameReader:
         scratch = self._scratch
         scratch = scratch[: self._memory.most_at_once(self.address, len(scratch))]
         if self._buffer is not None:
-            rest = self._view[self._filled :]
-            return [rest, scratch] if len(self._view) == self.wanted else [rest]
+            free_view = self._view[self._filled :]
+            return [free_view, scratch] if len(self._view) == self.wanted else [free_view]
         if self._rest:
-            held = len(self._rest)
-            scratch[:held] = self._rest
-            return [scratch[held:]]
+            rest_bytes = len(self._rest)
+            scratch[:rest_bytes] = self._rest
+            return [scratch[rest_bytes:]]
         return [scratch]
 
     def received(self, count: int) -> Generator[memoryview, None, None]:
         """Yields the frames, without size prefix, that `count` more bytes in `targets` complete."""
         self._data, self._start = self._scratch, 0
         if self._buffer is not None:
-            missing = self.wanted - self._filled
-            if count < missing:
+            missing_bytes = self.wanted - self._filled
+            if count < missing_bytes:
                 self._filled += count
                 if self.starved:
                     self.grant()
                 return
-            self._end = count - missing
+            self._end = count - missing_bytes
             frame, buffer, room = self._view[4:], self._buffer, self._room
             self._buffer, self._view, self._filled, self.wanted = None, self._scratch[:0], 0, 0
             try:
@@ -110,26 +110,26 @@ class FrameReader:
 
         The generator from `received` continues from there later.
         """
-        uncut = self._end - self._start
-        if uncut and self._data is self._scratch:
-            self._memory.keep(uncut, self.address)
+        uncut_bytes = self._end - self._start
+        if uncut_bytes and self._data is self._scratch:
+            self._memory.keep(uncut_bytes, self.address)
             # Writable, because batches are stamped in place.
             self._data = memoryview(bytearray(self._scratch[self._start : self._end]))
-            self._start, self._end = 0, uncut
+            self._start, self._end = 0, uncut_bytes
 
     def grant(self) -> bool:
         """Allocates more memory for the incomplete frame, if there is any."""
-        held, memory = self.held, self._memory
+        held_bytes, memory = self.held, self._memory
         if self._buffer is not None and len(self._buffer) >= self.wanted:
             # A large frame gets room as it is received.
-            step = min(_LARGE_STEP, self.wanted - held)
+            step = min(_LARGE_STEP, self.wanted - held_bytes)
             if not memory.reserve(step, self):
                 return False
-            self._view = memoryview(self._buffer)[: held + step]
+            self._view = memoryview(self._buffer)[: held_bytes + step]
             return True
-        size = capacity(min(self.wanted, _GROWTH * max(held, SMALLEST_BUFFER // _GROWTH)))
+        size = capacity(min(self.wanted, _GROWTH * max(held_bytes, SMALLEST_BUFFER // _GROWTH)))
         if size > LARGEST_WHOLE:
-            return self._grant_large(held)
+            return self._grant_large(held_bytes)
         if not memory.reserve(size, self):
             return False
         self._move_to(memory.buffer(size), size, min(size, self.wanted))
@@ -180,22 +180,22 @@ class FrameReader:
         while self._end - self._start >= 6:
             start = self._start
             size, key = _SIZE_AND_KEY.unpack_from(self._data, start)
-            after = start + 4 + size
+            frame_end = start + 4 + size
             if not _SMALLEST_FRAME <= size <= SMALLEST_BUFFER:
                 self._check(size, key)
-            if after > self._end:
+            if frame_end > self._end:
                 self.wanted = 4 + size
                 break
-            self._start = after
-            yield self._data[start + 4 : after]
-        rest = self._rest = bytes(self._data[self._start : self._end])
+            self._start = frame_end
+            yield self._data[start + 4 : frame_end]
+        rest_bytes = self._rest = bytes(self._data[self._start : self._end])
         self._release()
-        if len(rest) >= 4 and not self.wanted:
-            (size,) = _SIZE.unpack_from(rest)
+        if len(rest_bytes) >= 4 and not self.wanted:
+            (size,) = _SIZE.unpack_from(rest_bytes)
             self._check(size, None)
-        if rest and not (self.wanted and self.grant()):
-            self._memory.keep(len(rest), self.address)
-            self._kept = len(rest)
+        if rest_bytes and not (self.wanted and self.grant()):
+            self._memory.keep(len(rest_bytes), self.address)
+            self._kept = len(rest_bytes)
 
     def _release(self) -> None:
         """Drops received bytes, and those kept by `suspend`."""
@@ -211,9 +211,9 @@ class FrameReader:
 
     def _check(self, size: int, key: int | None) -> None:
         if size >> 8 == _TLS_RECORD:
-            raise ProtocolError("TLS on a listener without TLS")
+            raise ProtocolError("TLS handshake on a listener without TLS")
         if size < _SMALLEST_FRAME:
-            raise ProtocolError(f"a frame of {size} bytes")
+            raise ProtocolError(f"invalid frame size {size}")
         if size > (limit := self._limit(key)):
             kind = "any API" if key is None else f"API {key}"
-            raise ProtocolError(f"a frame of {size} bytes, {limit} are allowed for {kind}")
+            raise ProtocolError(f"a frame of {size} bytes, at most {limit} are allowed for {kind}")

@@ -115,9 +115,9 @@ def write_uuid(out: MessageBuffer, value: UUID | None) -> None:
 
 
 def read_error_code(buffer: memoryview, position: int) -> tuple[ErrorCode, int]:
-    """A code that is not known yet is an error all the same."""
-    number, position = read_int16(buffer, position)
-    return _ERROR_CODES.get(number, ErrorCode.unknown_server_error), position
+    """Reads an error code; returns an unknown error for a code that is not known yet."""
+    code, position = read_int16(buffer, position)
+    return _ERROR_CODES.get(code, ErrorCode.unknown_server_error), position
 
 
 write_error_code = write_int16
@@ -155,13 +155,13 @@ def _sized(
         if length < 0:
             if nullable and length == -1:
                 return None, position
-            raise ProtocolError(f"length {length} at byte {position}")
+            raise ProtocolError(f"invalid length {length} at byte {position}")
         return decode(_take(buffer, position, length)), position + length
 
     def write(out: MessageBuffer, value: Any) -> None:
         if value is None:
             if not nullable:
-                raise TypeError("None where the protocol has no null")
+                raise TypeError("None is not allowed: the protocol has no null here")
             write_length(out, -1)
             return
         raw = encode(value)
@@ -188,7 +188,8 @@ def byte_string(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
 
 
 def record_bytes(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
-    """Record batches are not copied: read as a view of the buffer, sent from their file."""
+    """Codes record batches without copying them: reads a view of the buffer, sends from the
+    file."""
     read, write_bytes = _sized(
         *_lengths(flexible), lambda view: view, lambda value: value, nullable
     )
@@ -235,7 +236,8 @@ def array_in_pieces(
     flexible: bool,
     nullable: bool,
 ) -> InPieces:
-    """Like `array`, in pieces; elements with arrays are read and written in pieces too."""
+    """Does what `array` does, in pieces; elements with arrays are also read and written in
+    pieces."""
     read_count, write_count = _counts(flexible=flexible, nullable=nullable)
     read_element, write_element = element
 
@@ -244,24 +246,24 @@ def array_in_pieces(
         if count is None:
             return None, position
         elements = []
-        for number in range(1, count + 1):
+        for index in range(1, count + 1):
             if element_in_pieces is None:
                 value, position = read_element(buffer, position)
             else:
                 value, position = yield from element_in_pieces.read(buffer, position)
             elements.append(value)
-            if not number % ELEMENTS_OF_A_PIECE:
+            if not index % ELEMENTS_OF_A_PIECE:
                 yield
         return tuple(elements), position
 
     def write(out: MessageBuffer, values: Any) -> Generator[None, None, None]:
         write_count(out, values)
-        for number, value in enumerate(values or (), 1):
+        for index, value in enumerate(values or (), 1):
             if element_in_pieces is None:
                 write_element(out, value)
             else:
                 yield from element_in_pieces.write(out, value)
-            if not number % ELEMENTS_OF_A_PIECE:
+            if not index % ELEMENTS_OF_A_PIECE:
                 yield
 
     return InPieces(read, write)
@@ -276,27 +278,28 @@ def _counts(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
         if count < 0:
             if nullable and count == -1:
                 return None, position
-            raise ProtocolError(f"array of {count} elements at byte {position}")
+            raise ProtocolError(f"invalid array length {count} at byte {position}")
         # Every element takes at least a byte.
         if count > MAX_ELEMENTS or count > len(buffer) - position:
-            raise ProtocolError(f"array of {count} elements at byte {position} of {len(buffer)}")
+            raise ProtocolError(f"invalid array length {count} at byte {position} of {len(buffer)}")
         return count, position
 
     def write(out: MessageBuffer, values: Any) -> None:
         if values is None and not nullable:
-            raise TypeError("None where the protocol has no null")
+            raise TypeError("None is not allowed: the protocol has no null here")
         write_length(out, -1 if values is None else len(values))
 
     return read, write
 
 
 def nullable_structure(structure: tuple[Reader, Writer]) -> tuple[Reader, Writer]:
-    """A negative byte represents null; any other precedes the structure."""
+    """Codes a structure that may be null: a negative byte represents null; any other precedes the
+    structure."""
     read_structure, write_structure = structure
 
     def read(buffer: memoryview, position: int) -> tuple[Any, int]:
-        there, position = read_int8(buffer, position)
-        return (None, position) if there < 0 else read_structure(buffer, position)
+        presence, position = read_int8(buffer, position)
+        return (None, position) if presence < 0 else read_structure(buffer, position)
 
     def write(out: MessageBuffer, value: Any) -> None:
         write_int8(out, -1 if value is None else 1)

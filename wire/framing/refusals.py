@@ -25,8 +25,8 @@ _EMPTY: Final[dict[str, Any]] = {"string": "", "bytes": b"", "records": b"", "uu
 
 
 def refusal(key: int, version: int, frame: memoryview) -> tuple[MessageBuffer, bool] | None:
-    """Returns the response, and whether its header has tags. None if the API is unknown, or the
-    request too long to be refused by elements. Raises `ProtocolError`."""
+    """Returns the response, and whether its header has tags; None if the API is unknown, or the
+    request has too many elements to refuse each. Raises `ProtocolError`."""
     if version not in schema_name_map.get(api_key_map.get(key, ""), ()):
         return None
     request_kind, response_kind = request_schema(key, version), response_schema(key, version)
@@ -74,9 +74,9 @@ def _shape(schema: Any) -> _Shape:
     shape_fields: list[_Field] = []
     members: list[tuple[str, Any, Any]] = []
     for field in fields(schema):
-        theirs, is_nullable = without_none(field.type)
-        is_array = get_origin(theirs) is tuple
-        element: Any = get_args(theirs)[0] if is_array else theirs
+        schema_type, is_nullable = without_none(field.type)
+        is_array = get_origin(schema_type) is tuple
+        element: Any = get_args(schema_type)[0] if is_array else schema_type
         is_structure = is_dataclass(element)
         structure = _shape(element) if is_structure else None
         kind = field.metadata.get("kafka_type", "")
@@ -94,8 +94,8 @@ def _shape(schema: Any) -> _Shape:
                 structure=structure,
             )
         )
-    ours = msgspec.defstruct(schema.__name__, members, kw_only=True)
-    return _Shape(tuple(shape_fields), ours)
+    message_class = msgspec.defstruct(schema.__name__, members, kw_only=True)
+    return _Shape(tuple(shape_fields), message_class)
 
 
 def _refused(shape: _Shape, path: Sequence[Any]) -> msgspec.Struct:
@@ -124,8 +124,8 @@ def _elements(names: Sequence[str], parent: Any) -> Iterator[Any]:
     identifying fields: the outermost ones with a corresponding field, and bare values."""
     if not isinstance(parent, msgspec.Struct):
         return
-    for listed in _values(parent):
-        for element in listed if isinstance(listed, tuple) else ():
+    for value in _values(parent):
+        for element in value if isinstance(value, tuple) else ():
             if not isinstance(element, msgspec.Struct) or not names or _has_one_of(element, names):
                 yield element
             else:
@@ -134,8 +134,8 @@ def _elements(names: Sequence[str], parent: Any) -> Iterator[Any]:
 
 def _has_one_of(element: msgspec.Struct, names: Sequence[str]) -> bool:
     return any(
-        _is_called(name, theirs)
-        for theirs, value in zip(element.__struct_fields__, _values(element), strict=True)
+        _is_called(name, field_name)
+        for field_name, value in zip(element.__struct_fields__, _values(element), strict=True)
         if not isinstance(value, tuple | msgspec.Struct)
         for name in names
     )
@@ -160,5 +160,9 @@ def _values(structure: msgspec.Struct) -> list[Any]:
 @functools.cache
 def _is_called(name: str, other: str) -> bool:
     """Whether the names are equal, or one has one more word at an end."""
-    short, long = sorted((name, other), key=len)
-    return short == long or long.startswith(f"{short}_") or long.endswith(f"_{short}")
+    short_name, long_name = sorted((name, other), key=len)
+    return (
+        short_name == long_name
+        or long_name.startswith(f"{short_name}_")
+        or long_name.endswith(f"_{short_name}")
+    )

@@ -50,7 +50,7 @@ def read_body(frame: memoryview, *, flexible: bool) -> memoryview:
     except struct.error:
         raise ProtocolError("the request ends within its header") from None
     if size < -1:
-        raise ProtocolError(f"a client id of {size} bytes")
+        raise ProtocolError(f"invalid client id length {size}")
     position = _FIXED.size + 2 + max(size, 0)
     if flexible:
         position = primitives.skip_tagged_fields(frame, position)

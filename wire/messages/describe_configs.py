@@ -12,7 +12,8 @@ from wire.framing.codec import Api
 
 
 class ResourceType(IntEnum):
-    """Resources with configs. The fields are plain integers, since a peer may send any."""
+    """The types of resources with configs. The fields are plain integers, since a peer may send
+    any."""
 
     TOPIC = 2
     BROKER = 4
@@ -20,7 +21,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """The origin of a value."""
+    """The origin of a config's value."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -31,7 +32,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigType(IntEnum):
-    """The type of a value."""
+    """The type of a config's value."""
 
     UNKNOWN = 0
     BOOLEAN = 1

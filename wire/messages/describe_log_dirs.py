@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): returns where partitions lie on disk, and their sizes.
+"""DescribeLogDirs (key 35): returns the directories of partitions on disk, and their sizes.
 
 Not supported: several directories; a broker has one, and replicas never move between directories.
 """

@@ -1,6 +1,4 @@
-"""DescribeUserScramCredentials (key 50): returns which users have passwords for which
-mechanisms.
-"""
+"""DescribeUserScramCredentials (key 50): returns the users' SCRAM mechanisms."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43): elects other leaders for partitions."""
+"""ElectLeaders (key 43): elects new leaders for partitions."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""LeaveGroup (key 13): members leave a group, or are removed from it.
+"""LeaveGroup (key 13): removes members from a group, at their own or an administrator's request.
 
 Up to version 2 one member leaves, and its error is that of the response; from version 3 any number,
 each with its own error. That is hidden from handlers: requests always have `members`, and so have
@@ -48,14 +48,14 @@ class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
 
     def encode_request(self, version: int, request: LeaveGroupRequest) -> MessageBuffer:
         if version < _FIRST_OF_SEVERAL and request.members:
-            (only,) = request.members
-            request = replace(request, member_id=only.member_id)
+            (member,) = request.members
+            request = replace(request, member_id=member.member_id)
         return super().encode_request(version, request)
 
     def lowered(self, version: int, response: LeaveGroupResponse) -> LeaveGroupResponse:
         if version < _FIRST_OF_SEVERAL and response.members and not response.error_code:
-            (only,) = response.members
-            response = replace(response, error_code=only.error_code)
+            (member,) = response.members
+            response = replace(response, error_code=member.error_code)
         return response
 
 

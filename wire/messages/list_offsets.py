@@ -1,4 +1,4 @@
-"""ListOffsets (key 2): returns the offset for a timestamp, or for a special one.
+"""ListOffsets (key 2): returns the offset for a timestamp, or for the beginning or the end.
 
 Both isolation levels have the same result, as there are no transactions.
 """

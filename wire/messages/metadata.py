@@ -78,8 +78,8 @@ class _MetadataApi(Api[MetadataRequest, MetadataResponse]):
         if version == 0:
             return replace(request, topics=request.topics or None)
         if version in {10, 11} and request.topics:
-            named = (MetadataRequestTopic(name=topic.name or "") for topic in request.topics)
-            return replace(request, topics=tuple(named))
+            named_topics = (MetadataRequestTopic(name=topic.name or "") for topic in request.topics)
+            return replace(request, topics=tuple(named_topics))
         return request
 
 

@@ -66,32 +66,32 @@ class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
 class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
     def levelled(self, version: int, request: OffsetFetchRequest) -> OffsetFetchRequest:
         if version < _FIRST_OF_SEVERAL:
-            only = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
-            return replace(request, groups=(only,))
+            group = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
+            return replace(request, groups=(group,))
         return request
 
     def encode_request(self, version: int, request: OffsetFetchRequest) -> MessageBuffer:
         if version < _FIRST_OF_SEVERAL and request.groups:
-            (only,) = request.groups
-            request = replace(request, group_id=only.group_id, topics=only.topics)
+            (group,) = request.groups
+            request = replace(request, group_id=group.group_id, topics=group.topics)
         return super().encode_request(version, request)
 
     def lowered(self, version: int, response: OffsetFetchResponse) -> OffsetFetchResponse:
         if version < _FIRST_OF_SEVERAL and response.groups:
-            (only,) = response.groups
-            topics = only.topics
-            if version < _FIRST_WITH_A_GROUPS_ERROR and only.error_code:
-                topics = tuple(_refused(topic, only.error_code) for topic in topics)
-            response = replace(response, topics=topics, error_code=only.error_code)
+            (group,) = response.groups
+            topics = group.topics
+            if version < _FIRST_WITH_A_GROUPS_ERROR and group.error_code:
+                topics = tuple(_refused(topic, group.error_code) for topic in topics)
+            response = replace(response, topics=topics, error_code=group.error_code)
         return response
 
     def decode_response(self, version: int, body: memoryview) -> OffsetFetchResponse:
         response = super().decode_response(version, body)
         if version < _FIRST_OF_SEVERAL:
-            only = OffsetFetchResponseGroup(
+            group = OffsetFetchResponseGroup(
                 group_id="", topics=response.topics, error_code=response.error_code
             )
-            return replace(response, groups=(only,))
+            return replace(response, groups=(group,))
         return response
 
 

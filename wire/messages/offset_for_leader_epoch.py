@@ -1,4 +1,5 @@
-"""OffsetForLeaderEpoch (key 23): returns where a leader epoch ended, to find where logs diverge."""
+"""OffsetForLeaderEpoch (key 23): returns the end offset of a leader epoch, to find where logs
+diverge."""
 
 from msgspec import Struct
 

@@ -1,4 +1,5 @@
-"""SaslAuthenticate (key 36): one step of a login; the last returns the session's lifetime."""
+"""SaslAuthenticate (key 36): performs one step of a login; the last step returns the session's
+lifetime."""
 
 from msgspec import Struct
 

@@ -1,6 +1,5 @@
-"""SyncGroup (key 14): the leader sends the members' assignments, and every member receives its
-own.
-"""
+"""SyncGroup (key 14): takes the members' assignments from the leader, and returns each member its
+own."""
 
 from msgspec import Struct
 

@@ -1,1 +1,1 @@
-"""Record batches: read, written, checked, compressed."""
+"""Reads, writes, checks and compresses record batches."""

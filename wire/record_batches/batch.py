@@ -1,4 +1,4 @@
-"""Record batches of format v2: the 61-byte header, read and stamped in place.
+"""Reads and stamps record batches of format v2, with their 61-byte header, in place.
 
 A batch is never rebuilt. The broker checks the header and the CRC, writes the base offset and the
 leader epoch into the bytes it received (the CRC covers neither), and passes the bytes on.
@@ -58,7 +58,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The size of the whole batch."""
+        """The size of the whole batch, in bytes."""
         return self.length + LENGTH_PREFIX
 
     @property
@@ -71,7 +71,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequences wrap from 2³¹−1 to 0, as in Kafka."""
+        """The sequence number of the last record. Sequences wrap from 2³¹−1 to 0, as in Kafka."""
         return next_sequence(self.base_sequence, self.last_offset_delta)
 
     @property
@@ -92,7 +92,7 @@ class BatchHeader(NamedTuple):
 
 
 def next_sequence(sequence: int, increment: int) -> int:
-    """The sequence number `increment` after `sequence`."""
+    """Returns the sequence number `increment` after `sequence`."""
     return (sequence + increment) & MAX_SEQUENCE
 
 
@@ -127,7 +127,7 @@ def check_batch(view: memoryview) -> BatchHeader:
     if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
         raise BatchError(
             ErrorCode.invalid_record,
-            f"{header.record_count} records with last offset delta {header.last_offset_delta}",
+            f"{header.record_count} records, but last offset delta {header.last_offset_delta}",
         )
     if header.attributes & CODEC_MASK > _HIGHEST_CODEC:
         raise BatchError(
@@ -144,7 +144,7 @@ def stamp(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int) -
 
 def stamp_append_time(buffer: bytearray | memoryview, append_time: int) -> None:
     """Writes the broker's time into the batch at the start of the buffer; updates the CRC, which
-    covers it."""
+    covers the time."""
     view = memoryview(buffer)
     (attributes,) = struct.unpack_from(">h", view, CRC_START)
     struct.pack_into(">h", view, CRC_START, attributes | LOG_APPEND_TIME)
@@ -153,8 +153,8 @@ def stamp_append_time(buffer: bytearray | memoryview, append_time: int) -> None:
 
 
 def headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Yields position and header of each batch that is complete in `buffer`, up to the first that
-    is not.
+    """Yields position and header of each batch that is complete in `buffer`, up to the first
+    incomplete one.
 
     Trusts lengths only within the buffer; checks no CRC.
     """

@@ -35,7 +35,7 @@ _ZSTD_CONTENT_SIZE_SIZE = (0, 2, 4, 8)
 
 
 class TooLarge(BatchError):
-    """The uncompressed data exceed, or may exceed, the available room."""
+    """The uncompressed data exceeds, or may exceed, the available room."""
 
 
 class _FrameLibrary(Protocol):
@@ -55,7 +55,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: Codec, data: bytes, *, level: int | None = None) -> bytes:
-    """Compresses; `level` applies to gzip and zstd only."""
+    """Compresses data; `level` applies to gzip and zstd only."""
     match codec:
         case Codec.NONE:
             return data
@@ -111,7 +111,7 @@ def unpack_frame(
                 frame = _lz4_frame(data, 0)
                 # Java reads only these frames: version 1, no dictionary, independent blocks.
                 if data[4] & _LZ4_FORM_MASK != _LZ4_FORM:
-                    raise _corrupt(f"lz4: a frame with flags {data[4]:#04x}")
+                    raise _corrupt(f"lz4: unsupported frame flags {data[4]:#04x}")
                 return _frame_into(cramjam.lz4, frame, data, room, certainly=certainly)
             case Codec.ZSTD:
                 frame = _zstd_frame(data, 0)
@@ -123,15 +123,15 @@ def unpack_frame(
 def _gzip_into(data: memoryview, room: memoryview) -> int:
     stream = zlib.decompressobj(_GZIP)
     at = 0
-    rest: bytes | memoryview = data
+    remaining_data: bytes | memoryview = data
     while not stream.eof:
-        piece = stream.decompress(rest, min(_PIECE, len(room) - at + 1))
+        piece = stream.decompress(remaining_data, min(_PIECE, len(room) - at + 1))
         if not piece and not stream.eof:
             raise _corrupt("gzip: truncated data")
         if at + len(piece) > len(room):
             raise _too_large(len(room))
         room[at : at + len(piece)] = piece
-        at, rest = at + len(piece), stream.unconsumed_tail
+        at, remaining_data = at + len(piece), stream.unconsumed_tail
     if stream.unused_data:
         raise _corrupt("gzip: trailing bytes")
     return at
@@ -147,7 +147,7 @@ def _snappy_into(data: memoryview, room: memoryview) -> int:
         size = int.from_bytes(data[at : at + 4], "big")
         at += 4
         if not 0 < size <= len(data) - at:
-            raise _corrupt(f"snappy: a block of {size} bytes where {len(data) - at} are left")
+            raise _corrupt(f"snappy: a block of {size} bytes, but only {len(data) - at} are left")
         out += _snappy_block_into(data[at : at + size], room[out:])
         at += size
     return out
@@ -169,7 +169,7 @@ def _frame_into(
 ) -> int:
     bound, end = frame
     if end != len(data):
-        raise _corrupt(f"a compressed frame of {end} bytes in {len(data)}")
+        raise _corrupt(f"the compressed frame has {end} bytes, but the data has {len(data)}")
     fits = bound <= len(room)
     if certainly and not fits:
         raise _too_large(len(room))
@@ -180,18 +180,19 @@ def _frame_into(
             raise
         # Many small blocks have a loose bound, so decompressing decides.
         raise TooLarge(
-            ErrorCode.corrupt_message, f"more than {len(room)} bytes unpacked, or broken: {error}"
+            ErrorCode.corrupt_message,
+            f"more than {len(room)} bytes when unpacked, or damaged: {error}",
         ) from error
 
 
 def _from_gzip(data: memoryview, limit: int) -> bytes:
     stream = zlib.decompressobj(_GZIP)
-    unpacked = stream.decompress(data, limit + 1)
-    if len(unpacked) > limit:
+    data_out = stream.decompress(data, limit + 1)
+    if len(data_out) > limit:
         raise _too_large(limit)
     if not stream.eof or stream.unused_data:
         raise _corrupt("gzip: truncated data or trailing bytes")
-    return unpacked
+    return data_out
 
 
 def _to_xerial(data: bytes) -> bytes:
@@ -213,7 +214,7 @@ def _from_snappy(data: memoryview, limit: int) -> bytes:
         size = int.from_bytes(data[at : at + 4], "big")
         at += 4
         if not 0 < size <= len(data) - at:
-            raise _corrupt(f"snappy: a block of {size} bytes where {len(data) - at} are left")
+            raise _corrupt(f"snappy: a block of {size} bytes, but only {len(data) - at} are left")
         out += _from_snappy_block(data[at : at + size], limit - len(out))
         at += size
     return bytes(out)
@@ -238,7 +239,7 @@ def _from_frames(library: _FrameLibrary, bound: int, data: memoryview, limit: in
     try:
         return memoryview(out)[: library.decompress_into(data, out)]
     except cramjam.DecompressionError as error:
-        raise _corrupt(f"more than {limit} bytes when unpacked, or broken: {error}") from error
+        raise _corrupt(f"more than {limit} bytes when unpacked, or damaged: {error}") from error
 
 
 def _lz4_bound(data: memoryview) -> int:
@@ -248,8 +249,8 @@ def _lz4_bound(data: memoryview) -> int:
         if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
             at += 8 + _little(data, at + 4, 4)
             continue
-        of_frame, at = _lz4_frame(data, at)
-        bound += of_frame
+        frame_size, at = _lz4_frame(data, at)
+        bound += frame_size
     return bound
 
 
@@ -259,11 +260,11 @@ def _lz4_frame(data: memoryview, at: int) -> tuple[int, int]:
         raise _corrupt(f"lz4: no frame at byte {at}")
     bound = 0
     flags = data[at + 4]
-    largest = 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
+    block_size = 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
     at += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
     while block := _little(data, at, 4):
         size = block & 0x7FFFFFFF
-        bound += size if block >> 31 else min(largest, size * _LZ4_RATIO)
+        bound += size if block >> 31 else min(block_size, size * _LZ4_RATIO)
         at += 4 + size + (4 if flags & 0x10 else 0)
     return bound, at + 4 + (4 if flags & 0x04 else 0)
 
@@ -275,8 +276,8 @@ def _zstd_bound(data: memoryview) -> int:
         if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
             at += 8 + _little(data, at + 4, 4)
             continue
-        of_frame, at = _zstd_frame(data, at)
-        bound += of_frame
+        frame_size, at = _zstd_frame(data, at)
+        bound += frame_size
     return bound
 
 
@@ -291,19 +292,19 @@ def _zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
     size_of_size = _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
     content_size = _little(data, at, size_of_size) + (256 if size_of_size == 2 else 0)
     at += size_of_size
-    last = of_blocks = 0
-    while not last:
+    is_last = blocks_size = 0
+    while not is_last:
         block = _little(data, at, 3)
-        last, kind, size = block & 1, block >> 1 & 3, block >> 3
-        of_blocks += _ZSTD_BLOCK if kind == 2 else size
+        is_last, kind, size = block & 1, block >> 1 & 3, block >> 3
+        blocks_size += _ZSTD_BLOCK if kind == 2 else size
         at += 3 + (1 if kind == 1 else size)
-    bound = min(content_size, of_blocks) if size_of_size else of_blocks
+    bound = min(content_size, blocks_size) if size_of_size else blocks_size
     return bound, at + (4 if flags & 0x04 else 0)
 
 
 def _little(data: memoryview, at: int, size: int) -> int:
     if at + size > len(data):
-        raise _corrupt(f"compressed data end at byte {len(data)}, in the middle of a frame")
+        raise _corrupt(f"compressed data ends at byte {len(data)}, within a frame")
     return int.from_bytes(data[at : at + size], "little")
 
 

@@ -57,8 +57,8 @@ def walk_large(batch: memoryview, header: BatchHeader, limit: int, *, keyed: boo
 
 
 class LargeBatch:
-    """A batch that `unpack_large` has unpacked to `plain`. `allows`: whether the forms of this many
-    records may be checked, which takes time."""
+    """A batch that `unpack_large` has unpacked to `plain`. `allows` returns whether the forms of
+    this many records may be checked, which takes time."""
 
     def __init__(
         self,
@@ -76,36 +76,40 @@ class LargeBatch:
 
     def check(self) -> Iterator[None]:
         """Checks the records, and overwrites them. Raises `BatchError`."""
-        plain = self._plain
-        end = len(plain)
+        batch = self._plain
+        end = len(batch)
         start = at = HEADER_SIZE  # start and end of records that are cut and not parsed
-        first = 0
+        first_number = 0
         try:
-            for number in range(self._count):
-                byte = plain[at]
+            for record_number in range(self._count):
+                byte = batch[at]
                 if not byte & 0x81:  # one byte, not negative
                     size, body = byte >> 1, at + 1
-                elif not byte & 1 and plain[at + 1] < 0x80:  # two
-                    size, body = (plain[at + 1] << 7 | byte & 0x7F) >> 1, at + 2
+                elif not byte & 1 and batch[at + 1] < 0x80:  # two
+                    size, body = (batch[at + 1] << 7 | byte & 0x7F) >> 1, at + 2
                 else:
-                    size, body = length_at(plain, at)
+                    size, body = length_at(batch, at)
                 record_end = body + size
                 if size < 0 or record_end > end:
-                    raise invalid(f"a record of {size} bytes at byte {at} of {end}")
+                    raise invalid(f"invalid record size {size} at byte {at} of {end}")
                 large = size > _LARGE_RECORD
-                if large or record_end - start > _PIECE or number - first >= _RECORDS_A_PIECE:
-                    self._parse(start, at, range(first, number))
-                    start, first = at, number
+                if (
+                    large
+                    or record_end - start > _PIECE
+                    or record_number - first_number >= _RECORDS_A_PIECE
+                ):
+                    self._parse(start, at, range(first_number, record_number))
+                    start, first_number = at, record_number
                     yield
                 if large:
-                    _check_record(plain[:record_end], body, number, keyed=self._keyed)
-                    start, first = record_end, number + 1
+                    _check_record(batch[:record_end], body, record_number, keyed=self._keyed)
+                    start, first_number = record_end, record_number + 1
                 at = record_end
         except IndexError:
-            raise invalid("malformed records: they end in the middle of one") from None
+            raise invalid("malformed records: the last record is incomplete") from None
         if at != end:
-            raise invalid(f"{end - at} bytes behind {self._count} records")
-        self._parse(start, at, range(first, self._count))
+            raise invalid(f"{end - at} bytes after the last of {self._count} records")
+        self._parse(start, at, range(first_number, self._count))
 
     def _parse(self, start: int, end: int, offsets: range) -> None:
         if not offsets:
@@ -122,15 +126,15 @@ def _check_record(plain: memoryview, at: int, offset: int, *, keyed: bool) -> No
     end = len(plain)
     if plain[at] > 0x7F:
         raise invalid(f"a record's attributes are {plain[at]:#04x}, beyond 0x7f")
-    times = at + 1
-    at = times
+    time_start = at + 1
+    at = time_start
     while plain[at] > 0x7F:
         at += 1
-    if at - times >= _INT64_SIZE:
-        raise invalid("a time of more than ten bytes")
+    if at - time_start >= _INT64_SIZE:
+        raise invalid("a timestamp delta of more than ten bytes")
     offset_delta, at = length_at(plain, at + 1)
     if offset_delta != offset:
-        raise invalid(f"offset delta {offset_delta} where {offset} must be", offset)
+        raise invalid(f"offset delta {offset_delta}, expected {offset}", offset)
     size, at = length_at(plain, at)
     if keyed and size < 0:
         raise invalid("a compacted topic needs a key in every record", offset)

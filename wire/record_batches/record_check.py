@@ -51,7 +51,7 @@ _INT32_SIZE: Final = 5  # the longest varint of 32 bits
 
 
 class RecordCheck:
-    """Checks batches, one at a time, in a buffer of its own."""
+    """Checks the records of batches, one batch at a time, in a buffer of its own."""
 
     def __init__(self, *, native: bool = NATIVE) -> None:
         self._native = native
@@ -90,26 +90,26 @@ class RecordCheck:
     def _parse(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> None:
         """`walk_batch` without the C module; decompressed records are in the buffer already."""
         count, size = header.record_count, len(batch)
-        plain = self._room[:size]
+        unpacked_batch = self._room[:size]
         if header.attributes & CODEC_MASK:
-            HEADER.pack_into(plain, 0, *header._replace(attributes=0))
+            HEADER.pack_into(unpacked_batch, 0, *header._replace(attributes=0))
         else:
-            plain[:] = batch
-        parse(plain, _OFFSETS[:count], keyed)
+            unpacked_batch[:] = batch
+        parse(unpacked_batch, _OFFSETS[:count], keyed)
         if now_ms != self._allowed_at:
             self.allow_more(now_ms)
         if self._allowed >= count:
             self._allowed -= count
-            check_forms(plain, count)
+            check_forms(unpacked_batch, count)
 
     def allow_more(self, now_ms: int) -> None:
-        """Adds the allowance for the time that has passed."""
+        """Adds the allowance for the time since the last call."""
         allowance = max(0, now_ms - self._allowed_at) * _ALLOWED_PER_MS
         self._allowed = min(_MOST_ALLOWED, self._allowed + allowance)
         self._allowed_at = now_ms
 
     def allows(self, count: int) -> bool:
-        """Whether the forms of this many records may be checked; deducts them from the
+        """Returns whether the forms of this many records may be checked; deducts them from the
         allowance."""
         if self._allowed < count:
             return False
@@ -118,7 +118,7 @@ class RecordCheck:
 
 
 def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
-    """Checks that this many valid records follow the header. Raises `BatchError`. Only if
+    """Checks that this many valid records follow the header. Raises `BatchError`. Requires
     `NATIVE`."""
     try:
         walk(plain[HEADER_SIZE:], count, keyed)
@@ -183,7 +183,7 @@ def check_forms(plain: memoryview, count: int) -> None:
                 _check_headers(plain, at)
             at = end
     except IndexError:
-        raise invalid("malformed records: they end in the middle of one") from None
+        raise invalid("malformed records: the last record is incomplete") from None
 
 
 def _check_headers(plain: memoryview, at: int) -> None:
@@ -206,10 +206,11 @@ def length_at(data: memoryview, at: int) -> tuple[int, int]:
     if shift > 7 * _INT32_SIZE:
         raise invalid(f"a number of {shift // 7} bytes ends at byte {at}")
     if number & 1 and number != 1:
-        raise invalid(f"a length of {-(number >> 1) - 1} at byte {at}")
+        raise invalid(f"invalid length {-(number >> 1) - 1} at byte {at}")
     return (number >> 1) ^ -(number & 1), at + 1
 
 
 def invalid(message: str, record: int | None = None) -> BatchError:
-    """Kafka's error, too, for a batch with the right CRC and wrong content."""
+    """Returns the error for a batch with a correct CRC and invalid content, with the code that
+    Kafka uses."""
     return BatchError(ErrorCode.invalid_record, message, record)

@@ -68,36 +68,44 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED, *, native: bool = NATIVE) 
     if header.magic != MAGIC or header.size != len(view):
         raise _corrupt(
             f"not one batch of format {MAGIC}: format {header.magic}, "
-            f"{len(view)} bytes where the header says {header.size}"
+            f"{len(view)} bytes, but the header says {header.size}"
         )
     if header.record_count < 0:
-        raise _corrupt(f"a batch of {header.record_count} records")
+        raise _corrupt(f"invalid record count {header.record_count}")
     try:
         codec = Codec(header.codec)
     except ValueError:
         raise BatchError(
             ErrorCode.unsupported_compression_type, f"unknown compression codec {header.codec}"
         ) from None
-    unpacked = decompress(codec, view[HEADER_SIZE:], limit)
-    return _read(unpacked, header) if native else _read_unaided(unpacked, header)
+    record_bytes = decompress(codec, view[HEADER_SIZE:], limit)
+    return _read(record_bytes, header) if native else _read_unaided(record_bytes, header)
 
 
 def _read(unpacked: Buffer, header: BatchHeader) -> Iterator[Record]:
-    remaining, at, previous = header.record_count, 0, header.base_offset - 1
+    remaining_count, at, previous_offset = header.record_count, 0, header.base_offset - 1
     time = header.max_timestamp if header.is_append_time else None
     frame = header.base_offset, header.last_offset, header.base_timestamp, time
-    while remaining:
+    while remaining_count:
         try:
             portion, at = read(
-                Record, unpacked, at, min(remaining, _PIECE), _PIECE_BYTES, frame, previous
+                Record,
+                unpacked,
+                at,
+                min(remaining_count, _PIECE),
+                _PIECE_BYTES,
+                frame,
+                previous_offset,
             )
         except (ValueError, OverflowError) as error:  # OverflowError for offsets beyond 64 bits
             raise _corrupt(str(error)) from None
-        remaining -= len(portion)
-        previous = portion[-1].offset
+        remaining_count -= len(portion)
+        previous_offset = portion[-1].offset
         yield from portion
     if at != len(unpacked):
-        raise _corrupt(f"{len(unpacked) - at} bytes behind {header.record_count} records")
+        raise _corrupt(
+            f"{len(unpacked) - at} bytes after the last of {header.record_count} records"
+        )
 
 
 def _read_unaided(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:

@@ -37,17 +37,18 @@ def parsed(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Fields
     """Yields offset, time, key, value and headers of a batch's records. Raises ValueError."""
     if len(unpacked) > _SUSPICIOUS_BATCH:
         _refuse_header_bombs(unpacked, header.record_count)
-    plain = header._replace(attributes=header.attributes & ~CODEC_MASK)
-    buffer = b"".join((HEADER.pack(*plain), unpacked, _SLACK))
-    previous, last = header.base_offset - 1, header.last_offset
+    plain_header = header._replace(attributes=header.attributes & ~CODEC_MASK)
+    buffer = b"".join((HEADER.pack(*plain_header), unpacked, _SLACK))
+    previous_offset, last_offset = header.base_offset - 1, header.last_offset
     try:
         for record in DefaultRecordBatch(memoryview(buffer)[: -len(_SLACK)]):
             offset = record.offset
-            if not previous < offset <= last:
+            if not previous_offset < offset <= last_offset:
                 raise ValueError(
-                    f"offset {offset} after {previous} in a batch of {header.base_offset} to {last}"
+                    f"offset {offset} after {previous_offset} in a batch of {header.base_offset} "
+                    f"to {last_offset}"
                 )
-            previous = offset
+            previous_offset = offset
             timestamp, headers = record.timestamp, record.headers
             yield (
                 offset,
@@ -68,17 +69,21 @@ def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
             actual_offsets = list(map(_offset, records))
             keys = list(map(_key, records))
             if None in keys:
-                number = offsets[keys.index(None)]
-                raise ValueError(f"a compacted topic needs a key in every record (record {number})")
+                record_number = offsets[keys.index(None)]
+                raise ValueError(
+                    f"a compacted topic needs a key in every record (record {record_number})"
+                )
         else:
             actual_offsets = list(map(_offset, DefaultRecordBatch(plain)))
     except _MALFORMED as error:
         raise ValueError(f"malformed records: {error or type(error).__name__}") from None
     if actual_offsets != offsets:
-        delta, expected = next(
+        delta, expected_delta = next(
             pair for pair in zip(actual_offsets, offsets, strict=True) if ne(*pair)
         )
-        raise ValueError(f"offset delta {delta} where {expected} must be (record {expected})")
+        raise ValueError(
+            f"offset delta {delta}, expected {expected_delta} (record {expected_delta})"
+        )
 
 
 def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> None:
@@ -88,14 +93,14 @@ def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> Non
             length, start = long_at(unpacked, at)
             at = start + length
             if length < 0 or at > len(unpacked):
-                raise ValueError(f"a record of {length} bytes at byte {start} of {len(unpacked)}")
+                raise ValueError(f"invalid record size {length} at byte {start} of {len(unpacked)}")
             if (
                 length > _SUSPICIOUS_RECORD
                 and (count := _header_count(unpacked, start)) > _MAX_HEADERS
             ):
                 raise ValueError(f"a record with {count} headers, more than {_MAX_HEADERS}")
     except IndexError as error:
-        raise ValueError("malformed records: they end in the middle of one") from error
+        raise ValueError("malformed records: the last record is incomplete") from error
 
 
 def _header_count(unpacked: bytes | memoryview, record: int) -> int:

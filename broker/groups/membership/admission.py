@@ -1,4 +1,5 @@
-"""Admission of members to a group: is there room, and a protocol that all of them support?"""
+"""Decides whether a member may join a group: is there room, and a protocol that all members
+support?"""
 
 from broker.groups.membership.member import details_of
 from broker.groups.membership.members import Members
@@ -9,7 +10,8 @@ from wire.errors import ErrorCode
 def refusal(
     joining: Joining, rules: GroupRules, state: State, members: Members, protocol_type: str | None
 ) -> ErrorCode:
-    """Returns NONE if the member may join. Its identity is checked afterwards."""
+    """Returns NONE if the member may join, else the reason's code. The member's identity is checked
+    afterwards."""
     if not rules.least_session <= joining.session_timeout <= rules.most_session:
         return ErrorCode.invalid_session_timeout
     if state is State.DEAD:
@@ -24,17 +26,17 @@ def refusal(
 def _has_room(joining: Joining, rules: GroupRules, state: State, members: Members) -> bool:
     """While members rejoin, the first ones to come find room, since the limit may have been
     lowered. A member that is known already takes no additional place."""
-    known = members.get(joining.member_id) or members.instance(joining.instance_id)
-    size = members.size - (0 if known is None else known.details.size) + details_of(joining).size
+    member = members.get(joining.member_id) or members.instance(joining.instance_id)
+    size = members.size - (0 if member is None else member.details.size) + details_of(joining).size
     if size > rules.most_bytes:
         return False
     is_given_id = joining.member_id == NO_MEMBER and joining.needs_member_id
-    if known is None and is_given_id and len(members.pending) >= rules.most_members:
+    if member is None and is_given_id and len(members.pending) >= rules.most_members:
         return False
     if state is State.PREPARING:
-        waits = known is not None and known.join_answer is not None
-        return waits or members.joining < rules.most_members
-    return known is not None or len(members) < rules.most_members
+        is_waiting = member is not None and member.join_answer is not None
+        return is_waiting or members.joining < rules.most_members
+    return member is not None or len(members) < rules.most_members
 
 
 def _knows_protocol(

@@ -28,10 +28,10 @@ class Deadlines(Generic[Key]):
         return len(self._deadlines)
 
     def put(self, key: Key, at: float) -> None:
-        """Set the key's deadline, earlier or later than before."""
-        before = self._deadlines.get(key)
+        """Sets the key's deadline, earlier or later than before."""
+        old_deadline = self._deadlines.get(key)
         self._deadlines[key] = at
-        if before is None or at < before:
+        if old_deadline is None or at < old_deadline:
             self._push(key, at)
 
     def discard(self, key: Key) -> None:
@@ -47,18 +47,18 @@ class Deadlines(Generic[Key]):
     def next_time(self) -> float | None:
         heap = self._heap
         while heap:
-            at, number, key = heap[0]
-            if self._queued.get(key) != number:
+            deadline, queue_number, key = heap[0]
+            if self._queued.get(key) != queue_number:
                 heappop(heap)
-            elif self._deadlines[key] > at:
+            elif self._deadlines[key] > deadline:
                 heappop(heap)
                 self._push(key, self._deadlines[key])
             else:
-                return at
+                return deadline
         return None
 
     def take(self, now: float) -> Key | None:
-        """Remove and return a key whose deadline has come, the earliest first."""
+        """Removes and returns a key whose deadline has come, the earliest first."""
         at = self.next_time()
         if at is None or at > now:
             return None

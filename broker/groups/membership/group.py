@@ -65,7 +65,7 @@ Unique = Callable[[], object]
 
 
 class Group:
-    """The state of one group. `reason` is the cause of the last rebalance, partly in clients'
+    """The state of one group. `reason` is the cause of the last rebalance, partly in the client's
     words."""
 
     __slots__ = (
@@ -96,12 +96,12 @@ class Group:
     def from_record(
         cls, record: GroupRecord, rules: GroupRules, now: float, *, unique: Unique = uuid4
     ) -> "Group":
-        """Load a saved group. All members get a full session timeout."""
+        """Loads a saved group. All members get a full session timeout."""
         group = cls(rules, unique=unique)
         group.generation = record.generation
         group.protocol_type = record.protocol_type
-        for saved in record.members:
-            member = member_of(saved, record.protocol or "")
+        for member_record in record.members:
+            member = member_of(member_record, record.protocol or "")
             group._members.add(member)
             group._beat(member, now)
         if record.members:
@@ -123,28 +123,28 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all assigned ids have expired, and everything is saved."""
+        """Whether all assigned member ids have expired, and everything is saved."""
         return not (self._members.pending or self._saving.under_way or self._saving.wanted)
 
     @property
     def leader(self) -> str:
-        """The leader's member id; empty if there is none."""
+        """The leader's member id; empty without a leader."""
         leader = self._members.leader
         return NO_MEMBER if leader is None else leader.member_id
 
     # Time
 
     def next_time(self) -> float | None:
-        """The next time at which `advance` must be called."""
-        times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
-        return min((moment for moment in times if moment is not None), default=None)
+        """Returns the next time at which `advance` must be called."""
+        deadlines = (self._rebalance_at, self._sync_at, self._sessions.next_time())
+        return min((moment for moment in deadlines if moment is not None), default=None)
 
     def advance(self, now: float) -> None:
-        while (due := self._sessions.take(now)) is not None:
-            if isinstance(due, Member):
-                self._expire(due, now)
+        while (due_member := self._sessions.take(now)) is not None:
+            if isinstance(due_member, Member):
+                self._expire(due_member, now)
             else:
-                self._members.pending.discard(due)
+                self._members.pending.discard(due_member)
                 self._try_to_complete(now)
         if self._rebalance_at is not None and self._rebalance_at <= now:
             self._rebalance_due(self._rebalance_at, now)
@@ -167,21 +167,21 @@ class Group:
     def _sync_due(self, now: float) -> None:
         """Remove members that have joined but do not ask for their assignments."""
         self._sync_at = None
-        late = self._members.to_sync
-        for member in late:
+        late_members = self._members.to_sync
+        for member in late_members:
             self._discard(member)
-        if late:
-            self._prepare(now, f"{len(late)} members did not sync in time")
+        if late_members:
+            self._prepare(now, f"{len(late_members)} members did not sync in time")
 
     def _beat(self, member: Member, now: float) -> None:
-        first = member.is_new and member.waits
-        timeout = _NEW_MEMBER_SECONDS if first else member.details.session_timeout
+        joins_first = member.is_new and member.waits
+        timeout = _NEW_MEMBER_SECONDS if joins_first else member.details.session_timeout
         self._sessions.put(member, now + timeout)
 
     # Joining
 
     def join(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """A member joins; the answer comes at once, or when the generation begins."""
+        """Lets a member join; answers at once, or when the generation begins."""
         code = refusal(joining, self._rules, self.state, self._members, self.protocol_type)
         if code is ErrorCode.group_max_size_reached:
             self._remove_rejected(joining, now)
@@ -204,9 +204,9 @@ class Group:
 
     def _join_unknown(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
         member_id = f"{joining.instance_id or joining.client_id}-{self._unique()}"
-        replaced = self._members.instance(joining.instance_id)
-        if replaced is not None:
-            self._replace(replaced, member_id, joining, answer, now)
+        old_member = self._members.instance(joining.instance_id)
+        if old_member is not None:
+            self._replace(old_member, member_id, joining, answer, now)
         elif joining.instance_id is None and joining.needs_member_id:
             self._members.pending.add(member_id)
             self._sessions.put(member_id, now + joining.session_timeout)
@@ -228,8 +228,8 @@ class Group:
             member is self._members.leader,
             member.details.protocols == joining.protocols,
         )
-        completing, stable = self.state is State.COMPLETING, self.state is State.STABLE
-        if is_same and (completing or (stable and not leads)):
+        is_completing, is_stable = self.state is State.COMPLETING, self.state is State.STABLE
+        if is_same and (is_completing or (is_stable and not leads)):
             self._beat(member, now)
             self._answers.tell(answer, self._joined(member))  # the answer may have been lost
         else:
@@ -257,13 +257,13 @@ class Group:
         new id, once that is saved, and no other member rejoins."""
         self._answers.refuse_join(self._members.take_join(member), ErrorCode.fenced_instance_id)
         self._answers.refuse_sync(self._members.take_sync(member), ErrorCode.fenced_instance_id)
-        before, leader = identity_of(member), self.leader
+        old_identity, leader = identity_of(member), self.leader
         self._members.rename(member, member_id)
         self._members.update(member, details_of(joining))
         member.knows_id = False
         self._wait_to_join(member, answer, now)
-        if self.state is State.STABLE and self._votes_as_before(before.details.names, member):
-            self._saving.replace(member, before, leader, may_skip=joining.may_skip_assignment)
+        if self.state is State.STABLE and self._votes_as_before(old_identity.details.names, member):
+            self._saving.replace(member, old_identity, leader, may_skip=joining.may_skip_assignment)
         else:
             # The leader may have been given the old id already, and assign to that.
             self._prepare(
@@ -274,13 +274,13 @@ class Group:
         return names == member.details.names or self._members.vote() == self.protocol
 
     def _wait_to_join(self, member: Member, answer: JoinAnswer, now: float) -> None:
-        before = self._members.wait_to_join(member, answer)
+        old_answer = self._members.wait_to_join(member, answer)
         self._beat(member, now)
-        self._answers.refuse_join(before, ErrorCode.rebalance_in_progress, member.member_id)
+        self._answers.refuse_join(old_answer, ErrorCode.rebalance_in_progress, member.member_id)
 
     def _joined(self, member: Member) -> JoinOutcome:
         """Only a leader that is to assign gets the list of members."""
-        assigns = member is self._members.leader and self.state is State.COMPLETING
+        is_assigning = member is self._members.leader and self.state is State.COMPLETING
         return JoinOutcome(
             code=ErrorCode.none,
             member_id=member.member_id,
@@ -288,7 +288,7 @@ class Group:
             protocol_type=self.protocol_type,
             protocol=self.protocol,
             leader=self.leader,
-            members=self._members.for_leader(self.protocol) if assigns else (),
+            members=self._members.for_leader(self.protocol) if is_assigning else (),
         )
 
     # Rebalancing
@@ -355,8 +355,8 @@ class Group:
     # Syncing
 
     def sync(self, syncing: Syncing, answer: SyncAnswer, now: float) -> None:
-        """A member requests its assignment; the answer comes at once, or when the leader's
-        assignment is saved."""
+        """Gives a member its assignment; answers at once, or when the leader's assignment is
+        saved."""
         member = self._of_generation(syncing.member_id, syncing.instance_id, syncing.generation)
         if not isinstance(member, Member):
             self._answers.refuse_sync(answer, member)
@@ -373,23 +373,23 @@ class Group:
                 self._beat(member, now)
                 self._answers.tell(answer, self._synced(member))
             else:
-                before = self._members.wait_to_sync(member, answer)
-                self._answers.refuse_sync(before, ErrorCode.rebalance_in_progress)
+                old_answer = self._members.wait_to_sync(member, answer)
+                self._answers.refuse_sync(old_answer, ErrorCode.rebalance_in_progress)
                 if member is self._members.leader and self._saving.assigned is None:
                     self._take_assigned(syncing, now)
         self._answers.give()
 
     def _take_assigned(self, syncing: Syncing, now: float) -> None:
-        known = {
+        assignments = {
             member_id: assignment
             for member_id, assignment in syncing.assignments
             if self._members.get(member_id) is not None
         }
-        if sum(map(len, known.values())) > self._rules.most_bytes:
+        if sum(map(len, assignments.values())) > self._rules.most_bytes:
             self._assign(None, ErrorCode.unknown_server_error, now)
             self._prepare(now, "the leader's assignment is too large")
         else:
-            self._saving.assigned = Assigned(known)
+            self._saving.assigned = Assigned(assignments)
 
     def _assign(self, assigned: Assigned | None, code: ErrorCode, now: float) -> None:
         """Answer all waiting members with their assignments; with an error, with none."""
@@ -414,29 +414,29 @@ class Group:
     # Saving
 
     def take_save(self) -> GroupRecord | None:
-        """The state to save now. Call `saved` or `not_saved` before the next call."""
+        """Returns the state to save now. Call `saved` or `not_saved` before the next call."""
         if not self._saving.wanted:
             return None
         return self._saving.take() or self._record(self._saving.assigned)
 
     def saved(self, now: float) -> None:
-        assigned = self._saving.end_assigned()
-        if assigned is not None:
+        assignment = self._saving.end_assigned()
+        if assignment is not None:
             self.state = State.STABLE
-            self._assign(assigned, ErrorCode.none, now)
-        for member, replaced in self._saving.end_replaced().items():
+            self._assign(assignment, ErrorCode.none, now)
+        for member, replacement in self._saving.end_replaced().items():
             answer = self._members.take_join(member)
             self._beat(member, now)
             if answer is None:
                 continue
-            leads = member is self._members.leader and replaced.may_skip_assignment
+            leads = member is self._members.leader and replacement.may_skip_assignment
             outcome = JoinOutcome(
                 code=ErrorCode.none,
                 member_id=member.member_id,
                 generation=self.generation,
                 protocol_type=self.protocol_type,
                 protocol=self.protocol,
-                leader=self.leader if replaced.may_skip_assignment else replaced.leader_then,
+                leader=self.leader if replacement.may_skip_assignment else replacement.leader_then,
                 members=self._members.for_leader(self.protocol) if leads else (),
                 skip_assignment=leads,
             )
@@ -444,14 +444,15 @@ class Group:
         self._answers.give()
 
     def not_saved(self, code: ErrorCode, now: float) -> None:
-        """The state that was taken may not be durable. Waiting clients get `code`."""
+        """Notes that the save of the taken state failed or has an unknown outcome. Waiting clients
+        get `code`."""
         if self._saving.end_assigned() is not None:
             self._assign(None, code, now)
             self._prepare(now, "the leader's assignment could not be saved")
-        for member, replaced in tuple(self._saving.replaced.items()):
+        for member, replacement in tuple(self._saving.replaced.items()):
             self._answers.refuse_join(self._members.take_join(member), code)
-            self._members.rename(member, replaced.before.member_id)
-            self._members.update(member, replaced.before.details)
+            self._members.rename(member, replacement.before.member_id)
+            self._members.update(member, replacement.before.details)
             self._beat(member, now)
         self._saving.replaced.clear()
         self._answers.give()
@@ -481,13 +482,13 @@ class Group:
         if not isinstance(member, Member):
             return member
         self._beat(member, now)
-        preparing = self.state is State.PREPARING
-        return ErrorCode.rebalance_in_progress if preparing else ErrorCode.none
+        is_preparing = self.state is State.PREPARING
+        return ErrorCode.rebalance_in_progress if is_preparing else ErrorCode.none
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Whether offsets may be committed; counts as a heartbeat if so."""
+        """Returns whether offsets may be committed; an allowed commit counts as a heartbeat."""
         if self.state is State.EMPTY and generation < 0:
             return ErrorCode.none
         if self.state is not State.DEAD and generation < 0 and not member_id and not instance_id:
@@ -513,8 +514,8 @@ class Group:
             self._try_to_complete(now)
             return ErrorCode.none
         if leaving.member_id == NO_MEMBER:
-            static = self._members.instance(leaving.instance_id)
-            member = static or ErrorCode.unknown_member_id
+            static_member = self._members.instance(leaving.instance_id)
+            member = static_member or ErrorCode.unknown_member_id
         else:
             member = self._member(leaving.member_id, leaving.instance_id)
         if not isinstance(member, Member):
@@ -523,8 +524,8 @@ class Group:
         return ErrorCode.none
 
     def gone(self, answer: Waiting, now: float) -> None:
-        """The client has disconnected, and its callback will not be called. Its member has a
-        session timeout to return, unless it does not know its id yet."""
+        """Drops the callback of a disconnected client. Its member has a session timeout to return,
+        unless the member does not know its id yet."""
         member = self._members.forget(answer)
         if member is None:
             return
@@ -537,12 +538,12 @@ class Group:
     # The end
 
     def die(self, code: ErrorCode) -> None:
-        """The group was deleted, or moved to another broker. Waiting clients get `code`, without
-        ids that they did not send: these were never saved, so the next coordinator would fence
-        them."""
+        """Ends the group on this broker, as it was deleted or moved. Waiting clients get `code`,
+        without ids that they did not send: these were never saved, so the next coordinator would
+        fence them."""
         for member in self._members:
-            known = member.member_id if member.knows_id else NO_MEMBER
-            self._answers.refuse_join(self._members.take_join(member), code, known)
+            known_id = member.member_id if member.knows_id else NO_MEMBER
+            self._answers.refuse_join(self._members.take_join(member), code, known_id)
             self._answers.refuse_sync(self._members.take_sync(member), code)
         self.state = State.DEAD
         self._saving.void()
@@ -552,13 +553,15 @@ class Group:
         self._answers.give()
 
     def describe(self) -> GroupDescription:
-        """Metadata and assignments are returned for a stable group only."""
-        dead, stable = self.state is State.DEAD, self.state is State.STABLE
+        """Describes the group, with metadata and assignments only while it is stable."""
+        is_dead, is_stable = self.state is State.DEAD, self.state is State.STABLE
         return GroupDescription(
             state=self.state,
-            protocol_type="" if dead else self.protocol_type or "",
-            protocol=(self.protocol or "") if stable else "",
-            members=() if dead else self._members.described(self.protocol if stable else None),
+            protocol_type="" if is_dead else self.protocol_type or "",
+            protocol=(self.protocol or "") if is_stable else "",
+            members=()
+            if is_dead
+            else self._members.described(self.protocol if is_stable else None),
         )
 
     # Identity
@@ -567,12 +570,12 @@ class Group:
         if self.state is State.DEAD:
             return ErrorCode.coordinator_not_available
         if instance_id is not None:
-            static = self._members.instance(instance_id)
-            if static is None:
+            static_member = self._members.instance(instance_id)
+            if static_member is None:
                 return ErrorCode.unknown_member_id
-            if static.member_id != member_id:
+            if static_member.member_id != member_id:
                 return ErrorCode.fenced_instance_id
-            return static
+            return static_member
         return self._members.get(member_id) or ErrorCode.unknown_member_id
 
     def _of_generation(

@@ -25,19 +25,21 @@ class MemberDetails(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its protocols in order of preference, each once."""
+        """The names of the member's protocols in order of preference, each once."""
         return tuple(dict.fromkeys(protocol.name for protocol in self.protocols))
 
     @property
     def size(self) -> int:
-        of_protocols = sum(
+        protocols_size = sum(
             len(protocol.name) + len(protocol.metadata) for protocol in self.protocols
         )
-        return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
+        return len(self.client_id) + len(self.client_host) + protocols_size + _OVERHEAD
 
     def metadata(self, protocol: str) -> bytes:
-        """The metadata for a protocol; empty if the member does not support it."""
-        return next((known.metadata for known in self.protocols if known.name == protocol), b"")
+        """Returns the metadata for a protocol; empty if the member does not support it."""
+        return next(
+            (candidate.metadata for candidate in self.protocols if candidate.name == protocol), b""
+        )
 
 
 def details_of(joining: Joining) -> MemberDetails:
@@ -51,7 +53,7 @@ def details_of(joining: Joining) -> MemberDetails:
 
 
 class Member:
-    """One member; `members.py` owns it.
+    """One member of a group; `members.py` owns it.
 
     `is_new`: it has not been in a generation yet; `knows_id`: it has received its id.
     """
@@ -82,7 +84,7 @@ class Member:
         return self.join_answer is not None or self.sync_answer is not None
 
     def describe(self, protocol: str | None) -> MemberDescription:
-        """The member's description; without a protocol, as during a rebalance."""
+        """Describes the member; without a protocol, as during a rebalance."""
         return MemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,
@@ -107,7 +109,7 @@ class Member:
 
 
 def member_of(record: MemberRecord, protocol: str) -> Member:
-    """A member from its group's saved record, which has only the chosen protocol."""
+    """Returns a member from its group's saved record, which has only the chosen protocol."""
     details = MemberDetails(
         client_id=record.client_id,
         client_host=record.client_host,

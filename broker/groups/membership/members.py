@@ -91,8 +91,8 @@ class Members:
         return self._knowing[name] == len(self)
 
     def vote(self) -> str:
-        """The protocol chosen by vote: each member votes for its first choice of the common
-        protocols; in a tie, the one that was voted for first wins."""
+        """Returns the protocol chosen by vote: each member votes for its first choice of the common
+        protocols; in a tie, the first to get a vote wins."""
         votes = Counter(
             next(name for name in member.details.names if self.all_know(name)) for member in self
         )
@@ -115,15 +115,15 @@ class Members:
     # Waiting
 
     def wait_to_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
-        """Returns the callback that waited before, and no longer does."""
-        before = self.take_join(member)
+        """Lets the member wait with this callback; returns the one that waited before, if any."""
+        old_answer = self.take_join(member)
         member.join_answer = answer
         self._waiting[answer] = member
         self.joining += 1
-        return before
+        return old_answer
 
     def take_join(self, member: Member) -> JoinAnswer | None:
-        """Ends a member's wait for a generation; returns its callback, if it waited."""
+        """Ends a member's wait for a generation; returns its callback, if the member waited."""
         answer, member.join_answer = member.join_answer, None
         if answer is not None:
             del self._waiting[answer]
@@ -131,10 +131,10 @@ class Members:
         return answer
 
     def wait_to_sync(self, member: Member, answer: SyncAnswer) -> SyncAnswer | None:
-        before = self.take_sync(member)
+        old_answer = self.take_sync(member)
         member.sync_answer = answer
         self._waiting[answer] = member
-        return before
+        return old_answer
 
     def take_sync(self, member: Member) -> SyncAnswer | None:
         answer, member.sync_answer = member.sync_answer, None

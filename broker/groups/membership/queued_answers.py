@@ -21,7 +21,7 @@ Outcome = TypeVar("Outcome", JoinOutcome, SyncOutcome)
 
 
 class Answers:
-    """The answers of one group. A client that does not wait (None) is not answered."""
+    """The queued answers of one group. A client that does not wait (None) is not answered."""
 
     __slots__ = ("_row",)
 
@@ -43,6 +43,6 @@ class Answers:
             self.tell(answer, SyncOutcome(code=code))
 
     def give(self) -> None:
-        """Call all, including those that are added meanwhile."""
+        """Gives all queued answers, including those added meanwhile."""
         while self._row:
             self._row.popleft()()

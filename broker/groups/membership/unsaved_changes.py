@@ -21,7 +21,7 @@ from broker.groups.membership.values import GroupRecord
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The parts of a static member that are replaced."""
+    """The parts of a static member that a replacement changes."""
 
     member_id: str
     details: MemberDetails
@@ -32,12 +32,12 @@ def identity_of(member: Member) -> Identity:
 
 
 class Assigned(msgspec.Struct, eq=False):
-    """The leader's assignment, in the generation that is to be completed."""
+    """The leader's assignment for the generation that is being completed."""
 
     assignments: Mapping[str, bytes]
 
     def to(self, member: Member) -> bytes:
-        """The assignment of a member; empty if the leader has omitted it."""
+        """Returns the assignment of a member; empty if the leader has omitted the member."""
         return self.assignments.get(member.member_id, b"")
 
 
@@ -70,44 +70,46 @@ class UnsavedChanges:
         self.replaced.clear()
 
     def replace(self, member: Member, before: Identity, leader: str, *, may_skip: bool) -> None:
-        """A static member was replaced, perhaps before an earlier replacement was saved."""
-        known = self.replaced.get(member)
-        if known is None:
+        """Notes that a static member was replaced, perhaps before an earlier replacement was
+        saved."""
+        replacement = self.replaced.get(member)
+        if replacement is None:
             self.replaced[member] = Replaced(before, leader, may_skip)
         else:
-            known.leader_then, known.may_skip_assignment = leader, may_skip
+            replacement.leader_then, replacement.may_skip_assignment = leader, may_skip
 
     @property
     def wanted(self) -> bool:
-        """Whether changes are unsaved, and no save is in progress."""
+        """Whether there are unsaved changes, and no save is in progress."""
         return not self.under_way and (
             self.assigned is not None or bool(self.replaced) or self.emptied is not None
         )
 
     def take(self) -> GroupRecord | None:
-        """Begin a save. Returns the record, if it differs from the group's current state."""
+        """Begins a save. Returns the record, if it differs from the group's current state."""
         self.under_way = True
         self._under_way = self.assigned
-        for member, replaced in self.replaced.items():
-            replaced.taken = identity_of(member)
-        emptied, self.emptied = self.emptied, None
-        return emptied if self.assigned is None and not self.replaced else None
+        for member, replacement in self.replaced.items():
+            replacement.taken = identity_of(member)
+        record, self.emptied = self.emptied, None
+        return record if self.assigned is None and not self.replaced else None
 
     def end_assigned(self) -> Assigned | None:
-        """End the save; returns the assignment, if it was saved and still holds."""
+        """Ends the save; returns the assignment, if it was saved and is still valid."""
         self.under_way = False
-        before, self._under_way = self._under_way, None
-        if before is None or before is not self.assigned:
+        old_assignment, self._under_way = self._under_way, None
+        if old_assignment is None or old_assignment is not self.assigned:
             return None
         self.assigned = None
-        return before
+        return old_assignment
 
     def end_replaced(self) -> dict[Member, Replaced]:
-        """The saved replacements. A member that was replaced again meanwhile still waits."""
-        done: dict[Member, Replaced] = {}
-        for member, replaced in tuple(self.replaced.items()):
-            if replaced.taken == identity_of(member):
-                done[member] = self.replaced.pop(member)
-            elif replaced.taken is not None:
-                replaced.before, replaced.taken = replaced.taken, None
-        return done
+        """Returns the saved replacements. A member that was replaced again meanwhile still
+        waits."""
+        saved_replacements: dict[Member, Replaced] = {}
+        for member, replacement in tuple(self.replaced.items()):
+            if replacement.taken == identity_of(member):
+                saved_replacements[member] = self.replaced.pop(member)
+            elif replacement.taken is not None:
+                replacement.before, replacement.taken = replacement.taken, None
+        return saved_replacements

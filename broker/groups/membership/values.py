@@ -18,7 +18,7 @@ KIND: Final = "kafka"
 
 
 class State(StrEnum):
-    """Kafka's names, which clients see.
+    """The states of a group, by Kafka's names, which clients see.
 
         Empty ──join──▶ PreparingRebalance ──all joined, or time is up──▶ CompletingRebalance
           ▲                │    ▲     ▲                                       │        │
@@ -36,7 +36,7 @@ class State(StrEnum):
 
 
 class GroupRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator sets for all groups.
+    """The operator's settings for all groups.
 
     `initial_delay` is how long an empty group waits for more members after the first one
     (group.initial.rebalance.delay.ms). `most_bytes` bounds the ids and metadata of a group's
@@ -58,8 +58,9 @@ class Protocol(msgspec.Struct, frozen=True):
 
 
 class Joining(msgspec.Struct, frozen=True, kw_only=True):
-    """A JoinGroup. `needs_member_id`: a member without id gets one, and rejoins with it (KIP-394,
-    version 4). `may_skip_assignment`: it understands skip_assignment (KIP-814, version 9)."""
+    """A JoinGroup request. `needs_member_id`: a member without id gets one, and rejoins with it
+    (KIP-394, version 4). `may_skip_assignment`: the client understands skip_assignment (KIP-814,
+    version 9)."""
 
     member_id: str
     instance_id: str | None
@@ -75,7 +76,7 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinedMember(msgspec.Struct, frozen=True):
-    """What the leader learns about each member."""
+    """A member as described to the leader."""
 
     member_id: str
     instance_id: str | None
@@ -83,8 +84,8 @@ class JoinedMember(msgspec.Struct, frozen=True):
 
 
 class JoinOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of joining. `members` is for the leader only; with `skip_assignment` it need not
-    assign anything."""
+    """The result of joining. `members` is for the leader only; with `skip_assignment` the leader
+    need not assign anything."""
 
     code: ErrorCode
     member_id: str
@@ -108,8 +109,8 @@ SyncAnswer = Callable[[SyncOutcome], None]
 
 
 class Syncing(msgspec.Struct, frozen=True, kw_only=True):
-    """A SyncGroup. Protocol type and protocol are sent from version 5 on (KIP-559); only the leader
-    sends assignments."""
+    """A SyncGroup request. Protocol type and protocol are sent from version 5 on (KIP-559); only
+    the leader sends assignments."""
 
     member_id: str
     instance_id: str | None

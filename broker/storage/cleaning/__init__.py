@@ -1,1 +1,1 @@
-"""Compaction: cleans segments, and swaps the output in."""
+"""Compaction: cleans segments, and replaces them with the output."""

@@ -69,7 +69,7 @@ class SealedSegment(msgspec.Struct, frozen=True):
 
 
 class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The segments to clean, and everything else that the cleaner needs to know."""
+    """The segments to clean, and the other inputs of the cleaner."""
 
     directory: Path
     segments: tuple[SealedSegment, ...]
@@ -86,7 +86,7 @@ class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):
-    """Complete and synced files that may replace neighbouring segments."""
+    """A cleaned segment: complete and synced files that may replace neighbouring segments."""
 
     replaces: tuple[SealedSegment, ...]
     size: int
@@ -114,7 +114,8 @@ class CleaningCounts(msgspec.Struct):
 
 
 class Cleaning(msgspec.Struct, frozen=True):
-    """The segments to be swapped in, in order, and the offset up to which the log is then clean."""
+    """The output of the cleaner: the new segments, in order, and the offset up to which the log is
+    clean with them."""
 
     segments: tuple[CleanedSegment, ...]
     cleaned_to: int
@@ -122,7 +123,7 @@ class Cleaning(msgspec.Struct, frozen=True):
 
 
 class CleanedFiles(Segment):
-    """A segment under construction: its files' names end in `.cleaned`."""
+    """A segment under construction: the names of its files end in `.cleaned`."""
 
     __slots__ = ()
 
@@ -133,21 +134,21 @@ class CleanedFiles(Segment):
 def clean(job: CleaningJob) -> Cleaning:
     """Cleans the segments of the job; blocks for long. Raises `CorruptLog`, and `OSError` if files
     fail."""
-    keys, cleaned_to = map_keys(job)
-    cleaned = []
-    cleaner = _BatchCleaner(job, keys, cleaned_to)
-    segments = [segment for segment in job.segments if segment.base_offset < cleaned_to]
+    offset_map, end_offset = map_keys(job)
+    cleaned_segments = []
+    cleaner = _BatchCleaner(job, offset_map, end_offset)
+    segments = [segment for segment in job.segments if segment.base_offset < end_offset]
     try:
         while segments:
             group, size = _clean_group(job, segments, cleaner)
             del segments[: len(group)]
             if size is not None:
-                cleaned.append(CleanedSegment(group, size))
+                cleaned_segments.append(CleanedSegment(group, size))
     except BaseException:
         for segment in job.segments:
             discard(job.directory, segment.base_offset)
         raise
-    return Cleaning(tuple(cleaned), cleaned_to, cleaner.counts)
+    return Cleaning(tuple(cleaned_segments), end_offset, cleaner.counts)
 
 
 class OffsetMap:
@@ -169,16 +170,16 @@ class OffsetMap:
         self._salt = os.urandom(blake2b.SALT_SIZE)
 
     def put(self, key: bytes, offset: int) -> None:
-        """Set the key's offset. The caller keeps `size` within `capacity`."""
+        """Sets the key's offset. The caller keeps `size` within `capacity`."""
         digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
-        at = self._slot(digest)
-        if not _OFFSET.unpack_from(self._table, at + _DIGEST)[0]:
-            self._table[at : at + _DIGEST] = digest
+        position = self._slot(digest)
+        if not _OFFSET.unpack_from(self._table, position + _DIGEST)[0]:
+            self._table[position : position + _DIGEST] = digest
             self.size += 1
-        _OFFSET.pack_into(self._table, at + _DIGEST, offset + 1)
+        _OFFSET.pack_into(self._table, position + _DIGEST, offset + 1)
 
     def get(self, key: bytes) -> int:
-        """The key's last offset; −1 if it has none."""
+        """Returns the key's last offset; −1 if the key has none."""
         digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
         (offset,) = _OFFSET.unpack_from(self._table, self._slot(digest) + _DIGEST)
         return int(offset) - 1
@@ -187,43 +188,44 @@ class OffsetMap:
         table, slots = self._table, self._slots
         slot: int = _START.unpack_from(digest)[0] % slots
         while True:
-            at = slot * SLOT
-            stored = table[at : at + _DIGEST]
-            if stored == digest or not _OFFSET.unpack_from(table, at + _DIGEST)[0]:
-                return at
+            position = slot * SLOT
+            stored_digest = table[position : position + _DIGEST]
+            if stored_digest == digest or not _OFFSET.unpack_from(table, position + _DIGEST)[0]:
+                return position
             slot = slot + 1 if slot + 1 < slots else 0
 
 
 def capacity_of(table_bytes: int) -> int:
-    """The number of keys for which a table of this size has room."""
+    """Returns the number of keys for which a table of this size has room."""
     return int(table_bytes / SLOT * _LOAD)
 
 
 def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
-    """The last offset of each key in the dirty segments, and the offset where the map was full."""
-    dirty = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
-    counts = [count for count in _record_counts(job, dirty) if count <= RECORDS_LIMIT]
-    keys = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
-    mapped_to = job.first_dirty
-    for segment in dirty:
+    """Returns the last offset of each key in the dirty segments, and the offset at which the map
+    was full."""
+    dirty_segments = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
+    counts = [count for count in _record_counts(job, dirty_segments) if count <= RECORDS_LIMIT]
+    offset_map = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
+    end_offset = job.first_dirty
+    for segment in dirty_segments:
         for header, batch in _batches(job, segment):
             if header.next_offset <= job.first_dirty:
                 continue
             records = _compactable(header, batch) or ()
-            if keys.size + len(records) > keys.capacity:
-                return keys, mapped_to  # any batch fits an empty map, so there is progress
+            if offset_map.size + len(records) > offset_map.capacity:
+                return offset_map, end_offset  # any batch fits an empty map, so there is progress
             for record in records:
                 if record.key is not None and record.offset >= job.first_dirty:
-                    keys.put(record.key, record.offset)
-            mapped_to = header.next_offset
-        mapped_to = segment.next_offset
-    return keys, mapped_to
+                    offset_map.put(record.key, record.offset)
+            end_offset = header.next_offset
+        end_offset = segment.next_offset
+    return offset_map, end_offset
 
 
 def _record_counts(job: CleaningJob, segments: Sequence[SealedSegment]) -> Iterator[int]:
     for segment in segments:
-        for located in walk(_open(job, segment), 0, segment.size):
-            yield located.header.record_count
+        for located_batch in walk(_open(job, segment), 0, segment.size):
+            yield located_batch.header.record_count
 
 
 def _clean_group(
@@ -231,24 +233,24 @@ def _clean_group(
 ) -> tuple[tuple[SealedSegment, ...], int | None]:
     """Write the rest of the first of these segments, and of those after it that fit in. Returns
     these segments, and the new one's size; None if the result would equal the original."""
-    first = segments[0]
-    discard(job.directory, first.base_offset)  # left by a pass that failed
-    files = CleanedFiles.create(job.directory, first.base_offset, job.index_interval_bytes)
+    first_segment = segments[0]
+    discard(job.directory, first_segment.base_offset)  # left by a pass that failed
+    files = CleanedFiles.create(job.directory, first_segment.base_offset, job.index_interval_bytes)
     group: list[SealedSegment] = []
-    changed = False
+    is_changed = False
     for segment in segments:
         if group and not _has_room(job, group, files.size, segment):
             break
         group.append(segment)
         for header, batch in _batches(job, segment):
-            cleaned = cleaner.clean(header, batch)
-            changed = changed or cleaned is not batch
-            if cleaned:
-                _append(files, cleaned, job.index_interval_bytes)
+            cleaned_batch = cleaner.clean(header, batch)
+            is_changed = is_changed or cleaned_batch is not batch
+            if cleaned_batch:
+                _append(files, cleaned_batch, job.index_interval_bytes)
         cleaner.counts.bytes_before += segment.size
     cleaner.counts.bytes_after += files.size
-    if not changed and len(group) == 1:
-        discard(job.directory, first.base_offset)
+    if not is_changed and len(group) == 1:
+        discard(job.directory, first_segment.base_offset)
         return tuple(group), None
     files.finish()
     os.utime(files.file.fd, ns=(group[-1].last_append_ms * 10**6,) * 2)
@@ -285,7 +287,7 @@ class _BatchCleaner:
         self._tombstones_go = True
 
     def clean(self, header: BatchHeader, batch: bytes) -> bytes | None:
-        """The cleaned batch: the same if nothing changes, None if it is removed."""
+        """Returns the cleaned batch: the same if nothing changes, None if nothing is kept."""
         counts = self.counts
         counts.records_before += header.record_count
         records = _compactable(header, batch)
@@ -295,16 +297,18 @@ class _BatchCleaner:
             self._tombstones_go = False
             return batch
         horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
-        expired = self._tombstones_go and horizon is not None and horizon <= self._job.now_ms
-        kept = [record for record in records if self._stays(record, expired=expired)]
-        counts.records_after += len(kept)
-        if not kept:
+        is_expired = self._tombstones_go and horizon is not None and horizon <= self._job.now_ms
+        kept_records = [record for record in records if self._stays(record, expired=is_expired)]
+        counts.records_after += len(kept_records)
+        if not kept_records:
             if self._job.last_offsets.get(header.producer_id) != header.last_offset:
                 return None
             return _emptied(header) if records else batch
-        if horizon is None and any(record.value is None for record in kept):
-            return _rebuilt(header, kept, self._job.now_ms + self._job.delete_retention_ms)
-        return batch if len(kept) == len(records) else _rebuilt(header, kept, horizon)
+        if horizon is None and any(record.value is None for record in kept_records):
+            return _rebuilt(header, kept_records, self._job.now_ms + self._job.delete_retention_ms)
+        return (
+            batch if len(kept_records) == len(records) else _rebuilt(header, kept_records, horizon)
+        )
 
     def _stays(self, record: Record, *, expired: bool) -> bool:
         if record.offset >= self._cleaned_to:
@@ -361,9 +365,9 @@ def _append(files: CleanedFiles, batch: bytes, interval: int) -> None:
     position = files.size
     if position + len(batch) > MAX_POSITION:
         raise StorageError(f"{files.path(layout.LOG)} would grow beyond {MAX_POSITION} bytes")
-    unwritten = memoryview(batch)
-    while unwritten:
-        unwritten = unwritten[os.write(files.file.fd, unwritten) :]
+    unwritten_bytes = memoryview(batch)
+    while unwritten_bytes:
+        unwritten_bytes = unwritten_bytes[os.write(files.file.fd, unwritten_bytes) :]
     files.take(read_header(batch), position, interval)
 
 
@@ -375,11 +379,11 @@ def _batches(job: CleaningJob, segment: SealedSegment) -> Iterator[tuple[BatchHe
     """Every batch of a segment with its header; damage is an error, and never copied."""
     file = _open(job, segment)
     try:
-        for located in verify(file, 0, segment.size, segment.base_offset, gaps=True):
-            header = located.header
+        for located_batch in verify(file, 0, segment.size, segment.base_offset, gaps=True):
+            header = located_batch.header
             if header.next_offset > segment.next_offset:  # no CRC covers the base offset
-                reason = f"a batch with offset {header.base_offset}"
-                raise InvalidBatch(located.position, segment.next_offset, reason)
-            yield header, read_bytes(file, located.position, header.size)
+                reason = f"unexpected base offset {header.base_offset}"
+                raise InvalidBatch(located_batch.position, segment.next_offset, reason)
+            yield header, read_bytes(file, located_batch.position, header.size)
     except InvalidBatch as error:
         raise CorruptLog(f"{file.path} at byte {error.position}: {error}") from error

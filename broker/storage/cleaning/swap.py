@@ -1,4 +1,4 @@
-"""Swaps compaction's output in for the segments that it replaces, atomically and durably.
+"""Replaces segments with the output of compaction, atomically and durably.
 
     1  X.log.cleaned, X.index.cleaned, X.timeindex.cleaned are written and synced
     2  X.Y.swap records that it replaces what begins before Y; indexes, then log, are renamed to
@@ -30,15 +30,15 @@ def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
 
 
 def note_gaps(directory: Path) -> None:
-    """Record that gaps in the offsets are not losses from now on. Blocks the first time."""
-    note = directory / layout.COMPACTED
-    if not note.exists():
-        note.touch()
+    """Records that gaps in the offsets are not losses from now on. Blocks the first time."""
+    note_path = directory / layout.COMPACTED
+    if not note_path.exists():
+        note_path.touch()
         sync_directory(directory)
 
 
 def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
-    """Accept a gap from the log's end to a copied batch, as the leader has compacted the records
+    """Accepts a gap from the log's end to a copied batch, as the leader has compacted the records
     between. Blocks the first time. Raises `NotNext`, `NotWritten`."""
     if base_offset < end_offset:
         raise NotNext(
@@ -53,11 +53,11 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
 
 
 def note_transactions(directory: Path) -> bool:
-    """Record that the log may contain transactions from now on. Blocks the first time. Raises
+    """Records that the log may contain transactions from now on. Blocks the first time. Raises
     `NotWritten`."""
-    note = directory / layout.TRANSACTIONS
+    note_path = directory / layout.TRANSACTIONS
     try:
-        note.touch()
+        note_path.touch()
         sync_directory(directory)
     except OSError as error:
         raise NotWritten.because(
@@ -71,8 +71,8 @@ def note_transactions(directory: Path) -> bool:
 
 
 def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path]:
-    """Steps 2 to 4, for the segments at `bases`; the new one has the first base offset, and ends at
-    `end_offset`.
+    """Performs steps 2 to 4 for the segments at `bases`; the new segment has the first base offset,
+    and ends at `end_offset`.
 
     Returns the files to be unlinked. That the log has gaps is recorded durably before anything
     else.
@@ -83,37 +83,37 @@ def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path
     for path in cleaned_files(directory, bases[0]):
         path.replace(path.with_suffix(layout.SWAP))
     sync_directory(directory)
-    doomed = [path for base in bases for path in retire(directory, base)]
+    doomed_paths = [path for base in bases for path in retire(directory, base)]
     _take_place(directory, bases[0])
     extent.unlink()
-    return doomed
+    return doomed_paths
 
 
 def retire(directory: Path, base_offset: int) -> list[Path]:
-    """Rename a segment's files to `.deleted`; returns the files to be unlinked."""
-    doomed = []
+    """Renames a segment's files to `.deleted`; returns the files to be unlinked."""
+    doomed_paths = []
     for suffix in reversed(layout.SEGMENT_SUFFIXES):
         path = layout.numbered(directory, base_offset, suffix)
-        deleted = path.with_name(path.name + layout.DELETED)
+        deleted_path = path.with_name(path.name + layout.DELETED)
         try:
-            path.replace(deleted)
+            path.replace(deleted_path)
         except FileNotFoundError:
             continue
-        doomed.append(deleted)
-    return doomed
+        doomed_paths.append(deleted_path)
+    return doomed_paths
 
 
 def _take_place(directory: Path, base_offset: int) -> None:
     """Step 4. Replaces the files with these names."""
     for suffix in layout.SEGMENT_SUFFIXES:
         path = layout.numbered(directory, base_offset, suffix)
-        swap = path.with_name(path.name + layout.SWAP)
-        if suffix == layout.LOG or swap.exists():
-            swap.replace(path)
+        swap_path = path.with_name(path.name + layout.SWAP)
+        if suffix == layout.LOG or swap_path.exists():
+            swap_path.replace(path)
 
 
 def finish(directory: Path, files: layout.PartitionFiles) -> None:
-    """Complete a committed swap after a crash, and remove the files of an uncommitted one."""
+    """Completes a committed swap after a crash, and removes the files of an uncommitted one."""
     # Indexes count too: when a segment was being retired, its log went first.
     bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
     for base_offset in sorted(files.swaps):
@@ -122,10 +122,10 @@ def finish(directory: Path, files: layout.PartitionFiles) -> None:
         end_offset = files.swap_ends.get(base_offset)
         if end_offset is None:
             end_offset = _end_of(path, base_offset)
-        for covered in bases:
-            if base_offset < covered < end_offset:
-                for doomed in retire(directory, covered):
-                    doomed.unlink()
+        for base in bases:
+            if base_offset < base < end_offset:
+                for doomed_path in retire(directory, base):
+                    doomed_path.unlink()
         _take_place(directory, base_offset)
     for path in files.leftovers:
         path.unlink(missing_ok=True)
@@ -135,6 +135,6 @@ def finish(directory: Path, files: layout.PartitionFiles) -> None:
 def _end_of(path: Path, base_offset: int) -> int:
     file = OpenFile(path)
     end_offset = base_offset
-    for located in walk(file, 0, path.stat().st_size):
-        end_offset = located.header.next_offset
+    for located_batch in walk(file, 0, path.stat().st_size):
+        end_offset = located_batch.header.next_offset
     return end_offset

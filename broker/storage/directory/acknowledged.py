@@ -1,4 +1,5 @@
-"""`acknowledged`: the acknowledged records of each partition, recorded outside its directory.
+"""The file `acknowledged`: the ranges of acknowledged records, recorded outside the partitions'
+directories.
 
 A directory that was removed cannot tell what was in it, and a file that was cut cannot tell its
 former length. So the data directory has one small file with a slot of 64 bytes for each partition:
@@ -46,8 +47,8 @@ PartitionId = tuple[UUID, int]
 
 
 class AcknowledgedRange(msgspec.Struct, frozen=True):
-    """Of one partition: its records from `start` up to `end` were on disk, under leaders up to this
-    epoch. `exact`: no others had been acknowledged."""
+    """The acknowledged range of one partition: its records from `start` up to `end` were on disk,
+    under leaders up to this epoch. `exact`: no others had been acknowledged."""
 
     start: int
     end: int
@@ -56,7 +57,7 @@ class AcknowledgedRange(msgspec.Struct, frozen=True):
 
 
 class Slot:
-    """The record of one partition. One thread at a time."""
+    """The slot of one partition's record in the file. For one thread at a time."""
 
     __slots__ = ("_at", "_file", "identity", "known")
 
@@ -84,17 +85,17 @@ class Slot:
             os.pwrite(*piece)
 
     def noting(self, start: int, end: int) -> Piece | None:
-        """Like `note`, but returns the data for the caller to write; None if they are written
-        already."""
-        known = self.known
-        assert known is not None, "`begin` was not called"
-        if (start, end) == (known.start, known.end):
+        """Does what `note` does, but returns the data for the caller to write; None if the slot has
+        them already."""
+        known_range = self.known
+        assert known_range is not None, "`begin` was not called"
+        if (start, end) == (known_range.start, known_range.end):
             return None
-        self.known = AcknowledgedRange(start, end, known.leader_epoch, exact=True)
+        self.known = AcknowledgedRange(start, end, known_range.leader_epoch, exact=True)
         return self._piece(self.known)
 
     def sync(self) -> None:
-        """Make the notes survive a loss of power. Blocks."""
+        """Makes the notes survive a loss of power. Blocks."""
         self._file.sync()
 
     def write(self) -> None:
@@ -114,13 +115,13 @@ class Slot:
         return self._file.fileno(), body + _SUM.pack(crc32c(body)), self._at
 
     def clear(self) -> int:
-        """Empty the slot; returns its position."""
+        """Empties the slot; returns its position."""
         os.pwrite(self._file.fileno(), _EMPTY, self._at)
         return self._at
 
 
 class AcknowledgedFile:
-    """The file, in a data directory that this process has locked. Any thread."""
+    """The file, in a data directory that this process has locked. Safe to use on any thread."""
 
     def __init__(self, path: Path, *, clean: bool = False) -> None:
         """`clean`: the broker's last stop was clean."""
@@ -134,28 +135,31 @@ class AcknowledgedFile:
         self._slots: dict[PartitionId, Slot] = {}
         self._free: list[int] = []
         self._size = len(content) // _SIZE * _SIZE
-        for at in range(0, self._size, _SIZE):
-            self._read(at, content[at : at + _SIZE], clean)
+        for position in range(0, self._size, _SIZE):
+            self._read(position, content[position : position + _SIZE], clean)
 
     def _read(self, at: int, slot: bytes, clean: bool) -> None:
         body, checksum = slot[: _SLOT.size], slot[_SLOT.size :]
-        (expected,) = _SUM.unpack(checksum)
-        if slot == _EMPTY or crc32c(body) != expected:
+        (expected_checksum,) = _SUM.unpack(checksum)
+        if slot == _EMPTY or crc32c(body) != expected_checksum:
             if slot != _EMPTY:
                 _log.warning("damaged slot ignored path=%s byte=%d", self._path, at)
             self._free.append(at)
             return
-        topic_id, partition, leader_epoch, start, end, boot = _SLOT.unpack(body)
+        topic_id, partition, leader_epoch, start, end, boot_id = _SLOT.unpack(body)
         identity = UUID(bytes=topic_id), partition
-        known = AcknowledgedRange(start, end, leader_epoch, clean or boot == self.boot != bytes(8))
-        self._slots[identity] = Slot(self, at, identity, known)
+        known_range = AcknowledgedRange(
+            start, end, leader_epoch, clean or boot_id == self.boot != bytes(8)
+        )
+        self._slots[identity] = Slot(self, at, identity, known_range)
 
     def known(self, topic_id: UUID, partition: int) -> AcknowledgedRange | None:
         slot = self._slots.get((topic_id, partition))
         return slot.known if slot else None
 
     def slot(self, topic_id: UUID, partition: int) -> Slot:
-        """The partition's slot, created if necessary. Raises OSError if there is no room."""
+        """Returns the partition's slot, created if necessary. Raises OSError if there is no
+        room."""
         identity = topic_id, partition
         with self._lock:
             if identity not in self._slots:
@@ -179,7 +183,7 @@ class AcknowledgedFile:
         return self._fd
 
     def sync(self) -> None:
-        """Make all notes survive a loss of power. A file that was removed is created again."""
+        """Makes all notes survive a loss of power. Creates the file again if it was removed."""
         if os.fstat(self._fd).st_nlink == 0:
             self._make_again()
         os.fdatasync(self._fd)
@@ -200,10 +204,10 @@ class AcknowledgedFile:
         _log.warning("file was removed, creating it again path=%s", self._path)
         with self._lock:
             content = os.pread(self._fd, self._size, 0)
-            again = _open(self._path)
-            os.pwrite(again, content, 0)
-            os.dup2(again, self._fd, inheritable=False)  # other threads still write to it
-            os.close(again)
+            new_fd = _open(self._path)
+            os.pwrite(new_fd, content, 0)
+            os.dup2(new_fd, self._fd, inheritable=False)  # other threads still write to it
+            os.close(new_fd)
             for slot in self._slots.values():  # what was written meanwhile
                 slot.write()
         sync_directory(self._path.parent)

@@ -31,13 +31,13 @@ Key = tuple[str, int]  # topic and partition
 
 
 def write_offsets(path: Path, offsets: Mapping[Key, int]) -> None:
-    """Replace the file. Blocks; one thread at a time for each file."""
+    """Replaces the file. Blocks; for one thread at a time for each file."""
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     replace_file(path, "\n".join([str(_VERSION), str(len(lines)), *lines, ""]).encode())
 
 
 def read_offsets(path: Path) -> dict[Key, int]:
-    """The offsets written last; empty if there is no such file. Raises `BadCheckpoint`."""
+    """Returns the offsets written last; none if there is no such file. Raises `BadCheckpoint`."""
     try:
         text = path.read_bytes().decode(errors="replace")
     except FileNotFoundError:

@@ -54,7 +54,7 @@ def path_of(data_dir: Path, topic: str, partition: int) -> Path:
 
 
 def scan(data_dir: Path) -> list[PartitionDirectory]:
-    """Partition directories by name, without deleted and stray ones."""
+    """Returns the partition directories by name, without deleted and stray directories."""
     directories = []
     with os.scandir(data_dir) as entries:
         for entry in entries:
@@ -65,7 +65,7 @@ def scan(data_dir: Path) -> list[PartitionDirectory]:
 
 
 def topic_id(path: Path) -> UUID | None:
-    """The topic that a directory belongs to; None if its metadata is missing."""
+    """Returns the topic that a directory belongs to; None if the directory has no metadata."""
     try:
         return identity.read_topic_id(path)
     except ForeignDataDirectory as error:
@@ -74,7 +74,7 @@ def topic_id(path: Path) -> UUID | None:
 
 
 def set_aside(path: Path, owner: UUID | None) -> Path:
-    """Rename a partition's directory that belongs to no current topic; returns its new path."""
+    """Renames a partition's directory that belongs to no current topic; returns its new path."""
     return _rename(path, owner or uuid4(), STRAY_SUFFIX)
 
 
@@ -88,20 +88,21 @@ def remove_unwritten(path: Path) -> bool:
 
 
 def mark_deleted(path: Path) -> Path:
-    """Rename a partition's directory so that `remove_deleted` removes it; returns its new path."""
+    """Renames a partition's directory, so that `remove_deleted` removes it; returns its new
+    path."""
     return _rename(path, uuid4(), DELETE_SUFFIX)
 
 
 def _rename(path: Path, unique: UUID, suffix: str) -> Path:
-    ending = f".{unique.hex}{suffix}"
-    renamed = path.with_name(path.name[: _NAME_MAX - len(ending)] + ending)
-    if renamed.exists():
+    suffix_with_id = f".{unique.hex}{suffix}"
+    new_path = path.with_name(path.name[: _NAME_MAX - len(suffix_with_id)] + suffix_with_id)
+    if new_path.exists():
         return _rename(path, uuid4(), suffix)
-    return path.rename(renamed)
+    return path.rename(new_path)
 
 
 def remove_deleted(data_dir: Path) -> list[Path]:
-    """Remove deleted directories; returns those that are gone. Blocks; any thread."""
+    """Removes deleted directories; returns those that are gone. Blocks; any thread."""
     return _remove(data_dir, DELETE_SUFFIX)
 
 
@@ -112,11 +113,11 @@ def remove_unfinished(data_dir: Path) -> list[Path]:
 
 def _remove(data_dir: Path, suffix: str) -> list[Path]:
     with os.scandir(data_dir) as entries:
-        doomed = [
+        doomed_paths = [
             data_dir / entry.name
             for entry in entries
             if entry.name.endswith(suffix) and entry.is_dir(follow_symlinks=False)
         ]
-    for path in doomed:
+    for path in doomed_paths:
         shutil.rmtree(path)
-    return doomed
+    return doomed_paths

@@ -29,27 +29,27 @@ class DirectoryOwner(NamedTuple):
 
 
 def claim(data_dir: Path, owner: DirectoryOwner) -> None:
-    """Make sure that `data_dir` belongs to this broker; a new one is claimed."""
+    """Makes sure that `data_dir` belongs to this broker; claims a new directory."""
     path = data_dir / META_PROPERTIES
-    current = read_owner(data_dir)
-    if current is None:
+    current_owner = read_owner(data_dir)
+    if current_owner is None:
         lines = f"version={_VERSION}\nbroker.id={owner.broker_id}\ncluster.id={owner.cluster_id}\n"
         replace_file(path, lines.encode())
         return
-    if current.cluster_id != owner.cluster_id:
+    if current_owner.cluster_id != owner.cluster_id:
         raise ForeignDataDirectory(
-            f"{path}: the data belongs to cluster {current.cluster_id}, this is cluster "
+            f"{path}: the data belongs to cluster {current_owner.cluster_id}, this is cluster "
             f"{owner.cluster_id}: use another data_dir, or connect to the cluster it belongs to"
         )
-    if current.broker_id != owner.broker_id:
+    if current_owner.broker_id != owner.broker_id:
         raise ForeignDataDirectory(
-            f"{path}: the data belongs to broker {current.broker_id}, this is broker "
+            f"{path}: the data belongs to broker {current_owner.broker_id}, this is broker "
             f"{owner.broker_id}: use another data_dir, or the id it belongs to"
         )
 
 
 def read_owner(data_dir: Path) -> DirectoryOwner | None:
-    """The owner of the directory; None if it was never claimed."""
+    """Returns the owner of the directory; None if no broker has claimed it."""
     path = data_dir / META_PROPERTIES
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -64,28 +64,29 @@ def read_owner(data_dir: Path) -> DirectoryOwner | None:
 
 
 def create_partition_directory(directory: Path, topic_id: UUID) -> None:
-    """Create the directory with its `partition.metadata`; both appear at once, and are durable
+    """Creates the directory with its `partition.metadata`; both appear at once, and are durable
     after `sync_partition_directory`. After a loss of power before that, either may be missing."""
-    staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
-    staged.mkdir()
+    staging_path = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
+    staging_path.mkdir()
     try:
         text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
-        (staged / PARTITION_METADATA).write_text(f"version: {_VERSION}\ntopic_id: {text}")
-        staged.rename(directory)
+        (staging_path / PARTITION_METADATA).write_text(f"version: {_VERSION}\ntopic_id: {text}")
+        staging_path.rename(directory)
     except OSError:
-        shutil.rmtree(staged)
+        shutil.rmtree(staging_path)
         raise
 
 
 def sync_partition_directory(directory: Path) -> None:
-    """Make its metadata, its entries and its own name durable. Blocks; any thread."""
+    """Makes the directory's metadata, entries and name durable. Blocks; any thread."""
     sync_file(directory / PARTITION_METADATA)
     sync_directory(directory)
     sync_directory(directory.parent)
 
 
 def read_topic_id(directory: Path) -> UUID:
-    """The topic of a partition's directory. Raises `ForeignDataDirectory` without metadata."""
+    """Returns the topic of a partition's directory. Raises `ForeignDataDirectory` without
+    metadata."""
     path = directory / PARTITION_METADATA
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -105,7 +106,7 @@ def mark_clean_shutdown(data_dir: Path) -> None:
 
 
 def take_clean_shutdown(data_dir: Path) -> bool:
-    """Whether the last stop was clean. Removes the mark."""
+    """Returns whether the last stop was clean, and removes the mark."""
     try:
         (data_dir / CLEAN_SHUTDOWN).unlink()
     except FileNotFoundError:

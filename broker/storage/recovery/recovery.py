@@ -64,7 +64,7 @@ class RecoveredLog(msgspec.Struct, kw_only=True):
 
 
 def nothing_yet(directory: Path, first: int, index_interval: int) -> RecoveredLog:
-    """The log in an existing empty directory: its first record will have this offset."""
+    """Creates the log in an existing empty directory: its first record will have this offset."""
     return RecoveredLog(
         segments=[Segment.create(directory, first, index_interval)],
         epochs=LeaderEpochs(directory / layout.LEADER_EPOCHS),
@@ -83,7 +83,7 @@ def recover(
     clean: bool,
     reached: int = 0,
 ) -> RecoveredLog:
-    """Recover the log in `directory`. If it raises `CorruptLog`, it has changed no batch."""
+    """Recovers the log in `directory`. If it raises `CorruptLog`, it has changed no batch."""
     return _Recovery(directory, config, reached).run(recovery_point, start_offset, clean=clean)
 
 
@@ -103,8 +103,8 @@ class _Recovery:
         ]
         self._producers = ProducerStates()
         self._due: list[tuple[int, ProducerStates]] = []  # snapshots to be written
-        newest = snapshots.load_newest(directory, self._found.snapshots, self._producers)
-        self._proven = newest or 0
+        newest_offset = snapshots.load_newest(directory, self._found.snapshots, self._producers)
+        self._proven = newest_offset or 0
         self._reached = max(self._proven, *self._found.starts, reached)
         self._epoch: int | None = None  # of the last verified batch
         self._changed = False
@@ -121,17 +121,17 @@ class _Recovery:
         if not self._segments:
             self._begin()
         self._epochs = self._load_epochs()
-        verify_from = self._proven if clean else min(recovery_point, self._proven)
-        verify_from = max(verify_from, self._segments[0].base_offset)
-        known_at = self._load_snapshot(verify_from)
-        first = self._holding(verify_from)
-        self._check_sealed(first)
-        size = self._segments[first].size
-        offset = self._resume(self._segments[first], verify_from)
-        self._load_producers(known_at, offset, first)
-        end_offset = self._verify(first, size, offset)
+        verify_offset = self._proven if clean else min(recovery_point, self._proven)
+        verify_offset = max(verify_offset, self._segments[0].base_offset)
+        snapshot_offset = self._load_snapshot(verify_offset)
+        first_index = self._holding(verify_offset)
+        self._check_sealed(first_index)
+        size = self._segments[first_index].size
+        offset = self._resume(self._segments[first_index], verify_offset)
+        self._load_producers(snapshot_offset, offset, first_index)
+        end_offset = self._verify(first_index, size, offset)
         self._check_reached(end_offset)
-        return self._recovered(first, start_offset, end_offset)
+        return self._recovered(first_index, start_offset, end_offset)
 
     # Before anything is read
 
@@ -139,10 +139,10 @@ class _Recovery:
         """Indexes without a log: of a segment that was being removed or created, or was lost."""
         files = self._found
         orphans = (files.offset_indexes.keys() | files.time_indexes.keys()) - files.logs.keys()
-        first = min(files.logs, default=0)
+        first_base = min(files.logs, default=0)
         for base in sorted(orphans):
             path = layout.numbered(self._directory, base, layout.LOG)
-            if base > first and files.offset_indexes.get(base):
+            if base > first_base and files.offset_indexes.get(base):
                 raise CorruptLog(f"{path} is missing, but its index exists: {_ADVICE}")
             _log.warning("removing index without log path=%s", path)
             Segment(self._directory, base, 0, 0).remove()
@@ -163,8 +163,8 @@ class _Recovery:
             _log.warning("rebuilding leader epochs path=%s reason=%r", path, str(error))
             epochs = LeaderEpochs(path)
             epochs.rebuild(
-                (located.header.leader_epoch, located.header.base_offset)
-                for located in self._batches_that_can_be_read()
+                (located_batch.header.leader_epoch, located_batch.header.base_offset)
+                for located_batch in self._batches_that_can_be_read()
             )
             return epochs
 
@@ -183,9 +183,9 @@ class _Recovery:
 
     def _check_sealed(self, count: int) -> None:
         """Check the first `count` segments by the batches at their ends, without reading them."""
-        for segment, following in zip(self._segments[:count], self._segments[1:], strict=False):
+        for segment, next_segment in zip(self._segments[:count], self._segments[1:], strict=False):
             next_offset = self._resume(segment, _EVERYTHING)
-            self._check_follows(next_offset, following)
+            self._check_follows(next_offset, next_segment)
             self._save_indexes(segment)
             segment.cool()
 
@@ -232,8 +232,8 @@ class _Recovery:
             self._saved = False
 
     def _corrupt(self, segment: Segment, size: int, error: InvalidBatch) -> CorruptLog:
-        last = segment is self._segments[-1] and error.offset < self._reached
-        if last and ends_within_batch(segment.file, error.position, size, error.offset):
+        is_last = segment is self._segments[-1] and error.offset < self._reached
+        if is_last and ends_within_batch(segment.file, error.position, size, error.offset):
             return self._end_missing(error.offset, segment, error.position)
         return CorruptLog(
             f"{segment.path(layout.LOG)}, byte {error.position}: {error.reason}, where offset "
@@ -250,12 +250,12 @@ class _Recovery:
         if base <= self._proven <= verify_from:
             return self._proven
         self._producers.clear()
-        usable = [offset for offset in self._found.snapshots if offset >= base]
-        below = [offset for offset in usable if offset <= verify_from]
-        known_at = snapshots.load_newest(self._directory, below, self._producers)
-        if known_at is None and base > 0:
-            snapshots.load_oldest(self._directory, usable, self._producers)
-        return base if known_at is None else known_at
+        usable_snapshots = [offset for offset in self._found.snapshots if offset >= base]
+        usable_offsets = [offset for offset in usable_snapshots if offset <= verify_from]
+        snapshot_offset = snapshots.load_newest(self._directory, usable_offsets, self._producers)
+        if snapshot_offset is None and base > 0:
+            snapshots.load_oldest(self._directory, usable_snapshots, self._producers)
+        return base if snapshot_offset is None else snapshot_offset
 
     def _load_producers(self, offset: int, until: int, last: int) -> None:
         """Record the producers' batches from `offset` on, by their headers."""
@@ -264,11 +264,11 @@ class _Recovery:
         for segment in self._segments[self._holding(offset) : last + 1]:
             try:
                 position = segment.position_before(offset, segment.size, self._interval)
-                for located in segment.walk(position, segment.size):
-                    if located.header.base_offset >= until:
+                for located_batch in segment.walk(position, segment.size):
+                    if located_batch.header.base_offset >= until:
                         break
-                    if located.header.base_offset >= offset:
-                        self._remember(segment, located.header)
+                    if located_batch.header.base_offset >= offset:
+                        self._remember(segment, located_batch.header)
             except InvalidBatch as error:
                 raise self._corrupt(segment, segment.size, error) from error
             segment.cool()
@@ -282,23 +282,25 @@ class _Recovery:
 
     def _verify(self, first: int, size: int, offset: int) -> int:
         """Read everything from `offset` on; returns the log's end. `size`: the first segment's."""
-        for number, segment in enumerate(self._segments[first:], first):
-            if number > first:
+        for index, segment in enumerate(self._segments[first:], first):
+            if index > first:
                 size, segment.size = segment.size, 0
                 if offset < segment.base_offset and not self._gaps and not self._is_proven(segment):
                     segment.size = size
-                    self._drop(number)  # the one before it has lost its unflushed end
+                    self._drop(index)  # the one before it has lost its unflushed end
                     break
                 self._check_follows(offset, segment)
                 segment.forget_indexes(self._interval)
                 offset = segment.base_offset
                 self._due.append((offset, self._producers.copy()))
             try:
-                for located in verify(segment.file, segment.size, size, offset, gaps=self._gaps):
-                    self._take(segment, located)
-                    offset = located.header.next_offset
+                for located_batch in verify(
+                    segment.file, segment.size, size, offset, gaps=self._gaps
+                ):
+                    self._take(segment, located_batch)
+                    offset = located_batch.header.next_offset
             except InvalidBatch as error:
-                self._cut_off(number, size, error)
+                self._cut_off(index, size, error)
                 break
         return offset
 

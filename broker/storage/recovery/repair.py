@@ -35,7 +35,7 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None:
-    """Cut a log off at its first damage; None if there is none. Blocks.
+    """Cuts a log off at its first damage; returns None if there is no damage. Blocks.
 
     The next `Log.open` rebuilds the indexes and everything else that is derived from the batches.
     """
@@ -48,16 +48,18 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
         Segment(directory, base, stat.st_size, 0) for base, stat in sorted(files.logs.items())
     ]
     gaps = config.compact or files.compacted
-    lost = _first_damage(directory, segments, files, gaps=gaps)
-    if lost is not None:
-        _log.warning("cutting off everything after the damage %s", lost)
-        truncation.cut_off(directory, files, lost.first_offset, (lost.path, lost.position))
-    return lost
+    given_up = _first_damage(directory, segments, files, gaps=gaps)
+    if given_up is not None:
+        _log.warning("cutting off everything after the damage %s", given_up)
+        truncation.cut_off(
+            directory, files, given_up.first_offset, (given_up.path, given_up.position)
+        )
+    return given_up
 
 
 def cut_off_end(directory: Path, missing: EndMissing) -> None:
-    """Turn a log whose end is missing into one that ends there. Blocks. What its directory knows of
-    the missing part is removed: it must be recorded elsewhere by now."""
+    """Turns a log whose end is missing into one that ends there. Blocks. Removes what its directory
+    records about the missing part: that must be recorded elsewhere by now."""
     assert missing.path is not None, "there is nothing to cut off"
     truncation.cut_off(
         directory, layout.scan(directory), missing.offset, (missing.path, missing.position)
@@ -68,16 +70,16 @@ def _first_damage(
     directory: Path, segments: list[Segment], files: layout.PartitionFiles, *, gaps: bool
 ) -> GivenUp | None:
     offset = segments[0].base_offset if segments else 0
-    for number, segment in enumerate(segments):
-        behind = segments[number + 1 :]
+    for index, segment in enumerate(segments):
+        later_segments = segments[index + 1 :]
         path, position, reason = segment.path(layout.LOG), 0, ""
         if segment.base_offset != offset and not (gaps and segment.base_offset > offset):
             reason = f"begins with offset {segment.base_offset}, not {offset}"
         else:
             offset = segment.base_offset
             try:
-                for located in verify(segment.file, 0, segment.size, offset, gaps=gaps):
-                    offset = located.header.next_offset
+                for located_batch in verify(segment.file, 0, segment.size, offset, gaps=gaps):
+                    offset = located_batch.header.next_offset
             except InvalidBatch as error:
                 position, reason = error.position, error.reason
         if reason:
@@ -86,17 +88,19 @@ def _first_damage(
                 position=position,
                 reason=reason,
                 first_offset=offset,
-                lost_bytes=segment.size - position + sum(segment.size for segment in behind),
-                lost_segments=len(behind),
+                lost_bytes=segment.size
+                - position
+                + sum(segment.size for segment in later_segments),
+                lost_segments=len(later_segments),
             )
         segment.cool()
-    reached = max((*files.snapshots, *files.starts), default=0)
+    reached_offset = max((*files.snapshots, *files.starts), default=0)
     orphans = (files.offset_indexes.keys() | files.time_indexes.keys()) - files.logs.keys()
-    if reached > offset or any(base > offset for base in orphans):
+    if reached_offset > offset or any(base > offset for base in orphans):
         return GivenUp(
             path=directory,
             position=0,
-            reason=f"the end is missing, up to offset {max(reached, *orphans, 0)}",
+            reason=f"the end is missing, up to offset {max(reached_offset, *orphans, 0)}",
             first_offset=offset,
             lost_bytes=0,
             lost_segments=0,

@@ -1,4 +1,5 @@
-"""Cuts off the end of a log in its directory, or all of it, so that any crash leaves a valid log.
+"""Cuts off the end of a log in its directory, or empties the log, so that any crash leaves a valid
+log.
 
 Files that claim later offsets are removed first, then the newest segments, and only when that is
 durable, the segment that contains the new end is shortened. Indexes, epochs and producer states
@@ -20,24 +21,27 @@ from wire.record_batches.batch import BatchHeader
 
 
 class Truncation(NamedTuple):
-    """A log's new end: cut off at a position of a segment, or a new beginning."""
+    """A log's new end: a position of a segment, or a new beginning."""
 
     end: int
     place: tuple[Path, int] | None
 
     @classmethod
     def at(cls, offset: int, segments: Segments, start: int, index_interval: int) -> Self:
-        """Removes everything from `offset` on, in a log that has records there."""
-        first = _first_from(start, segments, index_interval)
-        if max(first.base_offset, first.last_offset) >= offset:
+        """Returns the truncation that removes everything from `offset` on, in a log that has
+        records there."""
+        first_segment = _first_from(start, segments, index_interval)
+        if max(first_segment.base_offset, first_segment.last_offset) >= offset:
             # Nothing would be left, and even an empty log begins at some offset.
-            return cls(min(offset, max(start, first.base_offset)), None)
+            return cls(min(offset, max(start, first_segment.base_offset)), None)
         segment = segments.holding(offset)
-        located = segment.find(offset, segment.size, index_interval)
+        located_batch = segment.find(offset, segment.size, index_interval)
         path = segment.path(layout.LOG)
-        if located is None:  # a gap: nothing is cut off here, except claims that more was there
+        if (
+            located_batch is None
+        ):  # a gap: nothing is cut off here, except claims that more was there
             return cls(offset, (path, segment.size))
-        return cls(min(offset, located.header.base_offset), (path, located.position))
+        return cls(min(offset, located_batch.header.base_offset), (path, located_batch.position))
 
     def carry_out(self, directory: Path, index_interval: int) -> None:
         """Truncates the log. Blocks."""
@@ -50,9 +54,9 @@ class Truncation(NamedTuple):
 def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHeader:
     segment: Segment | None = segments.holding(offset)
     while segment is not None:
-        located = segment.find(offset, segment.size, index_interval)
-        if located is not None:
-            return located.header
+        located_batch = segment.find(offset, segment.size, index_interval)
+        if located_batch is not None:
+            return located_batch.header
         segment = segments.after(segment)
     raise OffsetOutOfRange(f"no data is stored from offset {offset} on")
 
@@ -61,15 +65,15 @@ def cut_off(
     directory: Path, files: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
     """Makes the log end at `offset`, at that position of the segment, if the segment begins before
-    it.
+    `offset`.
 
     Blocks.
     """
-    deleted = [start for start in files.starts if start > offset]
-    if deleted:
+    deleted_starts = [start for start in files.starts if start > offset]
+    if deleted_starts:
         layout.numbered(directory, offset, layout.START).touch()
-    for claims, suffix in ((deleted, layout.START), (files.snapshots, layout.SNAPSHOT)):
-        for claim in claims:
+    for offsets, suffix in ((deleted_starts, layout.START), (files.snapshots, layout.SNAPSHOT)):
+        for claim in offsets:
             if claim > offset:
                 layout.numbered(directory, claim, suffix).unlink(missing_ok=True)
     bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
@@ -87,7 +91,7 @@ def cut_off(
 
 
 def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
-    """Empty the log; its next record has this offset. Blocks.
+    """Empties the log; its next record has this offset. Blocks.
 
     A mark records that; once the mark is durable there is no way back: after a crash, `finish`
     continues.
@@ -101,13 +105,13 @@ def finish(directory: Path, files: layout.PartitionFiles, index_interval: int) -
     """Empties the log if it is marked; of several marks, the last counts."""
     if not files.anew:
         return
-    numbers = {
+    offsets = {
         *(*files.logs, *files.offset_indexes, *files.time_indexes),
         *(*files.snapshots, *files.starts),
     }
-    for number in numbers:
+    for offset in offsets:
         for suffix in (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT, layout.START):
-            layout.numbered(directory, number, suffix).unlink(missing_ok=True)
+            layout.numbered(directory, offset, suffix).unlink(missing_ok=True)
     (directory / layout.LEADER_EPOCHS).unlink(missing_ok=True)
     Segment.create(directory, max(files.anew), index_interval)
     sync_directory(directory)

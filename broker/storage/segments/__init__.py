@@ -1,1 +1,1 @@
-"""Segment files: batches, indexes, times, checks."""
+"""Segment files: their batches, indexes, timestamps and checks."""

@@ -1,4 +1,4 @@
-"""The batches of a segment file: walked by their headers, or verified byte by byte.
+"""The batches of a segment file, walked by their headers, or verified byte by byte.
 
 No length is trusted beyond the end of the file, and nothing is ever written.
 """
@@ -22,7 +22,7 @@ _MAX_DELTA: Final = 2**31 - 1
 
 
 class Located(NamedTuple):
-    """A batch, and the position in its file where it begins."""
+    """A batch, and its position in its file."""
 
     position: int
     header: BatchHeader
@@ -41,17 +41,17 @@ class Appended(NamedTuple):
 
 
 def read_bytes(file: OpenFile, position: int, length: int) -> bytes:
-    """Exactly `length` bytes, or fewer at the file's end."""
+    """Reads exactly `length` bytes, or fewer at the file's end."""
     data = os.pread(file.fd, length, position)
     while len(data) < length and (
-        more := os.pread(file.fd, length - len(data), position + len(data))
+        chunk := os.pread(file.fd, length - len(data), position + len(data))
     ):
-        data += more
+        data += chunk
     return data
 
 
 def header_at(file: OpenFile, position: int, end: int) -> BatchHeader | None:
-    """The header of the batch at `position` that ends by `end`; None if there is none."""
+    """Returns the header of the batch at `position` that ends by `end`; None if there is none."""
     data = os.pread(file.fd, HEADER_SIZE, position)
     if len(data) < HEADER_SIZE:
         return None
@@ -60,22 +60,23 @@ def header_at(file: OpenFile, position: int, end: int) -> BatchHeader | None:
 
 
 def walk(file: OpenFile, position: int, end: int, read_ahead: int = _WALK) -> Iterator[Located]:
-    """The batches from `position` on, by their headers, up to `end` or the first invalid one.
+    """Yields the batches from `position` on, by their headers, up to `end` or the first invalid
+    one.
 
     If the walk did not reach `end`, its caller decides what that means.
     """
     chunk, chunk_at, ahead = b"", position, read_ahead
     while position + HEADER_SIZE <= end:
-        at = position - chunk_at
-        if at + HEADER_SIZE > len(chunk):
-            chunk, chunk_at, at = (
+        chunk_position = position - chunk_at
+        if chunk_position + HEADER_SIZE > len(chunk):
+            chunk, chunk_at, chunk_position = (
                 os.pread(file.fd, min(ahead, end - position), position),
                 position,
                 0,
             )
             if len(chunk) < HEADER_SIZE:
                 return
-        header = read_header(chunk, at)
+        header = read_header(chunk, chunk_position)
         if not _plausible(header, position, end):
             return
         yield Located(position, header)
@@ -96,23 +97,24 @@ def _plausible(header: BatchHeader, position: int, end: int) -> bool:
 def verify(
     file: OpenFile, position: int, end: int, offset: int, *, gaps: bool
 ) -> Iterator[Located]:
-    """The batches from `position` to `end`, each read whole: header, CRC, and consecutive offsets.
+    """Yields the batches from `position` to `end`, each read whole: checks header, CRC, and
+    consecutive offsets.
 
     `offset` is the one that the first batch must have (or exceed, where compaction leaves `gaps`).
     Raises `InvalidBatch` at the first that is invalid.
     """
     buffer = memoryview(bytearray(min(_VERIFY, max(end - position, HEADER_SIZE))))
-    filled_from = filled_to = position
+    buffer_start = buffer_end = position
     while position < end:
         if position + HEADER_SIZE > end:
             raise InvalidBatch(
                 position, offset, f"{end - position} bytes are too short for a batch header"
             )
-        if position + HEADER_SIZE > filled_to:
-            filled_from, filled_to = position, position + _fill(file, buffer, position, end)
-        if position + HEADER_SIZE > filled_to:
+        if position + HEADER_SIZE > buffer_end:
+            buffer_start, buffer_end = position, position + _fill(file, buffer, position, end)
+        if position + HEADER_SIZE > buffer_end:
             raise InvalidBatch(position, offset, "the file was truncated")
-        header = read_header(buffer, position - filled_from)
+        header = read_header(buffer, position - buffer_start)
         size = header.size
         next_position = position + size
         if (
@@ -123,14 +125,14 @@ def verify(
             or header.last_offset_delta < 0
         ):
             _check(header, position, end, offset, gaps=gaps)
-        if next_position > filled_to and size <= len(buffer):
-            filled_from, filled_to = position, position + _fill(file, buffer, position, end)
-        if next_position <= filled_to:
-            at = position - filled_from
+        if next_position > buffer_end and size <= len(buffer):
+            buffer_start, buffer_end = position, position + _fill(file, buffer, position, end)
+        if next_position <= buffer_end:
+            at = position - buffer_start
             crc = crc32c(buffer[at + CRC_START : at + size])
         else:
             crc = _crc_of_file(file, position + CRC_START, next_position, buffer)
-            filled_from = filled_to = next_position
+            buffer_start = buffer_end = next_position
         if crc != header.crc:
             raise InvalidBatch(position, offset, "the CRC does not match the bytes")
         yield Located(position, header)
@@ -140,28 +142,34 @@ def verify(
 def _check(header: BatchHeader, position: int, end: int, offset: int, *, gaps: bool) -> None:
     """Raise unless the batch may be there; a batch after a gap may have a later offset."""
     if header.magic != MAGIC:
-        raise InvalidBatch(position, offset, f"record format {header.magic}, not {MAGIC}")
+        raise InvalidBatch(
+            position, offset, f"unexpected record format {header.magic}, not {MAGIC}"
+        )
     if header.size < HEADER_SIZE:
-        raise InvalidBatch(position, offset, f"a batch of {header.size} bytes")
+        raise InvalidBatch(position, offset, f"invalid batch size {header.size}")
     if position + header.size > end:
-        missing = position + header.size - end
-        raise InvalidBatch(position, offset, f"a batch whose last {missing} bytes are missing")
+        missing_bytes = position + header.size - end
+        raise InvalidBatch(
+            position, offset, f"the last {missing_bytes} bytes of the batch are missing"
+        )
     if header.base_offset != offset and (header.base_offset < offset or not gaps):
-        raise InvalidBatch(position, offset, f"a batch with offset {header.base_offset}")
+        raise InvalidBatch(position, offset, f"unexpected base offset {header.base_offset}")
     if header.last_offset_delta < 0:
-        raise InvalidBatch(position, offset, f"last offset delta {header.last_offset_delta}")
+        raise InvalidBatch(
+            position, offset, f"invalid last offset delta {header.last_offset_delta}"
+        )
 
 
 def _fill(file: OpenFile, buffer: memoryview, position: int, end: int) -> int:
     """Read from `position` until the buffer or the range is full; returns the number of bytes."""
-    wanted = min(len(buffer), end - position)
-    filled = 0
-    while filled < wanted:
-        count = os.preadv(file.fd, [buffer[filled:wanted]], position + filled)
+    wanted_bytes = min(len(buffer), end - position)
+    filled_bytes = 0
+    while filled_bytes < wanted_bytes:
+        count = os.preadv(file.fd, [buffer[filled_bytes:wanted_bytes]], position + filled_bytes)
         if count == 0:
             break
-        filled += count
-    return filled
+        filled_bytes += count
+    return filled_bytes
 
 
 def _crc_of_file(file: OpenFile, position: int, end: int, buffer: memoryview) -> int:
@@ -176,8 +184,8 @@ def _crc_of_file(file: OpenFile, position: int, end: int, buffer: memoryview) ->
 
 
 def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> bool:
-    """Whether the bytes at `position` are the beginning of the batch with that offset, cut off by
-    the end of the file. The existing part of an incomplete header is believed."""
+    """Returns whether the bytes at `position` are the beginning of the batch with that offset, cut
+    off by the end of the file. Trusts the existing part of an incomplete header."""
     data = os.pread(file.fd, HEADER_SIZE, position) if position < end else b""
     if len(data) < HEADER_SIZE:
         return data[: _OFFSET.size] == _OFFSET.pack(offset)[: len(data)]
@@ -186,7 +194,7 @@ def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> b
 
 
 def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located | None:
-    """The first complete and valid batch that begins after `position`, at any byte.
+    """Returns the first complete and valid batch that begins after `position`, at any byte.
 
     Only batches with offsets above `above` count: a batch of this log that was appended after the
     damage is sought.
@@ -195,11 +203,11 @@ def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located |
     while position + HEADER_SIZE <= end:
         chunk = read_bytes(file, position, min(_VERIFY, end - position))
         for start in _candidates(chunk):
-            located = _valid_at(
+            located_batch = _valid_at(
                 file, position + start, end, above, chunk[start : start + HEADER_SIZE]
             )
-            if located is not None:
-                return located
+            if located_batch is not None:
+                return located_batch
         if len(chunk) <= HEADER_SIZE:
             return None
         position += len(chunk) - HEADER_SIZE + 1
@@ -208,9 +216,9 @@ def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located |
 
 def _candidates(chunk: bytes) -> Iterator[int]:
     """Positions where a header may begin, by its magic byte; a complete header follows."""
-    last = len(chunk) - HEADER_SIZE
+    last_position = len(chunk) - HEADER_SIZE
     magic = chunk.find(MAGIC, _MAGIC_AT)
-    while 0 <= magic - _MAGIC_AT <= last:
+    while 0 <= magic - _MAGIC_AT <= last_position:
         yield magic - _MAGIC_AT
         magic = chunk.find(MAGIC, magic + 1)
 

@@ -16,7 +16,7 @@ OPEN: Final[set[int]] = set()  # the descriptors of all `OpenFile`s
 
 
 class OpenFile:
-    """An open file; closed with its last reference, on whichever thread that is."""
+    """An open file, closed with its last reference, on the thread that drops that."""
 
     __slots__ = ("fd", "path")
 
@@ -36,7 +36,7 @@ class OpenFile:
 
 
 def is_out_of_files(error: BaseException | None) -> bool:
-    """Whether the process has too many open files, which may pass soon."""
+    """Returns whether the process has too many open files, which may pass soon."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in OUT_OF_FILES:
             return True
@@ -45,10 +45,10 @@ def is_out_of_files(error: BaseException | None) -> bool:
 
 
 def check_there(file: OpenFile) -> None:
-    """Raise FileNotFoundError unless its name still belongs to this file."""
+    """Raises FileNotFoundError unless the file's name still belongs to it."""
     try:
-        named, held = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
-        if (named.st_ino, named.st_dev) == (held.st_ino, held.st_dev):
+        path_stat, file_stat = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
+        if (path_stat.st_ino, path_stat.st_dev) == (file_stat.st_ino, file_stat.st_dev):
             return
     except FileNotFoundError:
         pass

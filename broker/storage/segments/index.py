@@ -30,14 +30,15 @@ _WINDOW = 512  # entries read at once, when a search has come this close
 
 
 class OffsetPosition(NamedTuple):
-    """The batch with this last offset begins at `position`."""
+    """An entry of the offset index: the batch with this last offset begins at `position`."""
 
     last_offset: int
     position: int
 
 
 class TimeEntry(NamedTuple):
-    """Up to the batch that ends at `last_offset`, no timestamp was higher."""
+    """An entry of the time index: up to the batch that ends at `last_offset`, no timestamp was
+    higher."""
 
     timestamp: int
     last_offset: int
@@ -56,8 +57,8 @@ class _Index:
         self.base_offset = base_offset
         self._file: OpenFile | None = None
         size = os.fstat(self.file.fd).st_size
-        self._stored, odd = divmod(size, self.ENTRY.size)
-        if odd:
+        self._stored, odd_bytes = divmod(size, self.ENTRY.size)
+        if odd_bytes:
             raise BadIndex(f"{path} has {size} bytes, not a multiple of {self.ENTRY.size}")
         self._tail = bytearray()
         self.unsynced = False
@@ -83,22 +84,22 @@ class _Index:
         self.unsynced = True
 
     def write_through(self) -> None:
-        """Write the tail to the file. If that fails, the tail stays, and is written again."""
+        """Writes the tail to the file. If that fails, the tail stays, and is written again."""
         while self._tail:
-            written = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
-            whole = written // self.ENTRY.size
-            if not whole:  # the disk has room for a part of an entry, at the end of a block
+            written_bytes = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
+            entry_count = written_bytes // self.ENTRY.size
+            if not entry_count:  # the disk has room for a part of an entry, at the end of a block
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-            self._stored += whole
-            del self._tail[: whole * self.ENTRY.size]
+            self._stored += entry_count
+            del self._tail[: entry_count * self.ENTRY.size]
 
     def take_tail(self) -> "IndexTail":
-        """The tail, for another thread to write; nothing else writes it meanwhile."""
+        """Returns the tail, for another thread to write; nothing else writes it meanwhile."""
         self.unsynced = False
         return IndexTail(self, self.file, self._stored * self.ENTRY.size, self.tail)
 
     def stored(self, size: int) -> None:
-        """This many bytes of the tail are in the file."""
+        """Notes that this many bytes of the tail are in the file."""
         self._stored += size // self.ENTRY.size
         del self._tail[:size]
 
@@ -122,8 +123,8 @@ class _Index:
     def _unpacked(self, buffer: bytes | bytearray, position: int) -> tuple[int, int]:
         if position + self.ENTRY.size > len(buffer):
             raise BadIndex(f"{self.path} is shorter than it was")
-        first, second = self.ENTRY.unpack_from(buffer, position)
-        return first, second
+        first_field, second_field = self.ENTRY.unpack_from(buffer, position)
+        return first_field, second_field
 
     def _count_below(self, value: int, field: int) -> int:
         """The number of entries with a smaller `field`: the index of the first other one."""
@@ -167,7 +168,7 @@ class IndexTail:
         self.written = False
 
     def write(self) -> None:
-        """Write it to disk, if there is room. Blocks; any thread."""
+        """Writes the tail to disk, if there is room. Blocks; any thread."""
         try:
             size = os.pwrite(self._file.fd, self._content, self._position)
         except OSError as error:
@@ -186,7 +187,7 @@ class IndexTail:
 
 
 class OffsetIndex(_Index):
-    """The position of an offset in the segment, to within `index.interval.bytes` and a batch."""
+    """Maps offsets to positions in the segment, to within `index.interval.bytes` and a batch."""
 
     __slots__ = ()
 
@@ -203,26 +204,26 @@ class OffsetIndex(_Index):
         return self.entry(len(self) - 1) if len(self) else None
 
     def at_or_below_offset(self, offset: int) -> OffsetPosition | None:
-        """The last indexed batch whose last offset is not above `offset`."""
+        """Returns the last indexed batch whose last offset is not above `offset`."""
         count = self._count_below(offset - self.base_offset + 1, 0)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.last_offset <= offset)
         return entry
 
     def at_or_below_position(self, position: int) -> OffsetPosition | None:
-        """The last indexed batch that begins at or before `position`."""
+        """Returns the last indexed batch that begins at or before `position`."""
         count = self._count_below(position + 1, 1)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.position <= position)
         return entry
 
     def truncate(self, position: int) -> None:
-        """Remove the batches that begin at `position` or later."""
+        """Removes the batches that begin at `position` or later."""
         self.keep(self._count_below(position, 1))
 
 
 class TimeIndex(_Index):
-    """The batch from which a timestamp may be found."""
+    """Maps timestamps to the batch from which they may be found."""
 
     __slots__ = ("_highest",)
 
@@ -230,11 +231,11 @@ class TimeIndex(_Index):
 
     def __init__(self, path: Path, base_offset: int) -> None:
         super().__init__(path, base_offset)
-        last = self.last()
-        self._highest = NO_TIMESTAMP if last is None else last.timestamp
+        last_entry = self.last()
+        self._highest = NO_TIMESTAMP if last_entry is None else last_entry.timestamp
 
     def append(self, timestamp: int, last_offset: int) -> None:
-        """Add the highest timestamp, unless it is no higher than the last entry's."""
+        """Adds the highest timestamp, unless it is no higher than the last entry's."""
         if timestamp > self._highest:
             self._highest = timestamp
             self._append(self.ENTRY.pack(timestamp, last_offset - self.base_offset))
@@ -247,21 +248,21 @@ class TimeIndex(_Index):
         return self.entry(len(self) - 1) if len(self) else None
 
     def reaching(self, timestamp: int) -> TimeEntry | None:
-        """The first entry with a timestamp of at least `timestamp`."""
+        """Returns the first entry with a timestamp of at least `timestamp`."""
         count = self._count_below(timestamp, 0)
         entry = self.entry(count) if count < len(self) else None
         self._expect(entry is None or entry.timestamp >= timestamp)
         return entry
 
     def noted_by(self, last_offset: int) -> TimeEntry | None:
-        """The last entry for a batch that ends at `last_offset` or before."""
+        """Returns the last entry for a batch that ends at `last_offset` or before."""
         count = self._count_below(last_offset - self.base_offset + 1, 1)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.last_offset <= last_offset)
         return entry
 
     def truncate(self, offset: int) -> None:
-        """Remove the entries for batches that end at `offset` or later."""
+        """Removes the entries for batches that end at `offset` or later."""
         self.keep(self._count_below(offset - self.base_offset, 1))
-        last = self.last()
-        self._highest = NO_TIMESTAMP if last is None else last.timestamp
+        last_entry = self.last()
+        self._highest = NO_TIMESTAMP if last_entry is None else last_entry.timestamp

@@ -24,23 +24,23 @@ Fault = OSError | None
 
 
 def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]:
-    """Sync each file, and check that it still has its name; returns each one's error."""
+    """Syncs each file, and checks that it still has its name; returns the error of each file."""
     if not native:
         return [_synced(file) for file in files]
-    numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
-    if not any(numbers):
-        return [None] * len(numbers)
+    error_numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
+    if not any(error_numbers):
+        return [None] * len(error_numbers)
     return [
-        not_there(file) if number == _GONE else _fault(number)
-        for file, number in zip(files, numbers, strict=True)
+        not_there(file) if error_number == _GONE else _fault(error_number)
+        for file, error_number in zip(files, error_numbers, strict=True)
     ]
 
 
 def write_all(pieces: Sequence[Piece], *, native: bool = NATIVE) -> list[Fault]:
-    """Write each piece; returns each one's error."""
+    """Writes each piece; returns the error of each piece."""
     if not native:
         return [_written(piece) for piece in pieces]
-    return [_fault(number) for number in compiled.write(list(pieces))]
+    return [_fault(error_number) for error_number in compiled.write(list(pieces))]
 
 
 def _fault(number: int) -> Fault:
@@ -57,11 +57,11 @@ def _synced(file: OpenFile) -> Fault:
 
 
 def _written(piece: Piece) -> Fault:
-    fd, content, at = piece
+    fd, content, position = piece
     try:
         while content:
-            written = os.pwrite(fd, content, at)
-            content, at = content[written:], at + written
+            written_bytes = os.pwrite(fd, content, position)
+            content, position = content[written_bytes:], position + written_bytes
     except OSError as error:
         return error
     return None

@@ -1,4 +1,4 @@
-"""Re-reads a stored segment piece by piece, and checks that it is still what was written.
+"""Re-reads a stored segment piece by piece, and checks it for damage.
 
 It is read from the disk if the file system supports that (`O_DIRECT`): the page cache may be sound
 where the disk is not, and nothing in frequent use is evicted. Otherwise it is read as any file, and
@@ -34,7 +34,7 @@ class Damage(NamedTuple):
 
 
 def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Damage]:
-    """The bytes of each piece as it is read, and each damage as it is found.
+    """Yields the bytes of each piece as it is read, and each damage as it is found.
 
     The segment has the offsets from `base` up to `end`, or with `gaps` some of them. Nothing after
     `end` is checked. Raises OSError: FileNotFoundError if it is gone.
@@ -42,22 +42,22 @@ def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Dama
     position, offset = 0, base
     while True:
         file = OpenFile(path)
-        broken: str | None = None
+        damage_reason: str | None = None
         for piece in _sound_pieces(path, position, offset, end, gaps=gaps):
             if isinstance(piece, int):
                 yield piece
             else:
-                position, offset, broken = piece
-        if broken is None or offset >= end:
+                position, offset, damage_reason = piece
+        if damage_reason is None or offset >= end:
             return
         size = os.fstat(file.fd).st_size
-        located = find_valid(file, position, size, offset - 1)
+        located_batch = find_valid(file, position, size, offset - 1)
         check_there(file)
-        if located is None or located.header.base_offset >= end:
-            yield Damage(offset, end - offset, broken)
+        if located_batch is None or located_batch.header.base_offset >= end:
+            yield Damage(offset, end - offset, damage_reason)
             return
-        yield Damage(offset, located.header.base_offset - offset, broken)
-        position, offset = located.position, located.header.base_offset
+        yield Damage(offset, located_batch.header.base_offset - offset, damage_reason)
+        position, offset = located_batch.position, located_batch.header.base_offset
 
 
 _Place = tuple[int, int, str | None]  # byte and offset, and the error there
@@ -70,87 +70,87 @@ def _sound_pieces(
 
     Holds no more than a piece, whatever size a header claims.
     """
-    held = bytearray()
-    held_at = position
+    held_bytes = bytearray()
+    held_position = position
     batch: BatchHeader | None = None  # of the batch at `position`, once its header was read
-    crc = remaining = 0
+    crc = remaining_bytes = 0
     for piece in _pieces(path, position):
-        held += piece
+        held_bytes += piece
         yield len(piece)
-        at = 0
+        chunk_position = 0
         while offset < end:
-            wrong = ""
+            fault = ""
             if batch is None:
-                if len(held) - at < HEADER_SIZE:
+                if len(held_bytes) - chunk_position < HEADER_SIZE:
                     break
-                header = read_header(held, at)
+                header = read_header(held_bytes, chunk_position)
                 if (
                     header.magic != MAGIC
                     or header.size < HEADER_SIZE
                     or header.last_offset_delta < 0
                 ):
-                    wrong = "no batch header"
+                    fault = "no batch header"
                 elif header.base_offset != offset and (header.base_offset < offset or not gaps):
-                    wrong = f"a batch with offset {header.base_offset}"
+                    fault = f"unexpected base offset {header.base_offset}"
                 elif header.base_offset >= end:
                     offset = end
                     break
-                batch, crc, remaining = header, 0, header.size - CRC_START
-                at += CRC_START
-            if not wrong:
-                count = min(remaining, len(held) - at)
-                crc = crc32c(memoryview(held)[at : at + count], crc)
-                at += count
-                remaining -= count
-                if remaining:
+                batch, crc, remaining_bytes = header, 0, header.size - CRC_START
+                chunk_position += CRC_START
+            if not fault:
+                count = min(remaining_bytes, len(held_bytes) - chunk_position)
+                crc = crc32c(memoryview(held_bytes)[chunk_position : chunk_position + count], crc)
+                chunk_position += count
+                remaining_bytes -= count
+                if remaining_bytes:
                     break
                 if crc != batch.crc:
-                    wrong = "the CRC of the batch does not match its bytes"
-            if wrong:
-                yield position, offset, f"{path.name}, byte {position}: {wrong}"
+                    fault = "the CRC of the batch does not match its bytes"
+            if fault:
+                yield position, offset, f"{path.name}, byte {position}: {fault}"
                 return
             offset = batch.next_offset
             batch = None
-            position = held_at + at
-        del held[:at]
-        held_at += at
+            position = held_position + chunk_position
+        del held_bytes[:chunk_position]
+        held_position += chunk_position
         if offset >= end:
             break
-    short = offset < end and not (gaps and batch is None and not held)
-    yield position, offset, f"{path.name} ends at byte {position}" if short else None
+    is_short = offset < end and not (gaps and batch is None and not held_bytes)
+    yield position, offset, f"{path.name} ends at byte {position}" if is_short else None
 
 
 def _pieces(path: Path, position: int) -> Iterator[memoryview]:
     """The file's bytes from `position` on."""
-    direct, fd = True, -1
+    is_direct, fd = True, -1
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
     except OSError:  # not every file system supports it
-        direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        is_direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     buffer = mmap.mmap(-1, PIECE)  # aligned, as it must be
     try:
-        begin = position // _BLOCK * _BLOCK
+        block_start = position // _BLOCK * _BLOCK
         while True:
             try:
-                count = os.preadv(fd, [buffer], begin)
+                count = os.preadv(fd, [buffer], block_start)
             except OSError:
-                if not direct:
+                if not is_direct:
                     raise
                 os.close(fd)
-                direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                is_direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 continue
-            if begin + count > position:
-                with memoryview(buffer) as view, view[position - begin : count] as piece:
+            if block_start + count > position:
+                with memoryview(buffer) as view, view[position - block_start : count] as piece:
                     yield piece
-                position = begin + count
-            if not direct:
+                position = block_start + count
+            if not is_direct:
                 with contextlib.suppress(OSError):
-                    os.posix_fadvise(fd, begin, count, os.POSIX_FADV_DONTNEED)
+                    os.posix_fadvise(fd, block_start, count, os.POSIX_FADV_DONTNEED)
             if count < PIECE:
                 return
-            begin += count
+            block_start += count
     finally:
         os.close(fd)
         buffer.close()

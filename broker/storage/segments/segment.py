@@ -59,7 +59,7 @@ class Segment:
 
     @classmethod
     def create(cls, directory: Path, base_offset: int, index_interval: int) -> Self:
-        """Create the three files, empty. Their names are durable once the directory is synced."""
+        """Creates the three files, empty. Their names are durable once the directory is synced."""
         segment = cls(directory, base_offset, 0, 0)
         segment.lasts = False
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
@@ -87,7 +87,8 @@ class Segment:
         return self._file
 
     def appendable(self) -> OpenFile:
-        """The log file, if it has not been changed since it was closed. Raises `Altered`."""
+        """Returns the log file, if it has not been changed since it was closed. Raises
+        `Altered`."""
         stat = os.fstat(self.file.fd)
         identity = stat.st_dev, stat.st_ino
         if stat.st_size != self.size or self._identity not in {None, identity}:
@@ -107,12 +108,13 @@ class Segment:
         return self._time_index
 
     def cool(self) -> None:
-        """Close the files, unless the disk has no room for the indexes' tails."""
+        """Closes the files, unless the disk has no room for the indexes' tails."""
         if all(index is None or not index.tail for index in (self._offset_index, self._time_index)):
             self.let_go()
 
     def rest(self) -> bool:
-        """Closes the files until they are needed; False if there is no room for the tails."""
+        """Closes the files until they are needed; returns False if there is no room for the
+        tails."""
         if self._file is None:
             return True
         try:
@@ -134,7 +136,7 @@ class Segment:
     # Writing
 
     def index_batch(self, last_offset: int, position: int, interval: int) -> None:
-        """Index the batch at `position`, and the highest timestamp up to and including it."""
+        """Indexes the batch at `position`, and the highest timestamp up to and including it."""
         self.offset_index.append(last_offset, position)
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self.index_due = position + interval
@@ -150,7 +152,7 @@ class Segment:
         self.size = position + header.size
 
     def write_indexes(self, from_bytes: int = 0) -> None:
-        """Write at least this much of the indexes' tails to their files, once the log's name is
+        """Writes at least this much of the indexes' tails to their files, once the log's name is
         durable: a non-empty index without a log would prove that the log was lost."""
         if not self.lasts:
             return
@@ -159,13 +161,13 @@ class Segment:
                 index.write_through()
 
     def finish(self) -> None:
-        """Give the time index its last entry. May be repeated, and appending may continue."""
+        """Gives the time index its last entry. May be repeated, and appending may continue."""
         if self.max_timestamp > NO_TIMESTAMP:
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self.write_indexes()
 
     def unsynced_indexes(self) -> list[Path]:
-        """The index files that were written since the last call."""
+        """Returns the index files that were written since the last call."""
         paths = []
         for index in (self._offset_index, self._time_index):
             if index is not None and index.unsynced and self.lasts:
@@ -174,7 +176,7 @@ class Segment:
         return paths
 
     def tails(self) -> list[IndexTail]:
-        """The indexes' tails, for another thread to write."""
+        """Returns the indexes' tails, for another thread to write."""
         if self.lasts:
             return []
         indexes = (self._offset_index, self._time_index)
@@ -192,15 +194,15 @@ class Segment:
         self.index_due = interval
 
     def rebuild_indexes(self, interval: int, reason: str) -> None:
-        """Rebuild both indexes from the headers in the log. Raises `InvalidBatch`."""
+        """Rebuilds both indexes from the headers in the log. Raises `InvalidBatch`."""
         _log.warning("rebuilding index path=%s reason=%r", self.path(layout.OFFSET_INDEX), reason)
-        size, highest = self.size, (self.max_timestamp, self.max_timestamp_offset)
+        size, highest_entry = self.size, (self.max_timestamp, self.max_timestamp_offset)
         self.forget_indexes(interval)
         try:
-            for located in self.walk(0, size):
-                self.take(located.header, located.position, interval)
+            for located_batch in self.walk(0, size):
+                self.take(located_batch.header, located_batch.position, interval)
         except InvalidBatch:
-            self.max_timestamp, self.max_timestamp_offset = highest
+            self.max_timestamp, self.max_timestamp_offset = highest_entry
             raise
         finally:
             self.size = size
@@ -214,7 +216,7 @@ class Segment:
         return header
 
     def resume(self, offset: int, interval: int) -> int:
-        """Return to the state in which only the batches below `offset` had been appended; returns
+        """Returns to the state in which only the batches below `offset` had been appended; returns
         the next offset.
 
         Costs one index search and the batches after the entry found, and completes indexes that
@@ -233,41 +235,41 @@ class Segment:
     def _resume(self, offset: int, interval: int) -> int:
         entry = self.offset_index.at_or_below_offset(offset - 1)
         self.time_index.truncate(offset)
-        highest = self._highest_noted()
+        highest_entry = self._highest_noted()
         position = 0
         if entry is not None:
             header = self._check(entry.last_offset, entry.position)
-            if header.max_timestamp > highest[0]:
+            if header.max_timestamp > highest_entry[0]:
                 raise BadIndex("the time index is too short")
             position = entry.position
             self.offset_index.truncate(position + 1)
         else:
             self.offset_index.keep(0)
-        self.max_timestamp, self.max_timestamp_offset = highest
+        self.max_timestamp, self.max_timestamp_offset = highest_entry
         self.index_due = position + interval
         end, self.size = self.size, position
         next_offset = self.base_offset
         batches = self.walk(position, end)
-        while next_offset < offset and (located := next(batches, None)) is not None:
-            if located.header.next_offset > offset:
+        while next_offset < offset and (located_batch := next(batches, None)) is not None:
+            if located_batch.header.next_offset > offset:
                 break
-            self.take(located.header, located.position, interval)
-            next_offset = located.header.next_offset
+            self.take(located_batch.header, located_batch.position, interval)
+            next_offset = located_batch.header.next_offset
         return next_offset
 
     def _highest_noted(self) -> tuple[int, int]:
         """The time index's last entry, which must match its batch."""
-        last = self.time_index.last()
-        if last is None:
+        last_entry = self.time_index.last()
+        if last_entry is None:
             return NO_TIMESTAMP, self.base_offset
-        self._check_time(last)
-        return last
+        self._check_time(last_entry)
+        return last_entry
 
     def _check_time(self, entry: TimeEntry) -> None:
-        for located in walk(
+        for located_batch in walk(
             self.file, self._position_before(entry.last_offset, self.size), self.size
         ):
-            header = located.header
+            header = located_batch.header
             if header.last_offset >= entry.last_offset:
                 if (header.max_timestamp, header.last_offset) == entry:
                     return
@@ -280,7 +282,7 @@ class Segment:
         self.size = position
 
     def paths(self) -> list[Path]:
-        """The three files, in the order of their removal."""
+        """Returns the three files, in the order of their removal."""
         return [self.path(suffix) for suffix in reversed(layout.SEGMENT_SUFFIXES)]
 
     def remove(self) -> None:
@@ -294,11 +296,11 @@ class Segment:
     # Reading
 
     def walk(self, position: int, end: int) -> Iterator[Located]:
-        """The batches from `position` to `end`. Raises `InvalidBatch` at an invalid one."""
+        """Yields the batches from `position` to `end`. Raises `InvalidBatch` at an invalid one."""
         offset = self.base_offset
-        for located in walk(self.file, position, end):
-            yield located
-            position, offset = located.end, located.header.next_offset
+        for located_batch in walk(self.file, position, end):
+            yield located_batch
+            position, offset = located_batch.end, located_batch.header.next_offset
         self._check_end(position, end, offset)
 
     def _check_end(self, position: int, end: int, offset: int) -> None:
@@ -306,40 +308,41 @@ class Segment:
             raise InvalidBatch(position, offset, "no batch header")
 
     def find(self, offset: int, end: int, interval: int) -> Located | None:
-        """The first batch before `end` whose last offset is `offset` or more. One index search."""
+        """Returns the first batch before `end` whose last offset is `offset` or more. One index
+        search."""
         position, next_offset = self.position_before(offset, end, interval), self.base_offset
-        for located in walk(self.file, position, end, _NEAR):
-            header = located.header
+        for located_batch in walk(self.file, position, end, _NEAR):
+            header = located_batch.header
             next_offset = header.next_offset
             if next_offset > offset:
-                return located
+                return located_batch
             position += header.size
         self._check_end(position, end, next_offset)
         return None
 
     def with_records(self, position: int, end: int) -> Located | None:
-        """The first batch from `position` on, before `end`, that has records."""
-        for located in walk(self.file, position, end, _NEAR):
-            if located.header.record_count:
-                return located
-            position = located.end
+        """Returns the first batch from `position` on, before `end`, that has records."""
+        for located_batch in walk(self.file, position, end, _NEAR):
+            if located_batch.header.record_count:
+                return located_batch
+            position = located_batch.end
         self._check_end(position, end, self.base_offset)
         return None
 
     def end_of_records(self, position: int, end: int, interval: int) -> int:
-        """The end of the last batch with records, of those from `position` to `end`."""
-        end_of_last, before = position, end
-        while end_of_last == position < before:
-            indexed = self.boundary(position, before - 1, interval)
-            begin = position if indexed is None else indexed.position
-            for located in walk(self.file, begin, before, _NEAR):
-                if located.header.record_count:
-                    end_of_last = located.end
-            before = begin
+        """Returns the end of the last batch with records, of those from `position` to `end`."""
+        end_of_last, search_end = position, end
+        while end_of_last == position < search_end:
+            indexed_batch = self.boundary(position, search_end - 1, interval)
+            search_start = position if indexed_batch is None else indexed_batch.position
+            for located_batch in walk(self.file, search_start, search_end, _NEAR):
+                if located_batch.header.record_count:
+                    end_of_last = located_batch.end
+            search_end = search_start
         return end_of_last
 
     def position_before(self, offset: int, end: int, interval: int) -> int:
-        """A batch's beginning before `end`, with only offsets below `offset` before it."""
+        """Returns a batch's position before `end`, with only offsets below `offset` before it."""
         try:
             return self._position_before(offset, end)
         except BadIndex as error:
@@ -356,7 +359,7 @@ class Segment:
         return entry.position
 
     def boundary(self, above: int, limit: int, interval: int) -> Located | None:
-        """The last indexed batch that begins after one position and not after the other."""
+        """Returns the last indexed batch that begins after `above`, and not after `limit`."""
         try:
             entry = self.offset_index.at_or_below_position(limit)
             if entry is None or entry.position <= above:
@@ -367,7 +370,7 @@ class Segment:
             return self.boundary(above, limit, interval)
 
     def highest_timestamp(self, interval: int) -> tuple[int, int]:
-        """The highest timestamp, and the last offset of its batch."""
+        """Returns the highest timestamp, and the last offset of its batch."""
         if self.max_timestamp == NOT_READ:
             try:
                 self.max_timestamp, self.max_timestamp_offset = self._highest_noted()
@@ -376,7 +379,7 @@ class Segment:
         return self.max_timestamp, self.max_timestamp_offset
 
     def reaching(self, timestamp: int, interval: int) -> TimeEntry | None:
-        """The first entry of the time index with a timestamp of at least `timestamp`."""
+        """Returns the first entry of the time index with a timestamp of at least `timestamp`."""
         try:
             entry = self.time_index.reaching(timestamp)
             if entry is not None:
@@ -387,7 +390,8 @@ class Segment:
         return entry
 
     def noted_before(self, end: int, interval: int) -> tuple[TimeEntry | None, int]:
-        """The last indexed batch before `end`, and the last time entry made by then."""
+        """Returns the last indexed batch before `end`, and the last time entry of the batches
+        before it."""
         try:
             return self._noted_before(end)
         except BadIndex as error:

@@ -49,21 +49,21 @@ class Segments:
         return sum(segment.size for segment in self._items)
 
     def holding(self, offset: int) -> Segment:
-        """The segment whose range includes `offset`; the first, if that starts later."""
+        """Returns the segment whose range includes `offset`; the first, if that starts later."""
         return self._items[max(bisect_right(self._bases, offset) - 1, 0)]
 
     def after(self, segment: Segment) -> Segment | None:
-        at = bisect_right(self._bases, segment.base_offset)
-        return self._items[at] if at < len(self._items) else None
+        index = bisect_right(self._bases, segment.base_offset)
+        return self._items[index] if index < len(self._items) else None
 
     def add(self, segment: Segment) -> None:
         self._items.append(segment)
         self._bases.append(segment.base_offset)
 
     def drop_first(self, count: int) -> list[Segment]:
-        dropped = self._items[:count]
+        dropped_segments = self._items[:count]
         self._set(self._items[count:])
-        return dropped
+        return dropped_segments
 
     def replace(self, old: list[Segment], new: list[Segment]) -> None:
         at = self._items.index(old[0])

@@ -1,4 +1,4 @@
-"""Finds the first record with a timestamp, and the record with the highest.
+"""Finds the first record with a timestamp, and the record with the highest timestamp.
 
 The indexes narrow the search to a few batches; the batches themselves give the answer. Only the
 exposed part of each segment counts. Timestamps need not grow from record to record. For a batch
@@ -29,63 +29,75 @@ Visible = Iterable[tuple[Segment, int]]  # segments, in order, and their exposed
 def first_reaching(
     timestamp: int, visible: Visible, start_offset: int, interval: int
 ) -> TimestampedOffset | None:
-    """The first record from `start_offset` on with this timestamp or a later one."""
+    """Returns the first record from `start_offset` on with this timestamp or a later one."""
     for segment, end in visible:
         if segment.highest_timestamp(interval)[0] < timestamp:
             continue
-        reached = segment.reaching(timestamp, interval)
-        before = _BEHIND_ALL if reached is None else reached.last_offset - 1
-        position = segment.position_before(max(before, start_offset), end, interval)
-        for located in segment.walk(position, end):
-            if located.header.max_timestamp < timestamp:
+        time_entry = segment.reaching(timestamp, interval)
+        last_below = _BEHIND_ALL if time_entry is None else time_entry.last_offset - 1
+        position = segment.position_before(max(last_below, start_offset), end, interval)
+        for located_batch in segment.walk(position, end):
+            if located_batch.header.max_timestamp < timestamp:
                 continue
-            for record in _records(segment, located):
+            for record in _records(segment, located_batch):
                 if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return _found(record, located)
+                    return _found(record, located_batch)
     return None
 
 
 def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOffset | None:
-    """The record from `start_offset` on with the highest timestamp; of several, the first."""
-    best, where = NO_TIMESTAMP, None
+    """Returns the record from `start_offset` on with the highest timestamp; of several, the
+    first."""
+    highest_timestamp, highest_place = NO_TIMESTAMP, None
     for segment, end in visible:
-        timestamp, located = _highest(segment, end, start_offset, interval)
-        if located is not None and timestamp > best:
-            best, where = timestamp, (segment, located)
-    if where is None:
+        timestamp, located_batch = _highest(segment, end, start_offset, interval)
+        if located_batch is not None and timestamp > highest_timestamp:
+            highest_timestamp, highest_place = timestamp, (segment, located_batch)
+    if highest_place is None:
         return None
-    segment, located = where
-    records = [record for record in _records(segment, located) if record.offset >= start_offset]
-    return _found(max(records, key=lambda record: record.timestamp), located) if records else None
+    segment, located_batch = highest_place
+    records = [
+        record for record in _records(segment, located_batch) if record.offset >= start_offset
+    ]
+    return (
+        _found(max(records, key=lambda record: record.timestamp), located_batch)
+        if records
+        else None
+    )
 
 
 def _highest(
     segment: Segment, end: int, start_offset: int, interval: int
 ) -> tuple[int, Located | None]:
     """The highest timestamp in the visible part of a segment, and its batch."""
-    first = segment.find(start_offset, end, interval)
-    if first is None:
+    first_batch = segment.find(start_offset, end, interval)
+    if first_batch is None:
         return NO_TIMESTAMP, None
     timestamp, last_offset = segment.highest_timestamp(interval)
-    if end == segment.size and last_offset > first.header.last_offset:
+    if end == segment.size and last_offset > first_batch.header.last_offset:
         return timestamp, segment.find(last_offset, end, interval)
-    noted, position = segment.noted_before(end, interval)
-    timestamp, best = NO_TIMESTAMP, None
-    if noted is not None and noted.last_offset > first.header.last_offset:
-        timestamp, best = noted.timestamp, segment.find(noted.last_offset, end, interval)
+    noted_batch, position = segment.noted_before(end, interval)
+    timestamp, best_batch = NO_TIMESTAMP, None
+    if noted_batch is not None and noted_batch.last_offset > first_batch.header.last_offset:
+        timestamp, best_batch = (
+            noted_batch.timestamp,
+            segment.find(noted_batch.last_offset, end, interval),
+        )
     else:
-        position = first.position
-    for located in segment.walk(position, end):
-        header = located.header
-        reached = header.max_timestamp
+        position = first_batch.position
+    for located_batch in segment.walk(position, end):
+        header = located_batch.header
+        highest_timestamp = header.max_timestamp
         if header.base_offset < start_offset:
             records = (
-                record for record in _records(segment, located) if record.offset >= start_offset
+                record
+                for record in _records(segment, located_batch)
+                if record.offset >= start_offset
             )
-            reached = max((record.timestamp for record in records), default=NO_TIMESTAMP)
-        if reached > timestamp:
-            timestamp, best = reached, located
-    return timestamp, best
+            highest_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+        if highest_timestamp > timestamp:
+            timestamp, best_batch = highest_timestamp, located_batch
+    return timestamp, best_batch
 
 
 def _records(segment: Segment, located: Located) -> Iterator[Record]:

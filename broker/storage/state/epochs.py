@@ -31,7 +31,7 @@ _VERSION = 0
 
 
 class TakenEpochs(NamedTuple):
-    """The new contents of the file; of two, the one with the higher number is newer."""
+    """Epochs taken for saving, as the new contents of the file; a higher number is newer."""
 
     number: int
     content: bytes
@@ -59,7 +59,7 @@ class LeaderEpochs:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the file; without one, there are no epochs."""
+        """Reads the file; without a file, there are no epochs."""
         epochs = cls(path)
         with contextlib.suppress(FileNotFoundError):
             epochs._set(_read(path))
@@ -74,7 +74,7 @@ class LeaderEpochs:
         if epoch == self.latest:
             return
         if epoch < 0 or start_offset < 0:
-            raise ValueError(f"leader epoch {epoch} from offset {start_offset}")
+            raise ValueError(f"invalid leader epoch {epoch} or start offset {start_offset}")
         self._set([*self._before(epoch, start_offset), (epoch, start_offset)])
 
     def rebuild(self, pairs: Iterable[tuple[int, int]]) -> None:
@@ -85,7 +85,8 @@ class LeaderEpochs:
                 self._set([*self._before(epoch, base_offset), (epoch, base_offset)])
 
     def end_offset_for(self, requested_epoch: int, log_end: int) -> tuple[int, int]:
-        """The largest epoch not above the requested one, and the offset after its last batch.
+        """Returns the largest epoch not above the requested one, and the offset after its last
+        batch.
 
         As Kafka's OffsetForLeaderEpoch: (−1, −1) for an epoch above all known; for one below all
         known, the requested epoch itself with the first known offset.
@@ -94,25 +95,25 @@ class LeaderEpochs:
             return NO_EPOCH, NO_OFFSET
         if requested_epoch == self.latest:
             return requested_epoch, log_end
-        above = bisect_right(self._epochs, requested_epoch)
-        if above == len(self._epochs):
+        next_index = bisect_right(self._epochs, requested_epoch)
+        if next_index == len(self._epochs):
             return NO_EPOCH, NO_OFFSET
-        epoch = self._epochs[above - 1] if above else requested_epoch
-        return epoch, self._starts[above]
+        epoch = self._epochs[next_index - 1] if next_index else requested_epoch
+        return epoch, self._starts[next_index]
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch of the batch at this offset; −1 if it is before all known epochs."""
-        after = bisect_right(self._starts, offset)
-        return self._epochs[after - 1] if after else NO_EPOCH
+        """Returns the epoch of the batch at this offset; −1 if it is before all known epochs."""
+        next_index = bisect_right(self._starts, offset)
+        return self._epochs[next_index - 1] if next_index else NO_EPOCH
 
     def truncate_after(self, log_end: int) -> None:
-        """Remove epochs that begin at the log's new end or after it."""
-        kept = bisect_left(self._starts, log_end)
-        if kept < len(self._starts):
-            self._set(self.entries[:kept])
+        """Removes epochs that begin at the log's new end or after it."""
+        kept_count = bisect_left(self._starts, log_end)
+        if kept_count < len(self._starts):
+            self._set(self.entries[:kept_count])
 
     def drop_before(self, log_start: int) -> None:
-        """The log now starts here: remove epochs that ended before.
+        """Removes epochs that ended before the log's new start.
 
         The epoch that includes the start now begins there. That alone is not worth saving: the file
         may have an earlier beginning.
@@ -126,16 +127,16 @@ class LeaderEpochs:
     # The file
 
     def save(self) -> None:
-        """Block until the file is current, even if another thread has taken some changes."""
+        """Blocks until the file is current, even if another thread has taken some changes."""
         if self._unsaved or self._written < self._taken:
             self.write(self._all())
 
     def take(self) -> TakenEpochs | None:
-        """Takes unsaved epochs for saving; None if nothing has changed."""
+        """Takes all epochs for saving; None if nothing has changed since they were saved."""
         return self._all() if self._unsaved else None
 
     def write(self, epochs: TakenEpochs) -> None:
-        """Saves it, unless a newer state is saved. On any thread; blocks."""
+        """Saves the epochs, unless newer ones are saved. Blocks; any thread."""
         with self._turn:
             if epochs.number > self._written:
                 replace_file(self._path, epochs.content)
@@ -153,8 +154,8 @@ class LeaderEpochs:
 
     def _before(self, epoch: int, start_offset: int) -> list[tuple[int, int]]:
         """The entries before a new one: smaller in both respects."""
-        kept = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
-        return self.entries[:kept]
+        kept_count = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
+        return self.entries[:kept_count]
 
     def _set(self, entries: list[tuple[int, int]]) -> None:
         self._epochs = [epoch for epoch, _ in entries]
@@ -172,9 +173,12 @@ def _read(path: Path) -> list[tuple[int, int]]:
         entries = [(int(epoch), int(start)) for epoch, start in map(str.split, lines[2:])]
     except (ValueError, IndexError) as error:
         raise BadCheckpoint(f"{path}: {error}") from error
-    ascending = all(a < b and s < t for (a, s), (b, t) in pairwise(entries))
-    negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
-    if version != _VERSION or count != len(entries) or not ascending or negative:
+    is_ascending = all(
+        epoch_before < next_epoch and start_before < next_start
+        for (epoch_before, start_before), (next_epoch, next_start) in pairwise(entries)
+    )
+    has_negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
+    if version != _VERSION or count != len(entries) or not is_ascending or has_negative:
         raise BadCheckpoint(
             f"{path}: does not have {count} ascending epochs in format version {_VERSION}"
         )

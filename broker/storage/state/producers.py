@@ -46,7 +46,7 @@ _NO_TRANSACTION = -1
 
 
 class ProducerDescription(NamedTuple):
-    """One producer, as returned by DescribeProducers."""
+    """One producer, as DescribeProducers returns it."""
 
     producer_id: int
     epoch: int
@@ -65,8 +65,8 @@ class ProducerStates:
         return len(self._states)
 
     def check(self, header: BatchHeader) -> int | None:
-        """Checks a batch's numbers: None if it may be appended; the original's base offset if it is
-        a duplicate."""
+        """Checks a batch's numbers: returns None if it may be appended; the original's base offset
+        if it is a duplicate."""
         producer_id = header.producer_id
         if producer_id < 0:
             return None
@@ -74,20 +74,20 @@ class ProducerStates:
         if epoch < 0 or sequence < 0:
             raise SequenceError(
                 ErrorCode.invalid_record,
-                f"producer {producer_id} sent epoch {epoch} and sequence {sequence}",
+                f"producer {producer_id} sent invalid epoch {epoch} or sequence {sequence}",
             )
         state = self._states.get(producer_id)
         if state is None:
             return None
-        known_epoch, last, _, _, _ = _NEWEST.unpack_from(state)
+        known_epoch, last_sequence, _, _, _ = _NEWEST.unpack_from(state)
         if epoch == known_epoch:
-            if sequence == (last + 1) & MAX_SEQUENCE:
+            if sequence == (last_sequence + 1) & MAX_SEQUENCE:
                 return None
             return _original(state, header)
         if epoch < known_epoch:
             raise SequenceError(
                 ErrorCode.invalid_producer_epoch,
-                f"producer {producer_id} has epoch {known_epoch}, this batch {epoch}",
+                f"producer {producer_id} has epoch {known_epoch}, the batch has {epoch}",
             )
         if sequence != 0:
             raise SequenceError(
@@ -97,14 +97,16 @@ class ProducerStates:
         return None
 
     def record(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """Remember an appended batch; those of recovery are not checked."""
+        """Remembers an appended batch. During recovery, batches are recorded without a check."""
         producer_id = header.producer_id
         if producer_id < 0 or header.base_sequence < 0:
             return  # the end of a transaction has no sequence
         delta = header.last_offset_delta
-        last = (header.base_sequence + delta) & MAX_SEQUENCE
-        newest = _NEWEST.pack(header.producer_epoch, last, delta, base_offset, now_ms)
-        self._remember(producer_id, newest)
+        last_sequence = (header.base_sequence + delta) & MAX_SEQUENCE
+        newest_batch = _NEWEST.pack(
+            header.producer_epoch, last_sequence, delta, base_offset, now_ms
+        )
+        self._remember(producer_id, newest_batch)
 
     def _remember(self, producer_id: int, newest: bytes) -> None:
         state = self._states.get(producer_id)
@@ -113,31 +115,31 @@ class ProducerStates:
         self._states[producer_id] = newest
 
     def expire(self, now_ms: int, max_age_ms: int) -> int:
-        """Forget producers that have not appended for this long; returns their number."""
-        until = now_ms - max_age_ms
+        """Forgets producers that have not appended for this long; returns their number."""
+        oldest_ms = now_ms - max_age_ms
         states = self._states
-        old = [
+        old_ids = [
             producer_id
             for producer_id in states
-            if _NEWEST.unpack_from(states[producer_id])[4] <= until
+            if _NEWEST.unpack_from(states[producer_id])[4] <= oldest_ms
         ]
-        for producer_id in old:
+        for producer_id in old_ids:
             del states[producer_id]
-        return len(old)
+        return len(old_ids)
 
     def last_offsets(self) -> dict[int, int]:
-        """The last offset of each producer: compaction must keep its batch."""
+        """Returns the last offset of each producer: compaction must keep its batch."""
         return {producer.producer_id: producer.last_offset for producer in self.describe()}
 
     def describe(self) -> Iterator[ProducerDescription]:
         for producer_id, state in self._states.items():
-            epoch, last, delta, base_offset, time = _NEWEST.unpack_from(state)
-            yield ProducerDescription(producer_id, epoch, last, base_offset + delta, time)
+            epoch, last_sequence, delta, base_offset, time = _NEWEST.unpack_from(state)
+            yield ProducerDescription(producer_id, epoch, last_sequence, base_offset + delta, time)
 
     def copy(self) -> Self:
-        twin = type(self)()
-        twin._states = self._states.copy()
-        return twin
+        copy = type(self)()
+        copy._states = self._states.copy()
+        return copy
 
     def clear(self) -> None:
         self._states.clear()
@@ -148,11 +150,11 @@ class ProducerStates:
         for producer_id, state in self._states.items():
             (epoch,) = struct.unpack_from(">h", state)
             for at in range(len(state) - _BATCH.size, 0, -_BATCH.size):
-                last, delta, base_offset, time = _BATCH.unpack_from(state, at)
+                last_sequence, delta, base_offset, time = _BATCH.unpack_from(state, at)
                 entries += _ENTRY.pack(
                     producer_id,
                     epoch,
-                    last,
+                    last_sequence,
                     base_offset + delta,
                     delta,
                     time,
@@ -164,35 +166,37 @@ class ProducerStates:
         return _VERSION_AND_CRC.pack(_VERSION, crc32c(body)) + body
 
     def load(self, data: bytes) -> None:
-        """Load a snapshot file; raises `BadSnapshot` without a change if it is broken."""
+        """Loads a snapshot file; raises `BadSnapshot` without a change if it is damaged."""
         states = ProducerStates()
         body = memoryview(data)[_VERSION_AND_CRC.size :]
         if len(body) < _COUNT.size:
-            raise BadSnapshot(f"a producer snapshot of {len(data)} bytes is too short")
+            raise BadSnapshot(f"the producer snapshot is too short: {len(data)} bytes")
         version, crc = _VERSION_AND_CRC.unpack_from(data)
         if version != _VERSION:
-            raise BadSnapshot(f"producer snapshot of version {version}, not {_VERSION}")
+            raise BadSnapshot(f"the producer snapshot has version {version}, not {_VERSION}")
         if crc32c(body) != crc:
             raise BadSnapshot("the producer snapshot's CRC does not match its bytes")
         (count,) = _COUNT.unpack_from(body)
         entries = body[_COUNT.size :]
         if len(entries) != count * _ENTRY.size:
-            raise BadSnapshot(f"a producer snapshot of {count} entries in {len(entries)} bytes")
-        for producer_id, epoch, last, last_offset, delta, time, _, _ in _ENTRY.iter_unpack(entries):
+            raise BadSnapshot(f"the producer snapshot has {len(entries)} bytes for {count} entries")
+        for producer_id, epoch, last_sequence, last_offset, delta, time, _, _ in _ENTRY.iter_unpack(
+            entries
+        ):
             if last_offset >= 0:  # Kafka writes -1 for a producer that only ended a transaction
-                newest = _NEWEST.pack(epoch, last, delta, last_offset - delta, time)
-                states._remember(producer_id, newest)
+                newest_batch = _NEWEST.pack(epoch, last_sequence, delta, last_offset - delta, time)
+                states._remember(producer_id, newest_batch)
         self._states = states._states
 
 
 def _original(state: bytes, header: BatchHeader) -> int:
-    wanted = header.last_sequence, header.last_offset_delta
-    for at in range(_BATCHES_AT, len(state), _BATCH.size):
-        last, delta, base_offset, _ = _BATCH.unpack_from(state, at)
-        if (last, delta) == wanted:
+    sequence_and_delta = header.last_sequence, header.last_offset_delta
+    for position in range(_BATCHES_AT, len(state), _BATCH.size):
+        last_sequence, delta, base_offset, _ = _BATCH.unpack_from(state, position)
+        if (last_sequence, delta) == sequence_and_delta:
             return int(base_offset)
-    _, last, _, _, _ = _NEWEST.unpack_from(state)
+    _, last_sequence, _, _, _ = _NEWEST.unpack_from(state)
     raise SequenceError(
         ErrorCode.out_of_order_sequence_number,
-        f"producer {header.producer_id} sent sequence {header.base_sequence} after {last}",
+        f"producer {header.producer_id} sent sequence {header.base_sequence} after {last_sequence}",
     )

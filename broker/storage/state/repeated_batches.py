@@ -1,4 +1,4 @@
-"""Decides whether a batch with the numbers of a stored one is that batch, sent again.
+"""Decides whether a batch with the numbers of a stored batch is that batch, sent again.
 
 A producer that has got no answer sends the batch again, and most producers send the same bytes.
 Then the CRC decides: it covers everything except what the broker stamps. Otherwise keys, values and
@@ -22,32 +22,37 @@ _MOST_RECORDS: Final = 16_384
 
 
 def is_repeated(batch: memoryview, base_offset: int, stored: FileSlice) -> bool:
-    """Whether `stored`, which begins with the batch at `base_offset` or the next one, contains the
-    records of `batch`; records removed by compaction count as contained. Overwrites `batch`."""
+    """Returns whether `stored`, which begins with the batch at `base_offset` or the next one,
+    contains the records of `batch`; records removed by compaction count as contained. Overwrites
+    `batch`."""
     file = stored.file
     assert isinstance(file, OpenFile), "the log's own"
-    there = header_at(file, stored.position, stored.position + stored.length)
-    if there is None or there.base_offset != base_offset:
+    stored_header = header_at(file, stored.position, stored.position + stored.length)
+    if stored_header is None or stored_header.base_offset != base_offset:
         return True
-    if there.is_append_time:
-        stamp_append_time(batch, there.max_timestamp)
-    here = read_header(batch)
-    if here.crc == there.crc:
+    if stored_header.is_append_time:
+        stamp_append_time(batch, stored_header.max_timestamp)
+    batch_header = read_header(batch)
+    if batch_header.crc == stored_header.crc:
         return True
-    if here.record_count > _MOST_RECORDS or there.size > _MOST_BYTES:
+    if batch_header.record_count > _MOST_RECORDS or stored_header.size > _MOST_BYTES:
         return False
     try:
-        return _has_all(batch, read_bytes(file, stored.position, there.size), there.base_offset)
+        return _has_all(
+            batch, read_bytes(file, stored.position, stored_header.size), stored_header.base_offset
+        )
     except BatchError:
         return False
 
 
 def _has_all(batch: memoryview, stored: bytes, base_offset: int) -> bool:
     """Whether `batch` has all records of `stored`, which begins at `base_offset`."""
-    sent = records(batch, _MOST_BYTES)
+    sent_records = records(batch, _MOST_BYTES)
     for record in records(stored, _MOST_BYTES):
         position = record.offset - base_offset
-        repeated = next((record for record in sent if record.offset == position), None)
-        if repeated is None or repeated[2:] != record[2:]:
+        repeated_record = next(
+            (record for record in sent_records if record.offset == position), None
+        )
+        if repeated_record is None or repeated_record[2:] != record[2:]:
             return False
     return True

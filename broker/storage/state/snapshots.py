@@ -54,12 +54,12 @@ def _load(directory: Path, offset: int, producers: ProducerStates) -> bool:
 
 
 def superfluous(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
-    """The snapshots that can be removed, in a log whose segments begin at `bases`."""
+    """Returns the snapshots that can be removed, in a log whose segments begin at `bases`."""
     at_segments = frozenset(bases)
-    first = min(at_segments)
-    between = [offset for offset in sorted(offsets) if offset not in at_segments]
-    kept = {offset for offset in between[-_BETWEEN:] if offset >= first}
-    return [offset for offset in between if offset not in kept]
+    first_base = min(at_segments)
+    other_offsets = [offset for offset in sorted(offsets) if offset not in at_segments]
+    kept_offsets = {offset for offset in other_offsets[-_BETWEEN:] if offset >= first_base}
+    return [offset for offset in other_offsets if offset not in kept_offsets]
 
 
 class Snapshots:
@@ -77,24 +77,24 @@ class Snapshots:
         return bool(self._due)
 
     def request(self, offset: int, producers: ProducerStates) -> None:
-        """Request a snapshot, unless there is one for this offset."""
+        """Requests a snapshot for this offset, unless there is one."""
         if offset not in self._offsets:
             self._due[offset] = producers.copy()
 
     def take(self, bases: Iterable[int]) -> tuple[list[tuple[int, ProducerStates]], list[Path]]:
-        """The snapshots to write now, and the files that are superfluous after that."""
+        """Returns the snapshots to write now, and the files that are superfluous after that."""
         if not self._due:
             return [], []
-        due, self._due = list(self._due.items()), {}
-        self._offsets += [offset for offset, _ in due]
+        due_snapshots, self._due = list(self._due.items()), {}
+        self._offsets += [offset for offset, _ in due_snapshots]
         removable = superfluous(self._offsets, bases)
         self._offsets = [offset for offset in self._offsets if offset not in removable]
-        return due, [
+        return due_snapshots, [
             layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in removable
         ]
 
     def put_back(self, unwritten: Iterable[tuple[int, ProducerStates]]) -> None:
-        """These were taken but could not be written, so the next flush retries."""
+        """Puts back snapshots that could not be written, so that the next flush retries."""
         for offset, producers in unwritten:
             if offset in self._offsets:
                 self._offsets.remove(offset)

@@ -32,14 +32,13 @@ def test_a_full_disk_is_seen_and_a_stop_makes_no_room(chroot: str, tmp_path: Pat
         poller.start()
 
         def is_full() -> bool:
-            known = standing.clusters["c"].disks.get(1)
-            return known is not None and known.disks[0].free == 0 and "fills" in known.unwritable
+            known = standing.clusters["c"].disks[1]
+            return known.disks[0].free == 0 and "fills" in known.unwritable
 
         try:
             wait_until(lambda: list(standing.clusters["c"].disks) == [1], what="2 was removed")
             (known,) = standing.clusters["c"].disks[1].disks
-            assert (known.label, known.total) == (str(disk / "data"), 24 << 20)
-            assert not standing.clusters["c"].disks[1].unwritable
+            assert (known.label, known.total, is_full()) == (str(disk / "data"), 24 << 20, False)
             (disk / "ballast").write_bytes(bytes(known.free))
             wait_until(is_full, what="it is full")
             broker.kill()

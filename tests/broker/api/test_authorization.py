@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from broker.access.acls import bits
+from broker.access.acl_evaluation import bits
 from broker.api.operations import RULES, Rule
 from broker.api.table import TABLE
 from broker.configs.config import AuthorizationConfig

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.access.acls import bits
+from broker.access.acl_evaluation import bits
 from broker.configs.config import AuthorizationConfig, GroupsConfig
 from ground.administration.entries import OK, Kind
 from harness.processes.waiting import wait_until

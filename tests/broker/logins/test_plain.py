@@ -59,8 +59,8 @@ def test_the_password_is_checked_by_what_scram_keeps(
     ("message", "reason"),
     [
         (b"\0alice\0Secret", "wrong password"),
-        (b"\0bob\0secret", "no such user"),
-        (b"\0Alice\0secret", "no such user"),
+        (b"\0bob\0secret", "unknown user"),
+        (b"\0Alice\0secret", "unknown user"),
         (b"root\0alice\0secret", "authorization id differs"),
         (b"", "malformed PLAIN"),
         (b"alice\0secret", "malformed PLAIN"),

@@ -86,8 +86,8 @@ def test_our_own_client(mechanism: ScramMechanism, name: str) -> None:
     [
         ("alice", "Secret", "wrong password"),
         ("alice", "", "wrong password"),
-        ("Alice", "secret", "no such user"),
-        ("bob", "secret", "no such user"),
+        ("Alice", "secret", "unknown user"),
+        ("bob", "secret", "unknown user"),
     ],
 )
 def test_who_is_wrong(mechanism: ScramMechanism, name: str, password: str, reason: str) -> None:
@@ -106,7 +106,7 @@ def test_a_password_for_the_other_mechanism_is_none() -> None:
     exchange = ScramExchange(SHA_512, known({"alice": kept("secret", SHA_256)}))
     with pytest.raises(LoginRefused, match=r"invalid credentials") as refusal:
         asyncio.run(log_in(scram("sha512", "alice", "secret", lambda: "abc"), exchange))
-    assert "not with SCRAM-SHA-512" in refusal.value.why
+    assert "has no SCRAM-SHA-512 password" in refusal.value.why
 
 
 def test_nobody_sees_who_is_there() -> None:

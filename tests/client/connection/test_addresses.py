@@ -22,18 +22,18 @@ def test_addresses(text: str, addresses: tuple[Address, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "is not a host"),
-        ("a:1,", "is not a host"),
-        (":9092", "is not a host"),
+        ("", "is not an address"),
+        ("a:1,", "is not an address"),
+        (":9092", "is not an address"),
         ("kafka://a:9092", "write an IPv6 address"),
-        ("a b:9092", "is not a host"),
+        ("a b:9092", "is not an address"),
         ("a:b", "'b' is not a port"),
         ("a:0", "'0' is not a port"),
         ("a:65536", "is not a port"),
         ("a:", "'' is not a port"),
         ("a:٣", "is not a port"),
         ("::1", r"write an IPv6 address as \[::1\]:9092"),
-        ("a\n:1", "is not a host"),
+        ("a\n:1", "is not an address"),
     ],
 )
 def test_what_is_no_address(text: str, reason: str) -> None:

@@ -282,7 +282,7 @@ def test_after_the_last_epoch_comes_another_id() -> None:
 def test_only_what_stands_still_or_has_nothing_open_is_renewed() -> None:
     sender = Sender()
     sender.submit(1)
-    with pytest.raises(ValueError, match="t-0: 1 batches are open"):
+    with pytest.raises(ValueError, match="t-0 still has 1 open batches"):
         sender.stream.renew(Identity(8, 0))
     sender.answer()
     sender.stream.renew(Identity(8, 0), 5)

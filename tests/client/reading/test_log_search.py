@@ -80,5 +80,5 @@ def test_where_the_log_begins_later(brokers: Brokers, target: TopicPartition) ->
 
 def test_it_is_given_up_when_it_does_not_go_on(brokers: Brokers, target: TopicPartition) -> None:
     batches = shipped(brokers, target, 2)
-    with pytest.raises(ConnectionLost, match="given up"):
+    with pytest.raises(ConnectionLost, match="search was stopped"):
         search(brokers, target, batches, 0, goes_on=lambda: False)

@@ -201,12 +201,12 @@ class TestWhatCannotBeRead:
     def test_what_is_registered_and_is_not_avro(self) -> None:
         class Protobuf(Known):
             def schema(self, schema_id: int) -> AvroSchema:
-                raise InvalidSchema("it is a schema of type PROTOBUF, not AVRO")
+                raise InvalidSchema("the schema is of type PROTOBUF, not AVRO")
 
         made = BatchDecoder(columns_of(USER), Protobuf({}), topic="t", partition=0, cluster="")
         (dead,) = made.decode(batch_of(records_of(users("a")))).dead
         assert dead.reason == "schema cannot be used"
-        assert dead.detail == "schema 1: it is a schema of type PROTOBUF, not AVRO"
+        assert dead.detail == "schema 1: the schema is of type PROTOBUF, not AVRO"
 
     @pytest.mark.parametrize(
         "error", [RegistryNotReachable("no registry answers"), RegistryRefused(500, 50001, "oh")]

@@ -86,7 +86,7 @@ def test_a_change_that_is_not_compatible(
     assert said == f"{file} cannot be registered as {subject}: {reason.strip()}"
     assert schemas.json("show", subject)["version"] == 1
     for fields, why in (
-        ([], "its first field must be header"),
+        ([], "the first field must be header"),
         (
             [EVENT_HEADER, {"name": "next", "type": "shop.Click"}],
             "next: no value fits record shop.Click",
@@ -251,7 +251,7 @@ def write_address(folder: Path, space: str, *more: dict[str, Any]) -> None:
 
 
 def test_a_folder_is_applied(schemas: AtRegistry, folder: Path, space: str) -> None:
-    note = f"  {HEADLESS}: its first field must be header"
+    note = f"  {HEADLESS}: the first field must be header"
     said = schemas.output("apply", str(folder), "--dry-run").splitlines()
     assert said[:2] == [f"new        {space}.Address", f"new        {space}-value"]
     assert said[2].startswith(note)

@@ -103,7 +103,7 @@ def test_where_reading_begins_and_ends(at: At, new_topic: str) -> None:
         f"{partition}{number}" for partition in (0, 1) for number in range(5)
     ]
     beyond = at.refused("consume", new_topic, "--partition", "1", "--from", "9")
-    assert beyond == f"penstock: {new_topic}-1: offset 9 is not in the log (any more)"
+    assert beyond == f"penstock: {new_topic}-1: offset 9 is not, or no longer, in the log"
 
 
 def test_what_does_not_exist(at: At, new_topic: str) -> None:
@@ -113,7 +113,7 @@ def test_what_does_not_exist(at: At, new_topic: str) -> None:
         assert said == f"penstock: no topic {new_topic}s; did you mean {new_topic}?"
     for command in ("consume", "produce"):
         said = at.refused(command, new_topic, "--partition", "7", stdin="x\n")
-        assert said == f"penstock: topic {new_topic}: it has no partition 7, only 0 to 0"
+        assert said == f"penstock: topic {new_topic}: no partition 7, only 0 to 0"
 
 
 def test_a_line_is_through_before_the_input_ends(at: At, new_topic: str) -> None:
@@ -193,7 +193,7 @@ def test_events_are_lines_of_json_and_what_is_none_is_said(
     assert ended.returncode == 0
     assert [json.loads(line) for line in ended.stdout.splitlines()] == [event]
     assert ended.stderr.splitlines() == [
-        f"penstock: {new_topic}-0, offset 1: it begins with byte 110 and not with 0: "
+        f"penstock: {new_topic}-0, offset 1: the message begins with byte 110, not with 0: "
         "it names no schema",
         f"penstock: {new_topic}-0, offset 2: it has no value",
     ]

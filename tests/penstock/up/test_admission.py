@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.access.acls import Permissions
+from broker.access.acl_evaluation import Permissions
 from cluster.layout import paths
 from cluster.records import acls, users
 from cluster.session.session import Session

@@ -84,7 +84,7 @@ def test_a_suspended_reader_goes_on_where_it_was(stop_after: int, sent: list[byt
 @pytest.mark.parametrize("size", [-1, -(2**31), 0, 7, LIMIT + 1, 2**31 - 1])
 def test_a_size_is_not_believed_beyond_the_limit(size: int) -> None:
     frames = reader()
-    with pytest.raises(ProtocolError, match="a frame of"):
+    with pytest.raises(ProtocolError, match="frame"):
         list(deliver(frames, struct.pack(">ihh", size, 3, 0)))
 
 
@@ -160,5 +160,5 @@ def deliver_what_fits(
 
 @pytest.mark.parametrize("prefix", [b"\xff\xff\xff\xff", b"\0\0\0\7", b"\x7f\xff\xff\xff"])
 def test_an_impossible_size_is_refused_as_soon_as_it_is_there(prefix: bytes) -> None:
-    with pytest.raises(ProtocolError, match="a frame of"):
+    with pytest.raises(ProtocolError, match="frame"):
         list(deliver(reader(), prefix))

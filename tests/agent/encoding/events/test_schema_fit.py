@@ -46,7 +46,7 @@ def test_which_schema_is_plain() -> None:
     [
         (None, {"format": Format.JSON}, "`format: json` needs a schema"),
         (parse('"string"'), {}, "the schema of logs: an event is a record"),
-        (built_in(HEADER), {"format": Format.JSON}, "its first field must be header"),
+        (built_in(HEADER), {"format": Format.JSON}, "the first field must be header"),
         (schema_of(user="string"), {}, "requires a field user, which lines of `format: plain`"),
         (
             schema_of(user="string"),

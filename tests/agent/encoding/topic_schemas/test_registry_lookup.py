@@ -161,7 +161,7 @@ def test_a_topic_without_schema(registry: RegistryClient) -> None:
 def test_a_schema_that_is_no_events(registry: RegistryClient) -> None:
     topic = new_topic()
     registry.register(f"{topic}-value", '{"type": "record", "name": "X", "fields": []}')
-    with pytest.raises(NoSchema, match="is not an event schema: its first field must be"):
+    with pytest.raises(NoSchema, match="is not an event schema: the first field must be"):
         find(registry, of_fields(topic))
 
 

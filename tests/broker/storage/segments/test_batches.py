@@ -46,7 +46,7 @@ def test_batches_of_every_size_are_walked_and_verified(tmp_path: Path, size: int
 
 def test_offsets_must_follow_one_another(tmp_path: Path) -> None:
     file, end = file_of(tmp_path, *stamped(0, 2, 5))
-    with pytest.raises(InvalidBatch, match="a batch with offset 5") as error:
+    with pytest.raises(InvalidBatch, match="unexpected base offset 5") as error:
         list(verify(file, 0, end, 0, gaps=False))
     assert error.value.offset == 4
     assert len(list(verify(file, 0, end, 0, gaps=True))) == 3
@@ -80,7 +80,7 @@ def test_a_file_that_ends_early_is_no_batch(tmp_path: Path) -> None:
     file, end = file_of(tmp_path, *made)
     with pytest.raises(InvalidBatch, match="truncated"):
         list(verify(file, 0, end + 500, 0, gaps=False))
-    with pytest.raises(InvalidBatch, match="last 1 bytes are missing"):
+    with pytest.raises(InvalidBatch, match="last 1 bytes of the batch are missing"):
         list(verify(file, 0, end - 1, 0, gaps=False))
     assert len(list(walk(file, 0, end - 1))) == 1
 

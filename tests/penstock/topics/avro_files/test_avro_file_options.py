@@ -114,11 +114,11 @@ def test_what_cannot_be_in_it_is_named_and_counted(topic: EventTopic, path: Path
     assert ended.returncode == 1
     at = f"penstock: {topic.name}-0, offset"
     first, *said, last = ended.stderr.splitlines()
-    unread = "it cannot be converted to the requested schema: "
+    unread = "the value cannot be converted to the requested schema: "
     assert first.startswith(f"{at} 0: with schema {empty}: {unread}")
     assert said == [
-        f"{at} 2: it begins with byte 110 and not with 0: it names no schema",
-        f"{at} 3: it has no value",
+        f"{at} 2: the message begins with byte 110, not with 0: it names no schema",
+        f"{at} 3: the message has no value",
         f"{at} 4: there is no schema {2**31 - 1}",
         f"{at} 5: with schema {latest}: byte 5: a string is not UTF-8: "
         "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
@@ -357,7 +357,7 @@ def test_values_are_brought_into_the_schema_that_was_asked_for(
     ended = topic.produce("--avro-file", str(path), "--schema-version", "latest", "--json")
     assert ended.returncode == 1
     first, last = ended.stderr.splitlines()
-    assert first.startswith("penstock: value 2: it cannot be converted to the requested schema: ")
+    assert first.startswith("penstock: value 2: the value cannot be converted to the requested")
     assert last == f"penstock: 1 values of {path} were not sent, 2 were"
     document = json.loads(ended.stdout)
     assert (document["messages"], document["left_out"]) == (2, 1)

@@ -157,7 +157,7 @@ def test_a_byte_that_was_changed_is_never_anything_but_damage(codec: str) -> Non
         (HEADER + long_bytes(1) + long_bytes(2**62), "the limit is 209,715,200 bytes"),
         (HEADER + b"\xff" * 12, "the block does not begin with a number"),
         (of_block(LINES[0] * 2, 1, "null"), "bytes follow the last of 1 values"),
-        (of_block(LINES[0], 2, "null"), "value 2 of 2: it is truncated"),
+        (of_block(LINES[0], 2, "null"), "value 2 of 2: the data is truncated"),
         (of_block(b"\2\2\xff", 1, "null"), "value 1 of 1: byte 1: a string is not UTF-8"),
         (of_block(b"", 10**15, "null", '"null"'), "values do not fit into 0 bytes"),
         (of_block(b"garbage", 1, "deflate"), "deflate cannot decompress the block"),

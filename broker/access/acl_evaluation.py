@@ -1,4 +1,5 @@
-"""Evaluates ACLs: what a principal may do by one immutable set of them, by Kafka's rules.
+"""Evaluates ACLs by Kafka's rules: the operations that one immutable set of ACLs allows a
+principal.
 
 Rule 1: a super user may do everything.
 Rule 2: an ACL applies if its pattern is the name itself, `*`, or a prefix of the name; if it is for
@@ -69,8 +70,8 @@ ON: Final = {kind: bits(operations) for kind, operations in OPERATIONS_ON.items(
 def _allowed_by(operation: Operation) -> int:
     if operation is Operation.ALL:
         return _EVERYTHING
-    implied = _IMPLIED.get(operation)
-    return bits([operation] if implied is None else [operation, implied])
+    implied_by = _IMPLIED.get(operation)
+    return bits([operation] if implied_by is None else [operation, implied_by])
 
 
 def _denied_by(operation: Operation) -> int:
@@ -78,7 +79,7 @@ def _denied_by(operation: Operation) -> int:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A decision with its source: an ACL and its pattern, or `why`."""
+    """A decision with its source: an ACL and its pattern, or a reason in `why`."""
 
     allowed: bool
     why: str
@@ -88,23 +89,26 @@ class Explanation(msgspec.Struct, frozen=True):
 
 class _Standing:
     """The ACLs on one pattern, as one rule for each principal and host. A few rules, the usual
-    case, are searched one by one; many are found by principal."""
+    case, are searched one by one; a larger number is indexed by principal."""
 
     __slots__ = ("_by_principal", "acls", "allowed", "few")
 
     def __init__(self, acls: tuple[Acl, ...], shared: dict[_Rules, _Rules]) -> None:
         self.acls = acls
-        merged: dict[tuple[str, str], int] = {}
+        rights_by_subject: dict[tuple[str, str], int] = {}
         for acl in acls:
-            whom = acl.principal, acl.host
+            subject = acl.principal, acl.host
             if acl.permission is Permission.ALLOW:
                 rights = _allowed_by(acl.operation)
             else:
                 rights = _denied_by(acl.operation) << _DENIED
-            merged[whom] = merged.get(whom, 0) | rights
-        rules = tuple((principal, host, gives) for (principal, host), gives in merged.items())
+            rights_by_subject[subject] = rights_by_subject.get(subject, 0) | rights
+        rules = tuple(
+            (principal, host, rights_bits)
+            for (principal, host), rights_bits in rights_by_subject.items()
+        )
         self.allowed = frozenset(
-            whom for whom, rights in merged.items() if rights & _EVERYTHING
+            subject for subject, rights in rights_by_subject.items() if rights & _EVERYTHING
         )  # principals and hosts
         self.few: _Rules | None = shared.setdefault(rules, rules)
         self._by_principal: dict[str, list[_Rule]] = {}
@@ -114,14 +118,14 @@ class _Standing:
                 self._by_principal.setdefault(rule[0], []).append(rule)
 
     def rules_for(self, principals: Iterable[str]) -> Iterable[_Rule]:
-        """The rules for these principals, if there are more than a few."""
+        """Returns the rules for these principals from the index of a larger number of rules."""
         return chain.from_iterable(
             self._by_principal.get(principal, ()) for principal in principals
         )
 
 
 class _OneKind:
-    """The ACLs for one kind of resource, and cached answers about it."""
+    """The ACLs for one resource type, and cached decisions about it."""
 
     def __init__(self) -> None:
         self.literal: dict[str, _Standing] = {}
@@ -135,52 +139,54 @@ class _OneKind:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def order(self) -> None:
-        """Prepare for lookups, once all ACLs are added."""
+        """Prepares for lookups, once all ACLs are added."""
         self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
-        open_: list[str] = []
+        enclosing_prefixes: list[str] = []
         for prefix in self.prefixes:
-            while open_ and not prefix.startswith(open_[-1]):
-                open_.pop()
-            if open_:
-                self.shorter[prefix] = open_[-1]
-            open_.append(prefix)
+            while enclosing_prefixes and not prefix.startswith(enclosing_prefixes[-1]):
+                enclosing_prefixes.pop()
+            if enclosing_prefixes:
+                self.shorter[prefix] = enclosing_prefixes[-1]
+            enclosing_prefixes.append(prefix)
 
     def on(self, name: str) -> Iterator[tuple[PatternType, str, _Standing]]:
-        """All ACLs that apply to a name, and their patterns."""
+        """Returns all ACLs that apply to a resource name, with their patterns."""
         for literal in dict.fromkeys((name, ANYTHING)):
             if literal in self.literal:
                 yield PatternType.LITERAL, literal, self.literal[literal]
-        place = bisect_right(self.prefixes, name)
-        prefix = self.prefixes[place - 1] if place else None
+        index = bisect_right(self.prefixes, name)
+        prefix = self.prefixes[index - 1] if index else None
         while prefix is not None:
             if name.startswith(prefix):
                 yield PatternType.PREFIXED, prefix, self.prefixed[prefix]
             prefix = self.shorter.get(prefix)
 
     def rights(self, principal: str, host: str, name: str) -> int | None:
-        """The rights of a principal on a name; None if no ACL applies to it. Like `on`, but faster,
-        since every uncached check comes through here."""
-        standing = []
-        if (on_it := self.literal.get(name)) is not None:
-            standing.append(on_it)
+        """Returns the rights of a principal on a resource name; None if no ACL applies to the name.
+        Like `on`, but faster, as every uncached check calls it."""
+        entries = []
+        if (literal_entry := self.literal.get(name)) is not None:
+            entries.append(literal_entry)
         if self.on_all is not None:
-            standing.append(self.on_all)
-        place = bisect_right(self.prefixes, name)
-        prefix = self.prefixes[place - 1] if place else None
+            entries.append(self.on_all)
+        index = bisect_right(self.prefixes, name)
+        prefix = self.prefixes[index - 1] if index else None
         while prefix is not None:
             if name.startswith(prefix):
-                standing.append(self.prefixed[prefix])
+                entries.append(self.prefixed[prefix])
             prefix = self.shorter.get(prefix)
-        if not standing:
+        if not entries:
             return None
         principals, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
         rights = 0
-        for entry in standing:
-            few = entry.few
-            for who, where, gives in entry.rules_for(principals) if few is None else few:
-                if who in principals and where in hosts:
-                    rights |= gives
+        for entry in entries:
+            short_rules = entry.few
+            for principal_name, acl_host, rule_rights in (
+                entry.rules_for(principals) if short_rules is None else short_rules
+            ):
+                if principal_name in principals and acl_host in hosts:
+                    rights |= rule_rights
         return rights
 
 
@@ -200,55 +206,56 @@ class Permissions:
         self._if_no_acl = _EVERYTHING if allow_if_no_acl else 0
         self._kinds = {kind: _OneKind() for kind in ResourceType}
         self._allowed: set[tuple[str, str]] = set()
-        shared: dict[_Rules, _Rules] = {}
-        for pattern, standing in acls.items():
-            if not standing:
+        shared_rules: dict[_Rules, _Rules] = {}
+        for pattern, pattern_acls in acls.items():
+            if not pattern_acls:
                 continue
             kind, name, type_ = pattern.resource_type, pattern.name, pattern.pattern_type
-            known = None if before is None else before._kinds[kind].of_type(type_).get(name)
-            if known is None or known.acls is not standing:
-                known = _Standing(standing, shared)
-            self._kinds[kind].of_type(type_)[name] = known
-            self._allowed |= known.allowed
-        for of_kind in self._kinds.values():
-            of_kind.order()
+            old_entry = None if before is None else before._kinds[kind].of_type(type_).get(name)
+            if old_entry is None or old_entry.acls is not pattern_acls:
+                old_entry = _Standing(pattern_acls, shared_rules)
+            self._kinds[kind].of_type(type_)[name] = old_entry
+            self._allowed |= old_entry.allowed
+        for acls_of_kind in self._kinds.values():
+            acls_of_kind.order()
         self._for_whom: dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]] = {}
         self._anywhere: dict[tuple[str, str, Operation, ResourceType], bool] = {}
 
     def allows(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> bool:
-        """Whether `principal` may do this from this address."""
+        """Returns whether `principal` may perform the operation from this address."""
         return bool(self.allowed(principal, host, kind, name) >> operation & 1)
 
     def allowed(self, principal: str, host: str, kind: ResourceType, name: str) -> int:
-        """The operations on a resource that `principal` may do from this address, as bits."""
-        of_kind = self._kinds[kind]
+        """Returns the operations on a resource that `principal` may perform from this address, as
+        bits."""
+        acls_of_kind = self._kinds[kind]
         key = principal, host, name
-        answer = of_kind.answers.get(key)
+        answer = acls_of_kind.answers.get(key)
         if answer is None:
-            answer = self._compute(principal, host, of_kind, name)
+            answer = self._compute(principal, host, acls_of_kind, name)
             if len(principal) + len(host) + len(name) <= _LONGEST_REMEMBERED:
-                if len(of_kind.answers) >= _REMEMBERED:
-                    of_kind.answers.clear()
-                of_kind.answers[key] = answer
+                if len(acls_of_kind.answers) >= _REMEMBERED:
+                    acls_of_kind.answers.clear()
+                acls_of_kind.answers[key] = answer
         return answer
 
     def allows_something(self, principal: str, host: str) -> bool:
-        """Whether an ACL allows `principal` any operation; another ACL may deny it."""
+        """Returns whether an ACL allows `principal` any operation; another ACL may deny it."""
         if self._if_no_acl or principal in self._super_users:
             return True
         return any(
-            (name, where) in self._allowed
+            (name, acl_host) in self._allowed
             for name in (USER + principal, EVERYBODY)
-            for where in (ANYTHING, host)
+            for acl_host in (ANYTHING, host)
         )
 
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
-        """Whether `principal` may do this to some resource of this kind: an ACL allows it, and no
-        other denies it for all."""
+        """Returns whether `principal` may perform the operation on some resource of this type: an
+        ACL allows it, and no other ACL denies it on all resources."""
         if principal in self._super_users:
             return True
         key = principal, host, operation, kind
@@ -262,15 +269,15 @@ class Permissions:
     def explain(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> Explanation:
-        """The decision of `allows`, with the rule behind it; slower."""
+        """Returns the decision of `allows` with the ACL behind it; slower than `allows`."""
         if principal in self._super_users:
             return Explanation(True, f"{principal} is a super user")
-        stands = False
-        allowing: tuple[ResourcePattern, Acl] | None = None
-        for type_, stands_on, standing in self._kinds[kind].on(name):
-            pattern = ResourcePattern(kind, stands_on, type_)
-            stands = True
-            for acl in standing.acls:
+        is_allowed = False
+        allowing_acl: tuple[ResourcePattern, Acl] | None = None
+        for type_, pattern_name, pattern_acls in self._kinds[kind].on(name):
+            pattern = ResourcePattern(kind, pattern_name, type_)
+            is_allowed = True
+            for acl in pattern_acls.acls:
                 if acl.principal not in {USER + principal, EVERYBODY}:
                     continue
                 if acl.host not in {host, ANYTHING}:
@@ -278,11 +285,11 @@ class Permissions:
                 if acl.permission is Permission.DENY:
                     if _denied_by(acl.operation) >> operation & 1:
                         return Explanation(False, "an ACL denies it", pattern, acl)
-                elif allowing is None and _allowed_by(acl.operation) >> operation & 1:
-                    allowing = pattern, acl
-        if allowing is not None:
-            return Explanation(True, "an ACL allows it", *allowing)
-        if stands:
+                elif allowing_acl is None and _allowed_by(acl.operation) >> operation & 1:
+                    allowing_acl = pattern, acl
+        if allowing_acl is not None:
+            return Explanation(True, "an ACL allows it", *allowing_acl)
+        if is_allowed:
             return Explanation(False, "no ACL allows it")
         if self._if_no_acl:
             return Explanation(
@@ -292,7 +299,7 @@ class Permissions:
 
     @property
     def remembered(self) -> int:
-        return sum(len(of_kind.answers) for of_kind in self._kinds.values())
+        return sum(len(acls_of_kind.answers) for acls_of_kind in self._kinds.values())
 
     def _compute(self, principal: str, host: str, of_kind: _OneKind, name: str) -> int:
         if principal in self._super_users:
@@ -306,28 +313,28 @@ class Permissions:
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
         """As Kafka's `authorizeByResourceType`: implied operations do not count."""
-        allowed: list[ResourcePattern] = []
-        denied: set[ResourcePattern] = set()
+        allowed_patterns: list[ResourcePattern] = []
+        denied_patterns: set[ResourcePattern] = set()
         for name in (USER + principal, EVERYBODY):
             for pattern, acl in self._by_principal().get((kind, name), ()):
                 if acl.host in {host, ANYTHING} and acl.operation in {operation, Operation.ALL}:
                     if acl.permission is Permission.ALLOW:
-                        allowed.append(pattern)
+                        allowed_patterns.append(pattern)
                     else:
-                        denied.add(pattern)
-        literal = ResourcePattern(kind, ANYTHING)
-        if literal in denied:
+                        denied_patterns.add(pattern)
+        any_pattern = ResourcePattern(kind, ANYTHING)
+        if any_pattern in denied_patterns:
             return False
-        if self._if_no_acl or literal in allowed:
+        if self._if_no_acl or any_pattern in allowed_patterns:
             return True
-        return not all(_is_denied(pattern, denied) for pattern in allowed)
+        return not all(_is_denied(pattern, denied_patterns) for pattern in allowed_patterns)
 
     def _by_principal(self) -> dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]:
         if not self._for_whom and self.acls:
             prefixes: defaultdict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]
             prefixes = defaultdict(list)
-            for pattern, standing in self.acls.items():
-                for acl in standing:
+            for pattern, pattern_acls in self.acls.items():
+                for acl in pattern_acls:
                     prefixes[pattern.resource_type, acl.principal].append((pattern, acl))
             self._for_whom = prefixes
         return self._for_whom

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.access.acls import ON, Permissions, bits
+from broker.access.acl_evaluation import ON, Permissions, bits
 from wire.acls import (
     OPERATIONS_ON,
     Acl,
