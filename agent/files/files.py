@@ -41,7 +41,7 @@ from agent.files.source_ends import (
 )
 from agent.files.source_starts import begin
 from agent.files.unreadable import Left
-from agent.files.unwatched import past_of
+from agent.files.unwatched import KnownFiles, past_of
 from agent.history.blind_times import Looked, LookedAt, Patterns
 from agent.history.position import HistoryPosition
 from agent.history.watcher import LeftHistory, Watcher
@@ -168,6 +168,11 @@ class Files:
                 name = kept_descriptor.name if kept_descriptor else ""
                 self._keeping.has_own(kind, fd, name, is_same=watcher.goes_on)
         return watcher
+
+    def last_look(self, now: float) -> list[Happening]:
+        """A look at everything, before files are no longer followed."""
+        self._next_scan = float("-inf")
+        return self.look(now)
 
     def look(self, now: float) -> list[Happening]:
         """Returns happenings since the last look. Call it every 20 to 50 ms."""
@@ -404,7 +409,7 @@ class Files:
                 shared.can_read(folder)
         previous_look, searched_patterns = input_files.before, input_files.folders.patterns
         known_files = (
-            set() if previous_look is None or not listing.complete else known_places(input_files)
+            known_places(input_files) if previous_look is not None and listing.complete else {}
         )
         patterns = Patterns(input_files.input.paths, input_files.input.exclude)
         input_files.take(listing)
@@ -421,9 +426,12 @@ class Files:
             times = previous_look.millis * _MILLIS, self._shared.attention.millis * _MILLIS
             self._missed_names.report_blind_time(
                 *(input_files, previous_look, listing),
-                known=known_files,
+                known=KnownFiles(known_files, known_places(input_files), self._is_read),
                 written=input_files.written_unread(*times),
             )
+
+    def _is_read(self, path: str) -> bool:
+        return any(input_files.survey.means(path) for input_files in self._by_input.values())
 
     def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
         """Reports what may have happened in new folders before they were watched, for those that

@@ -22,7 +22,15 @@ from agent.files.input_files import InputFiles
 from agent.files.listing import Listing
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Place, blind_statements, by_folder, changed, of_folder
+from agent.files.unwatched import (
+    KnownFiles,
+    KnownPlaces,
+    Place,
+    blind_statements,
+    by_folder,
+    changed,
+    of_folder,
+)
 from agent.history.blind_times import (
     Looked,
     LookedAt,
@@ -37,6 +45,7 @@ from agent.history.name_events import NameHistory, Places, follow
 from agent.history.position import MOST_PENDING, HistoryPosition, Pending
 from agent.open_files.paths import below, folder_of
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.identity import Identity
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 1.0
@@ -203,11 +212,11 @@ class MissedNames:
         before: Looked,
         listing: Listing,
         *,
-        known: set[Place],
+        known: KnownFiles,
         written: Mapping[str, Traces],
     ) -> None:
-        """Reports a blind time after a complete listing. `known` are the files known before,
-        `written` the files that may have been emptied."""
+        """Reports a blind time after a complete listing. `written`: the files that may have been
+        emptied."""
         blind = blind_since(
             input_files.input.topic,
             before,
@@ -333,18 +342,23 @@ class MissedNames:
         return has_followed
 
     def _settle_moved_folders(self) -> list[NameHistory[str]]:
-        """Locates names in moved folders by the folder's present path. Returns those gone."""
+        """Locates names in moved folders by the folder's present path, and names in folders that
+        the agent stopped watching where they were. Returns those gone."""
         watcher = self._shared.watcher
         histories = []
         for watch in self._listed_moves & self._in_moved_folders.keys():
-            folder = watcher.path_of(watcher.left[watch])
+            identity = watcher.left[watch]
+            present_path = watcher.path_of(identity)
             for history in self._in_moved_folders.pop(watch):
-                place = folder or "", history.places[-1][1]
-                if folder is None or not os.path.lexists(below(*place)):
+                former, name = history.places[-1]
+                is_there = present_path is None and _is_at(former, identity)
+                folder = former if is_there else present_path
+                if folder is None or not os.path.lexists(below(folder, name)):
                     histories.append(history)
-                elif place not in self._came:  # otherwise its new path has an event, too
-                    history.places.append(place)
-                    self._came[place] = history
+                elif (folder, name) not in self._came:  # otherwise its new path has an event, too
+                    if folder != former:
+                        history.places.append((folder, name))
+                    self._came[folder, name] = history
         return histories
 
     @property
@@ -482,14 +496,14 @@ class MissedNames:
             self._shared.report(NotWatched(unwatched))
 
 
-def known_places(input_files: InputFiles) -> set[Place]:
-    known_sources = input_files.memory.all()
-    places = {
-        (source.last_path or source.path, (source.device, source.inode)) for source in known_sources
-    }
-    return places | {
-        (followed.current_path, followed.identity) for followed in input_files.files.values()
-    }
+def known_places(input_files: InputFiles) -> KnownPlaces:
+    places: defaultdict[Identity, set[Place]] = defaultdict(set)
+    for known in input_files.memory.all():
+        path, identity = known.last_path or known.path, (known.device, known.inode)
+        places[identity].add(Place(path, identity, known.born_ns, is_finished=known.finished))
+    for identity, followed in input_files.files.items():
+        places[identity].add(Place(followed.current_path, identity, followed.born_ns))
+    return places
 
 
 def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str] | None:
@@ -500,6 +514,15 @@ def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str]
     if named.is_folder:
         return next((place for place in named.places if input_files.survey.leads_to(*place)), None)
     return next((place for place in named.places if _is_meant(input_files, below(*place))), None)
+
+
+def _is_at(folder: str, identity: Identity) -> bool:
+    """Whether the folder of that device and inode is at this path."""
+    try:
+        status = Path(folder).stat()
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == identity
 
 
 def _is_below(folder: str, changed: Collection[str]) -> bool:

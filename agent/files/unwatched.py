@@ -9,14 +9,15 @@ content. If names came or went for longer, or the last change was a removal, the
 """
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Final
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from itertools import chain, islice
+from typing import Final, NamedTuple
 
 import msgspec
 
 from agent.accounting.runs import SourceId
-from agent.files.listing import Listing, Survey
+from agent.files.listing import Listing, Survey, sighting_from
+from agent.files.unreadable import born_at
 from agent.history.blind_times import (
     MOST_FOLDERS,
     MOST_SAID,
@@ -37,10 +38,30 @@ from agent.history.blind_times import (
 from agent.open_files.paths import folder_of
 from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
-from agent.recognition.identity import Identity
+from agent.recognition.identity import Identity, Sighting
 
-Place = tuple[str, tuple[int, int]]
-"""A path, and the device and inode of the file there."""
+
+class Place(NamedTuple):
+    """The path of a source's file, its device and inode, and its creation time; 0 if unknown. The
+    path of a finished source may be a former one."""
+
+    path: str
+    identity: Identity
+    born_ns: int
+    is_finished: bool = False
+
+
+KnownPlaces = Mapping[Identity, Collection[Place]]
+"""The places of files by device and inode."""
+
+
+class KnownFiles(NamedTuple):
+    """The files known before a blind time, and after it. `is_read`: whether an input matches a
+    path."""
+
+    before: KnownPlaces
+    after: KnownPlaces
+    is_read: Callable[[str], bool]
 
 
 class Folders(msgspec.Struct):
@@ -133,12 +154,12 @@ def blind_statements(
     before: Looked,
     blind: Blind,
     *,
-    known: set[Place],
+    known: KnownFiles,
     written: Mapping[str, Traces],
 ) -> list[Unwatched]:
-    """The statements about a blind time, after everything was listed. `known`: the files known
-    before; `written`: those that may have been emptied. Folders and files that only new patterns
-    match have no blind time, as no input included them."""
+    """The statements about a blind time, after everything was listed. `written`: the files that may
+    have been emptied. Folders and files that only new patterns match have no blind time, as no
+    input included them."""
     now = {**listing.stamps, **now}
     unreadable = [folder for folder in listing.failures if folder in before.folders]
     if before.patterns.paths:
@@ -159,9 +180,8 @@ def blind_statements(
     ]
     names = {}
     if len(changed_folders) <= MOST_SAID:
-        names = {
-            folder: _names(folder, listing, known, before.millis) for folder in changed_folders
-        }
+        since_ns = blind.from_millis * _MILLIS - _TICK_NS
+        names = {folder: _names(folder, listing, known, since_ns) for folder in changed_folders}
     return further_statements + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
@@ -191,39 +211,72 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before is not None and before.shows(now)
 
 
-def _names(folder: str, listing: Listing, known: Iterable[Place], since_millis: int) -> Names:
-    identities_by_path = {sighting.path: sighting.identity for sighting in listing.sightings}
-    identities_before = {path: identity for path, identity in known if folder_of(path) == folder}
-    identities = set(identities_before.values())
-    paths = [path for path in identities_by_path if folder_of(path) == folder]
+def _names(folder: str, listing: Listing, known: KnownFiles, since_ns: int) -> Names:
+    here = [
+        place
+        for places in known.before.values()
+        for place in places
+        if folder_of(place.path) == folder
+    ]
+    paths = {place: place.path for place in here if place.is_finished}
+    for place in here:
+        for after in known.after.get(place.identity, ()):
+            if after.path != place.path and after.born_ns == place.born_ns > 0:
+                paths.setdefault(place, after.path)
+    new, unread = [], []
+    listed = {sighting.path for sighting in listing.sightings}
+    for sighting in chain(listing.sightings, _not_listed(folder, listed)):
+        path = sighting.path
+        is_here = folder_of(path) == folder
+        same = [
+            place
+            for place in known.before.get(sighting.identity, ())
+            if (is_here or folder_of(place.path) == folder) and _is_at(place, sighting, since_ns)
+        ]
+        paths |= {place: path for place in same if paths.get(place) != place.path}
+        if same or not is_here or not _is_made_since(sighting, since_ns):
+            continue
+        if path in listed:
+            new.append(_name(path))
+        elif not known.is_read(path):
+            unread.append(f"{_name(path)} ({sighting.size:,} bytes)")
     return Names(
-        new=[_name(path) for path in paths if identities_by_path[path] not in identities],
-        gone=[
-            _name(path)
-            for path, identity in identities_before.items()
-            if identities_by_path.get(path) != identity
+        renamed=[
+            f"{_name(place.path)} to {os.path.relpath(paths[place], folder)}"
+            for place in here
+            if paths.get(place, place.path) != place.path
         ],
-        unread=list(_unread(folder, identities_by_path, identities, since_millis)),
+        new=new,
+        gone=[_name(place.path) for place in here if place not in paths],
+        unread=unread,
     )
 
 
-def _unread(
-    folder: str, sighted: Container[str], known: Container[Identity], since_millis: int
-) -> Iterator[str]:
-    """Files made since then whose names the input does not match, with their sizes: one of them may
-    have had a name that it does."""
-    since_ns = since_millis * _MILLIS - _TICK_NS
+def _is_at(place: Place, sighting: Sighting, since_ns: int) -> bool:
+    """Whether a file with the place's inode is the same file: an inode may be used again."""
+    if sighting.path == place.path and sighting.ctime_ns < since_ns:
+        return True
+    born_ns = born_at(sighting.path)
+    if born_ns and place.born_ns:
+        return born_ns == place.born_ns
+    return born_ns < since_ns if born_ns else sighting.path == place.path
+
+
+def _is_made_since(sighting: Sighting, since_ns: int) -> bool:
+    """Whether a file was created since then, as far as its times tell."""
+    return (
+        sighting.ctime_ns >= since_ns and (born_at(sighting.path) or sighting.ctime_ns) >= since_ns
+    )
+
+
+def _not_listed(folder: str, listed: Container[str]) -> Iterator[Sighting]:
+    """The files in a folder whose names the input does not match: a known one may have been renamed
+    to one of them, and a new one may have had a name that it does."""
     try:
         with os.scandir(folder) as entries:
             for entry in islice(entries, _MOST_LOOKED_AT):
-                if entry.path in sighted or not entry.is_file(follow_symlinks=False):
-                    continue
-                status = entry.stat(follow_symlinks=False)
-                is_known = (status.st_dev, status.st_ino) in known
-                if status.st_ctime_ns < since_ns or is_known:
-                    continue
-                if _born_ns(entry.path) >= since_ns:
-                    yield f"{entry.name} ({status.st_size:,} bytes)"
+                if entry.path not in listed and entry.is_file(follow_symlinks=False):
+                    yield sighting_from(entry.stat(follow_symlinks=False), entry.path)
     except OSError:
         return
 

@@ -32,6 +32,7 @@ _TICK_NS: Final = 20_000_000
 _COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds only
 _SECOND_NS: Final = 1_000_000_000
 _MOST_NAMES: Final = 5
+_NOT_KNOWN: Final = "whether another file was written and removed meanwhile is unknown"
 _NO_SOURCE: Final = SourceId("")
 
 
@@ -166,8 +167,10 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """New names in a folder, known names that are gone, and new files that are not read."""
+    """What happened to a folder's names: known files with other names now ("old to new"), new
+    files, known ones that are gone, and new files that no input reads."""
 
+    renamed: Sequence[str] = ()
     new: Sequence[str] = ()
     gone: Sequence[str] = ()
     unread: Sequence[str] = ()
@@ -295,15 +298,18 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     elif before.mtime_ns == now.mtime_ns:
         description = "its times or permissions were set"
     else:
-        description = "names came or went"
+        description = ""
     changes = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
-    return "; ".join(
-        [description, *(changes or ["the known files are there, others may have been there"])]
-    )
+    return "; ".join([*filter(None, [description]), *changes, _NOT_KNOWN])
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    changes = (("new", names.new), ("gone", names.gone), ("new under no pattern", names.unread))
+    changes = (
+        ("renamed", names.renamed),
+        ("new", names.new),
+        ("gone", names.gone),
+        ("new under no pattern", names.unread),
+    )
     return [(word, changed_names) for word, changed_names in changes if changed_names]
 
 

@@ -4,7 +4,6 @@ The request runs on another thread than the agent's work: values are read withou
 be slightly older than others.
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -103,7 +102,7 @@ def status_of(
 def _files(parts: AgentParts) -> tuple[FileStatus, ...]:
     acknowledged_positions = _first_open_positions(parts.journal)
     intakes = list(parts.pipeline.recorder.intakes.values())
-    now = time.monotonic()
+    now = parts.pipeline.clock()
     files = [_file(intake, acknowledged_positions, parts, now) for intake in intakes]
     return tuple(sorted(files, key=lambda file: (file.path, file.source)))
 
@@ -135,16 +134,11 @@ def _file(
         position=position,
         acknowledged=acknowledged_position,
         lag_bytes=lag,
-        lag_seconds=_lag_seconds(intake, now) if lag else 0.0,
+        lag_seconds=max(0.0, now - intake.waits_since) if lag else 0.0,
         deleted=followed.nameless,
         error=parts.pipeline.recorder.unreadable.get(followed.current_path, ""),
         inode=followed.identity[1],
     )
-
-
-def _lag_seconds(intake: Intake, now: float) -> float:
-    behind_since = intake.behind_since
-    return max(0.0, now - (intake.read_at if behind_since is None else behind_since))
 
 
 def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> InputStatus:

@@ -9,7 +9,7 @@ handed on: positions within it are never journalled, so that a restart begins wi
 and gets the same result.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,14 +20,26 @@ from agent.encoding.events.reader import EventReader
 from agent.recognition.followed import Followed
 
 PIECE_BYTES: Final = 256 * 1024
+_MOST_ARRIVALS: Final = 16
+
+
+class Arrival(NamedTuple):
+    """A time at which unread bytes up to `end` were first seen."""
+
+    end: int
+    at: float
 
 
 class Intake:
-    """The reading of one source. Belongs to the pipeline's thread."""
+    """The reading of one source. Belongs to the pipeline's thread; others may call `waits_since`.
+
+    It remembers when unread bytes arrived. If these times become many, those closest to each other
+    are merged: some bytes then count as older than they are, by an eighth of the longest wait.
+    """
 
     def __init__(self, followed: Followed, now: float) -> None:
         self.followed = followed
-        self.behind_since: float | None = None  # the time since which there are unread bytes
+        self._arrivals: list[Arrival] = []  # of unread bytes, in order
         self.read_at = now  # when it was last read to its end
         self.goes_on = False  # there was more than the last piece
         self._not_before = 0.0
@@ -38,8 +50,24 @@ class Intake:
 
     def note_unread(self, now: float) -> None:
         """Notes that the source has unread bytes."""
-        if self.behind_since is None:
-            self.behind_since = now
+        arrivals, size = self._arrivals, self.followed.size
+        if arrivals and arrivals[-1].end >= size:
+            return
+        arrivals = [*arrivals, Arrival(size, now)]
+        if len(arrivals) > _MOST_ARRIVALS:
+            first = min(
+                range(_MOST_ARRIVALS), key=lambda index: arrivals[index + 1].at - arrivals[index].at
+            )
+            arrivals[first : first + 2] = [Arrival(arrivals[first + 1].end, arrivals[first].at)]
+        self._arrivals = arrivals
+
+    @property
+    def waits_since(self) -> float:
+        """The arrival of the oldest unread byte; if there is none, the time of the last read."""
+        oldest = self._arrivals[:1]
+        if oldest:
+            return oldest[0].at
+        return self.followed.idle_since if self.followed.unread else self.read_at
 
     def is_due(self, now: float) -> bool:
         """Whether reading may return more than the last time."""
@@ -49,8 +77,10 @@ class Intake:
 
     def cut_added(self, now: float) -> None:
         """Notes that the last cut was added."""
-        if not self.followed.unread:
-            self.behind_since, self.read_at = None, now
+        position = self.followed.progress.position
+        self._arrivals = [arrival for arrival in self._arrivals if arrival.end > position]
+        if not self._arrivals:
+            self.read_at = now
 
     def put_off(self, until: float) -> None:
         """Discards the last cut, which could not be added; it is read again after `until`."""

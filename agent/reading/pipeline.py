@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from agent.configuration.config import AgentConfig, AgentLimits
@@ -21,6 +21,7 @@ from agent.configuration.inputs import Input
 from agent.encoding.topic_schemas.current_schemas import TopicSchemas
 from agent.errors import JournalFull
 from agent.files.files import Files
+from agent.files.happenings import Happening
 from agent.journal.journal import Journal
 from agent.reading.departures import Departures
 from agent.reading.destinations import Destination, Destinations
@@ -76,7 +77,7 @@ class Pipeline:
         self._begins = True
         self._orders: deque[Order] = deque()
         self._stopping = threading.Event()
-        self._clock = clock
+        self.clock = clock  # any thread
         self._cpu = cpu
         self._allowance = CpuAllowance(config.limits.cpu, clock(), cpu())
         self._departures = Departures(config.batches.linger, config.limits.cpu, clock(), cpu())
@@ -117,7 +118,7 @@ class Pipeline:
 
     def run(self) -> None:
         while not self._stopping.is_set():
-            self.turned_at = self._clock()
+            self.turned_at = self.clock()
             try:
                 is_behind = self._turn(self.turned_at)
             except JournalFull as error:
@@ -134,16 +135,14 @@ class Pipeline:
         """The seconds until the next turn; longer if only an event of inotify can bring work."""
         if self._files.at_rest and not self.destinations.hold_something:
             return _REST_SECONDS
-        due_seconds = self._departures.due - self._clock()
+        due_seconds = self._departures.due - self.clock()
         return min(due_seconds, _TURN_SECONDS) if due_seconds > 0 else _CALM_TURN_SECONDS
 
     def _turn(self, now: float) -> bool:
         """A turn. Returns whether there is more to read at once."""
         self.destinations.hand_over_again()
         self._carry_out_orders()
-        self.recorder.expect(self._files.look(now))
-        self._note(now)
-        self._files.keep(now)
+        self._note(self._files.look(now), now)
         if self._begins:
             self._begins = False
             self._begun(self.feeds.keys())
@@ -154,9 +153,10 @@ class Pipeline:
         self._keep_to_limits(now)
         return is_behind
 
-    def _note(self, now: float) -> None:
+    def _note(self, happenings: Iterable[Happening], now: float) -> None:
         """Journals the results of a look, and last its position, so that a crash before that
         repeats the look."""
+        self.recorder.expect(happenings)
         looks, history_position = [], None
         with self._journal.together():
             self.recorder.note(now)
@@ -170,6 +170,7 @@ class Pipeline:
             self._files.looked_was_written()
         if history_position is not None:
             self._files.history_was_written(history_position)
+        self._files.keep(now)
 
     def _read(self, now: float) -> bool:
         """Reads a piece of each file with unread bytes. Returns whether any has more.
@@ -256,14 +257,18 @@ class Pipeline:
         if not self.full:
             log.error("journal not writable, reading is paused error=%s", error)
         self.full = str(error)
-        now = self._clock()
+        now = self.clock()
         self.recorder.expect(self._files.look(now))  # handles keep what is deleted
         self.recorder.start_lag(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:
-        """Hands on what was read; without a journal, it is read again at the next start."""
+        """Hands on what was read; without a journal, it is read again at the next start. Folders
+        were watched up to now, not only up to the last scan."""
+        now = self.clock()
         try:
+            if not self._begins:
+                self._note(self._files.last_look(now), now)
             self.destinations.close_all()
         except JournalFull as error:
             log.warning("journal not writable, lines will be read again error=%s", error)
@@ -279,7 +284,7 @@ class Pipeline:
 
     def _feed(self, inputs: Sequence[Input]) -> None:
         self._begins = True
-        now = self._clock()
+        now = self.clock()
         inputs_by_label = {input_.label: input_ for input_ in inputs}
         for name in [name for name in self.feeds if name not in inputs_by_label]:
             del self.feeds[name]

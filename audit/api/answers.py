@@ -632,8 +632,9 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `/api/v1/hour?cluster&topic&hour`: whether agents and brokers have finished an
-    hour without missing lines. Files are not judged: the loader knows what it has read."""
+    """`/api/v1/hour?cluster&topic&hour&destination&rebuilt`: whether agents and brokers have
+    finished an hour without missing lines. Files are not judged, as the loader knows what it has
+    read; except those at a destination where the hour was rebuilt at this time."""
 
     complete: bool
     by: str  # what proves it, in words

@@ -41,6 +41,9 @@ ENTRIES: Final = (
             "Missing in the files, and the brokers still have it: run the command beside the "
             "finding, `penstock load --rebuild`, on the loader's host. It rewrites these hours in "
             "one commit. If a file was moved away, put it back instead: the next load finds it.",
+            "Missing in the files, and the hour was rebuilt from all that the brokers have: ship "
+            "the lines again, or accept the loss with the command beside the finding. "
+            "`_INCOMPLETE` in the hour's folder becomes `_SUCCESS` with the next load.",
             "Missing at the brokers, and the log file is still there: ship it again into a topic "
             "of its own with a second agent (docs/how-to/replay-a-day.md). "
             "`tail --bytes=+N FILE | head --bytes=M` shows the lines, with the finding's bytes.",

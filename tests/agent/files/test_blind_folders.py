@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.files.listing import Listing, Survey
-from agent.files.unwatched import Folders, blind_statements
+from agent.files.unwatched import Folders, KnownFiles, blind_statements
 from agent.history.blind_times import MOST_FOLDERS, NOT_KNOWN, Blind, Stamp, Traces
 from tests.agent.files.journalled_files import (
     LogFolder,
@@ -39,10 +39,11 @@ EMPTY = "write app.log one*500; rest; set app.log; rest; "
     ),
     Scenario(
         "files were rotated: something may have come and gone all the same",
-        "write app.log one; write app.log.1 older; rest; stop; mv app.log.1 app.log.4; "
-        "mv app.log app.log.2; write app.log new; write app.log.1 newer; start; turn",
-        "one older new newer",
-        ("changed .: *names came or went*new: app.log, app.log.1*",),
+        "write app.log one; write app.log.1 older; gzip app.log app.log.9.gz; rest; stop; "
+        "mv app.log.1 app.log.4; mv app.log app.log.2; write app.log x; write app.log.1 y; start; "
+        "turn",
+        "one older x y",
+        ("* renamed: app.log to app.log.2, app.log.1 to app.log.4; new: app.log, app.log.1; *",),
     ),
     Scenario(
         "folders come and go, and it is said once",
@@ -285,7 +286,8 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
     assert looked.folders == stamps  # what is known stays so
     blind = Blind("t", 6, 9, "nobody looked")
     for now in (listing, Listing(stamps=stamps, complete=True)):
-        said = blind_statements(survey, now, stamps, looked, blind, known=set(), written={})
+        known = KnownFiles({}, {}, survey.means)
+        said = blind_statements(survey, now, stamps, looked, blind, known=known, written={})
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:
             assert f"no more than {MOST_FOLDERS} folders is remembered" in said[0].reason

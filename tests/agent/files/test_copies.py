@@ -15,7 +15,7 @@ from tests.agent.files.scenarios import Scenario, Steps, check, scenarios, words
 
 # 1,400 bytes were read before the agent died; 700 more followed.
 READ = "write app.log 0..200; rest; stop; write app.log 200..300; tick; "
-NAMES, COPIED = "changed .: *names came or went*", "changed .: app.log vanished*app.log.1 has it*"
+NAMES, COPIED = "changed .: no agent *", "changed .: app.log vanished*app.log.1 has it*"
 UNKNOWN = "vanished app.log from 1400: *"
 
 

@@ -153,6 +153,12 @@ SOON = "rest; touch empty.log; write app.log unseen; tick; tick; set app.log two
         )
         for again in ("", "mkdir shop; write shop/app.log new; ")
     ),
+    Scenario(
+        "a folder is made just before a scan, which stops watching the one above it",
+        "rest; mkdir shop; write shop/app.log one; turn 6; settle",
+        "one",
+        follow="shop/*.log",
+    ),
     *(
         Scenario(
             f"a new file was copied to {copy} and emptied before anything of it was read",

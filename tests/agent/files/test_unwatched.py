@@ -52,14 +52,14 @@ SWITCH = "write pods/1.log three; rm current.log; link pods/1.log current.log; "
         "moved below its folder under no pattern while nobody looked: it is found there",
         "mkdir d; write app.log 1; rest; stop; write app.log 2; mv app.log d/1; start; settle",
         "1 2",
-        ("changed .: *",),
+        ("changed .: *files; renamed: app.log to d/1; whether another *",),
         counts={"sources": 1, "ended": 1},
     ),
     Scenario(
         "begun and renamed under no pattern, without a history of names: it is said where it lies",
         "touch app.log; rest; stop; rm app.log; write app.log unseen; mv app.log b; start; settle",
         "",
-        ("changed .: *; new under no pattern: b (7 bytes)",),
+        ("changed .: *; new under no pattern: b (7 bytes); whether another *",),
     ),
     *(
         Scenario(

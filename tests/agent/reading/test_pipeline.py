@@ -1,6 +1,7 @@
 """Reading as a whole: what is full, slow or too long stops nothing else, and loses nothing."""
 
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from agent.configuration.inputs import Format
 from agent.encoding.topic_schemas.values import TopicSchema
+from agent.journal.state import NotSeen
 from agent.shipping.shipper import Shipper
 from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
@@ -179,10 +181,31 @@ def test_while_the_journal_is_full_files_are_looked_at_all_the_same(tmp_path: Pa
             second.unlink()
             intake = side.intake(first)
             assert intake is not None
-            wait_until(lambda: intake.behind_since is not None)
+            wait_until(lambda: intake.waits_since > intake.read_at)
         wait_until(lambda: len(side.events("logs")) == 4)
     assert sorted(side.messages("logs")) == ["four", "three", "two", long]
     assert side.eventless() == []
+
+
+def test_folders_are_watched_until_the_agent_stops(tmp_path: Path) -> None:
+    """Not only until its last scan. Names that change later are named if they are no input's."""
+    (tmp_path / "logs").mkdir()
+    logs = [tmp_path / "logs" / name for name in ("a.log", "b.log")]
+    inputs = input_of(logs[0], "a"), input_of(logs[1], "b")
+    with pipeline_side(tmp_path, *inputs, scan_interval=3600.0) as side, side.running():
+        for log in logs:
+            append(log, "one\n")
+        wait_until(lambda: side.messages("a") == side.messages("b") == ["one"])
+        stopped = int(time.time() * 1000)
+    for log in logs:
+        log.rename(f"{log}.1")
+        append(log, "two\n")
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.turn(times=2)
+        unseen = [each.unwatched for each in side.journal.statements if isinstance(each, NotSeen)]
+        assert all(each.from_millis >= stopped for each in unseen)
+        for each, name in zip(unseen, ("a.log", "b.log"), strict=True):
+            assert f"files; renamed: {name} to {name}.1; new: {name}; whether" in each.reason
 
 
 TWO_REPLICAS = {"min.insync.replicas": "2"}  # there is one broker
