@@ -104,6 +104,9 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         first_command = in_shell(commands[0], self.commands)
         return _cure("; ".join([first_command, *map(shlex.join, commands[1:])]), CommandKind.LOOKS)
 
+    def look_at_disk(self, directory: str, host: str) -> Cure:
+        return self.look("df", "-h", directory, host=host)
+
     def is_of_up(self, host: str) -> bool:
         """Whether `penstock up` runs the programs of this host."""
         return bool(self.commands.up) and host in {"", self.host}

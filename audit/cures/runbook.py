@@ -111,6 +111,24 @@ ENTRIES: Final = (
         ),
     ),
     RunbookEntry(
+        kind="damaged",
+        title="Damaged messages",
+        meaning="A broker has a batch whose bytes are not those that were sent. Consumers that "
+        "check what they read stop there. The topic is `changed` until somebody accepts that, and "
+        "the broker's row and `penstock status` warn until the batch is gone.",
+        steps=(
+            "If another replica has the partition: stop the broker, remove the partition's "
+            "directory, and start the broker. It copies the partition, and the warning is over. "
+            "Or do the same with a backup of the directory.",
+            "On a single broker the warning ends when retention removes the segment. What has "
+            "landed can be deleted earlier: Kafka's `kafka-delete-records.sh`, with the offset "
+            "after the damage, deletes everything before it.",
+            "A consumer that stops there continues behind it: `penstock groups reset GROUP "
+            "--topic TOPIC:PARTITION --to-offset OFFSET`.",
+            "See the kernel's log (`dmesg`) and the disk (`smartctl`): more may follow.",
+        ),
+    ),
+    RunbookEntry(
         kind="unproven",
         title="Not proven",
         meaning="An entry of the ledger never arrived, or two entries contradict each other, so "
@@ -309,11 +327,13 @@ ENTRIES: Final = (
     ),
     RunbookEntry(
         kind="disk",
-        title="Disk nearly full",
+        title="Disk full or nearly full",
         meaning="A disk that a program or this audit writes to has less than `alerts.disk` left, "
         "or less than a tenth if the disk is small. The alert names the host and the directory.",
         steps=(
             "Make room on that disk, or enlarge it: `df`, `du`.",
+            "A broker with a full disk takes no lines; agents wait, and continue by themselves. A "
+            "restart makes no room. Never remove files of its data directory by hand.",
             "An agent with a full disk stops reading; its log files wait. It continues by itself.",
             "A broker: shorten the retention of large topics (`penstock topics alter`), or move "
             "partitions away (docs/how-to/run-a-cluster.md).",

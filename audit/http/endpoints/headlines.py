@@ -13,7 +13,7 @@ from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
 from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.headline import JudgedTopics, Unreported, headline
 from audit.http.endpoints.topic_lookup import findings
-from audit.programs import INPUTS, LOADER, MIRROR
+from audit.programs import DISK, INPUTS, LOADER, MIRROR
 from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import WORST_FIRST, Kinds, State, worst
 from audit.reconciling.picture import TierKind, TopicKey
@@ -124,13 +124,14 @@ def _held_up(service: Service, cluster: str) -> set[str]:
     """Kinds of the conditions that hold up lines, raised or not yet."""
     return {
         key.kind
-        for key in service.alert_conditions
-        if key.kind in _HOLDING_UP and (cluster in {"", key.cluster} or not key.cluster)
+        for key, condition in service.alert_conditions.items()
+        if (key.kind in _HOLDING_UP or (key.kind == DISK and condition.leaderless))
+        and (cluster in {"", key.cluster} or not key.cluster)
     }
 
 
 def _unreported(held_up: Set[str]) -> Unreported | None:
-    reasons = {SILENT: Unreported.SILENT, INPUTS: Unreported.UNREAD}
+    reasons = {DISK: Unreported.FULL, SILENT: Unreported.SILENT, INPUTS: Unreported.UNREAD}
     return next((reason for kind, reason in reasons.items() if kind in held_up), None)
 
 

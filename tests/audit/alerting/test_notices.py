@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from audit.alerting.conditions import KINDS, AlertKey, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
 from audit.alerting.receivers import Situation
-from audit.clusters.state import BrokerFacts, ClusterState
+from audit.clusters.disks import with_polled_disks
+from audit.clusters.state import BrokerDisks, BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
@@ -121,10 +122,30 @@ def test_brokers_that_are_away_are_named() -> None:
         (ClusterState(unreachable="no schema", brokers=one, is_for_schemas=True), LEDGER),
         (ClusterState(away=[1, 2]), "broker 1 on a1 and broker 2 are away"),
     ):
-        found = of_clusters({"dc1": state}, [program("broker", name="1")])
+        found = of_clusters({"dc1": state}, [program("broker", name="1")], UP)
         alerts = [Alert(*key[:4], "away", SEVEN) for key in found]
         (group,) = groups_of(alerts, found, UP, **LINKS).values()
         assert group.notice.summary == f"dc1: {summary}"
+
+
+def test_a_full_disk_needs_room_before_a_restart() -> None:
+    disks = {1: BrokerDisks("h", (Disk("/b", 0, 2**30),), frozenset({"clicks"}))}
+    clusters = {"dc1": ClusterState(away=[1], disks=disks)}
+    for brokers, host in (
+        ([program("broker", heard=at, name="1") for at in (1, 2)], "a1"),
+        ([], "h"),
+    ):
+        known = with_polled_disks(brokers, clusters, NOW)
+        assert [bool(each.full_disk) for each in known][-2:] in ([False, True], [True])
+        found = of_clusters(clusters, known, UNITS)
+        found |= of_programs(known, CONFIG, UNITS, {"dc1": NOW}, NOW)
+        assert [each.words for each in found.values()] == [
+            "broker 1 of dc1 is away, and holds replicas; its disk was full: make room in /b, then "
+            "start it",
+            f"broker 1 on {host} takes no lines: its disk is full, make room in /b",
+        ]
+        assert {each.cure.command for each in found.values()} == {f"df -h /b  # on {host}"}
+        assert found[AlertKey("disk", "dc1", "", host)].leaderless == {"clicks"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,7 +192,7 @@ AT = "1970-01-01 00:1"
 
 def test_what_else_is_worth_an_alert() -> None:
     clusters = {"ok": ClusterState(), "dc1": CLUSTER}
-    found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG, UNITS)}
+    found = {**of_clusters(clusters, [], UNITS), **of_shares(SHARES, CONFIG, UNITS)}
     found |= of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW)
     assert {key[:4]: each.words for key, each in found.items()} == {
         ("away", "dc1", "", ""): "the ledger of dc1 cannot be read: refused",
