@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from audit.api.answers import FailingLoad, Headline, TopicFinding
+from audit.reconciling.dead_letters import DeadLetters, dead_words
 from audit.reconciling.findings import (
     WORST_FIRST,
     FaultKind,
@@ -63,6 +64,7 @@ _DAY: Final = len("2026-11-20")
 class Unreported(StrEnum):
     """Reasons why lines have not been reported by any program."""
 
+    FULL = "a broker's disk is full"
     SILENT = "an agent is silent"
     UNREAD = "an agent does not read all of its inputs"
 
@@ -89,6 +91,7 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     held_up: bool = False  # a program hangs that newer lines need: they are not on their way
     today: int = -1  # a time on the day whose date is left out; -1: dates are always shown
     accepted: Kinds = ()  # what persons accepted
+    dead: Mapping[TopicKey, DeadLetters] = {}  # in no table, though accounted for
 
     @property
     def all_kinds(self) -> Kinds:
@@ -134,8 +137,11 @@ def headline(judged: JudgedTopics) -> Headline:
     if has_moment and not is_settled:
         state = State.PENDING
     words = _words(judged) if has_moment else judged.calm or MEANINGS[state]
-    if judged.accepted and state is not State.EMPTY:
-        words = f"{words}, except for {accepted_kinds(judged.accepted)}"
+    accepted = judged.accepted if state is not State.EMPTY else ()
+    exceptions = [accepted_kinds(accepted)] if accepted else []
+    exceptions += filter(None, [dead_words(judged.dead)])
+    if exceptions:
+        words = f"{words}, except for {', and '.join(exceptions)}"
     if judged.unreported:
         words = f"{judged.unreported.value}; {words}"
     mark = MARKS[State.COMPLETE if is_settled else state]

@@ -23,12 +23,13 @@ import msgspec
 from audit.configuration.config import AlertsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
-from ledger.health import Health, HealthProbe, Problem, ProblemKind, ZooKeeperSession
+from ledger.health import Disk, Health, HealthProbe, Problem, ProblemKind, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}
 _LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals stretch
 _RECENT_PACES: Final = 3
 _SMALL_DISK: Final = 10  # the limit is a tenth of the disk, if that is less
+_NO_ROOM: Final = 2**20  # bytes: a batch may be as large
 _CERTIFICATE_SHOWN: Final = ("openssl", "x509", "-noout", "-subject", "-enddate", "-in")
 _MINUTE: Final = 60_000
 _PROBLEMS: Final = {
@@ -46,6 +47,8 @@ ZOOKEEPER: Final = "zookeeper"
 CERTIFICATE: Final = "certificate"
 DISK: Final = "disk"
 INPUTS: Final = "inputs"
+# Shown with the health of a broker. Its alert is that of the fault, `changed`, until accepted.
+DAMAGED: Final = "damaged"
 
 
 class ProgramKind(StrEnum):
@@ -67,6 +70,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # the id of an agent or broker, the name of a mirror, the root of a loader
     heard: int
     health: Health
+    unwritable: frozenset[str] = frozenset()  # topics that a broker with a full disk leads
 
     @property
     def title(self) -> str:
@@ -99,6 +103,16 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         session = self.health.zookeeper if self.is_recent(now) else None
         return session if session is not None and not session.connected else None
 
+    @property
+    def full_disk(self) -> Disk | None:
+        """A broker's disk on which batches find no room."""
+        disks = self.health.disks if self.kind is ProgramKind.BROKER else ()
+        return next(filter(is_full, disks), None)
+
+
+def is_full(disk: Disk) -> bool:
+    return disk.free < _NO_ROOM
+
 
 class Trouble(NamedTuple):
     """A problem of a program, with the kind of its alert."""
@@ -125,6 +139,9 @@ def troubles(
         yield Trouble(ZOOKEEPER, words, commands.reach_zookeeper(), session.since)
     for problem in program.health.problems:
         words = f"{program.title} {_problem_words(problem)}"
+        if program.kind is ProgramKind.BROKER:
+            yield Trouble(DAMAGED, words, since=problem.since or -1)
+            continue
         cure = commands.look(*_shown_by(problem), host=host)
         yield Trouble(INPUTS, words, cure, problem.since or -1)
     for disk in program.health.disks:
@@ -132,7 +149,9 @@ def troubles(
             continue
         free_space, total_space = size(disk.free), size(disk.total)
         words = f"{program.title} has {free_space} of {total_space} left in {disk.label}"
-        yield Trouble(DISK, words, commands.look("df", "-h", disk.label, host=host))
+        if program.kind is ProgramKind.BROKER and is_full(disk):
+            words = f"{program.title} takes no lines: its disk is full, make room in {disk.label}"
+        yield Trouble(DISK, words, commands.look_at_disk(disk.label, host))
     for certificate in program.health.certificates:
         if certificate.ends >= now + int(config.certificates * 1000):
             continue
@@ -141,6 +160,16 @@ def troubles(
         show_command = (*_CERTIFICATE_SHOWN, certificate.label)
         cure = commands.look(*show_command, host=host)
         yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", cure)
+
+
+def room_first(broker: Program, commands: ProgramCommands) -> tuple[str, Cure]:
+    """What a broker that is away needs before a restart: words to add, and the command. Empty
+    unless its disk was full when it was last heard."""
+    disk = broker.full_disk
+    if disk is None:
+        return "", Cure()
+    words = f"; its disk was full: make room in {disk.label}, then start it"
+    return words, commands.look_at_disk(disk.label, broker.host)
 
 
 def _problem_words(problem: Problem) -> str:

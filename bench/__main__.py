@@ -40,7 +40,7 @@ _WIDTH = 280  # wide enough that tables in files do not wrap
 def _other(url: str | None, pid: int | None) -> Registry | None:
     if url is None:
         if pid is not None:
-            raise click.BadParameter("--beside-pid needs --beside")
+            raise click.BadParameter("--beside-pid requires --beside")
         return None
     try:
         return elsewhere(url, pid)
@@ -49,13 +49,13 @@ def _other(url: str | None, pid: int | None) -> Registry | None:
 
 
 def _chosen(names: tuple[str, ...]) -> list[str]:
-    chosen: list[str] = []
+    selected_names: list[str] = []
     for name in names:
         profiles = profiles_named(name)
         if not profiles:
-            raise click.BadParameter(f"no profile {name!r}; there are {', '.join(PROFILES)}")
-        chosen += profiles
-    return list(dict.fromkeys(chosen or PROFILES))
+            raise click.BadParameter(f"unknown profile {name!r}; available: {', '.join(PROFILES)}")
+        selected_names += profiles
+    return list(dict.fromkeys(selected_names or PROFILES))
 
 
 def _list_profiles() -> None:
@@ -122,7 +122,7 @@ def main(  # noqa: PLR0917 -- an argument for each option
     markdown: Path | None,
     directory: Path,
 ) -> None:
-    """Measure PROFILEs (default: all) on Penstock and Apache Kafka in alternating rounds.
+    """Measures PROFILEs (default: all) on Penstock and Apache Kafka in alternating rounds.
 
     `cluster` runs the profiles of three-broker clusters with three replicas.
     `registry` runs the profiles of the registry: Penstock's, and the one of --beside.
@@ -145,7 +145,7 @@ def main(  # noqa: PLR0917 -- an argument for each option
     if counts or accept_counts:
         show(cases, json_file, accept=accept_counts)
         return
-    chosen = _chosen(names)
+    selected_names = _chosen(names)
     allow_most_open_files()
     registry = _other(beside, beside_pid)
     scale = QUICK if quick else FULL
@@ -157,8 +157,8 @@ def main(  # noqa: PLR0917 -- an argument for each option
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=directory) as work:
         servers = ComparedServers(Path(work), brokers, registry, scale)
-        measured = _measure(
-            chosen,
+        results_of_profile = _measure(
+            selected_names,
             servers,
             scale,
             rounds=rounds or (1 if quick else 3),
@@ -166,16 +166,16 @@ def main(  # noqa: PLR0917 -- an argument for each option
             cases=cases,
             console=console,
         )
-        circumstances["versions"] = _versions(measured, registry)
+        circumstances["versions"] = _versions(results_of_profile, registry)
     lines = _as_lines(circumstances)
     if json_file is not None or not quick:
-        profiles = {result.profile.name: report.as_json(result) for result in measured}
-        written = results.write(circumstances, json_file, profiles=profiles)
-        lines["results file"] = str(written)
+        profiles = {result.profile.name: report.as_json(result) for result in results_of_profile}
+        result_file = results.write(circumstances, json_file, profiles=profiles)
+        lines["results file"] = str(result_file)
     if markdown is not None:
-        about = "".join(f"- {key}: `{value}`\n" for key, value in lines.items())
-        markdown.write_text("\n".join([about, *map(report.markdown, measured)]))
-    _end(console, measured, lines)
+        description = "".join(f"- {key}: `{value}`\n" for key, value in lines.items())
+        markdown.write_text("\n".join([description, *map(report.markdown, results_of_profile)]))
+    _end(console, results_of_profile, lines)
 
 
 def _measure(
@@ -194,15 +194,15 @@ def _measure(
     all_results: list[Results] = []
     for name in profiles:
         with contextlib.ExitStack() as stack:
-            kinds = servers.of(name, stack)
-            if not kinds:
+            servers_by_name = servers.of(name, stack)
+            if not servers_by_name:
                 print(f"{name}: no server to measure", file=sys.stderr)
                 continue
             print(name, file=sys.stderr)
             try:
-                measured = measure(
+                results_of_profile = measure(
                     PROFILES[name],
-                    kinds,
+                    servers_by_name,
                     scale,
                     rounds=rounds,
                     directory=directory,
@@ -211,9 +211,9 @@ def _measure(
                 )
             except ServerFailed as failure:
                 raise click.ClickException(f"a server did not start: {failure}") from None
-        all_results.append(measured)
-        console.print(f"{name}: {measured.profile.about}", style="bold")
-        console.print(report.table(measured))
+        all_results.append(results_of_profile)
+        console.print(f"{name}: {results_of_profile.profile.about}", style="bold")
+        console.print(report.table(results_of_profile))
     return all_results
 
 
@@ -243,15 +243,17 @@ def _as_lines(circumstances: Mapping[str, object]) -> dict[str, str]:
     return lines
 
 
-def _end(console: Console, measured: list[Results], circumstances: Mapping[str, str]) -> None:
+def _end(
+    console: Console, results_of_profile: list[Results], circumstances: Mapping[str, str]
+) -> None:
     for key, value in circumstances.items():
         console.print(f"{key:14} {value}")
-    judged = [verdict for verdict in report.verdicts(measured) if verdict is not None]
-    if judged:
-        console.print(f"{'goals':14} {sum(judged)} of {len(judged)} met")
-    failed = report.failures(measured)
-    if failed:
-        console.print(f"{'failures':14} {failed}")
+    verdicts = [verdict for verdict in report.verdicts(results_of_profile) if verdict is not None]
+    if verdicts:
+        console.print(f"{'goals':14} {sum(verdicts)} of {len(verdicts)} met")
+    failure_count = report.failures(results_of_profile)
+    if failure_count:
+        console.print(f"{'failures':14} {failure_count}")
         sys.exit(1)
 
 

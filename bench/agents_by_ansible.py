@@ -37,8 +37,8 @@ def main() -> None:
             copy(hosts, name)
         print_run(f"{options.hosts} hosts, no change", hosts.play("agents", **waves))
         if not options.only_unchanged:
-            more = hosts.play("agents", **waves, penstock_agent_inputs=MORE)
-            print_run(f"{options.hosts} hosts, one more input", more)
+            second_play = hosts.play("agents", **waves, penstock_agent_inputs=MORE)
+            print_run(f"{options.hosts} hosts, one more input", second_play)
 
 
 def copy(hosts: SimulatedHosts, name: str) -> None:

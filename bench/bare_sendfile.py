@@ -39,7 +39,7 @@ def _serve(
     client.setblocking(False)
     poller = select.epoll()
     poller.register(client, select.EPOLLIN)
-    position, began = 0, time.process_time()
+    position, start_time = 0, time.process_time()
     while poller.poll() and client.recv(1):
         end = position + answer
         poller.modify(client, select.EPOLLOUT)
@@ -50,35 +50,40 @@ def _serve(
             poller.poll()
         poller.modify(client, select.EPOLLIN)
         position = position if position + answer <= _FILE else 0
-    result.send(time.process_time() - began)
+    result.send(time.process_time() - start_time)
 
 
-def _measure(file: int, answer: int, control: str) -> _Measured:
+def _measure(file: int, answer: int, congestion: str) -> _Measured:
     receiver, sender = Pipe()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         server = Process(target=_serve, args=(listener, file, answer, sender), daemon=True)
         server.start()
         with socket.create_connection(listener.getsockname()) as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             buffer = memoryview(bytearray(answer))
-            began, worked = time.perf_counter(), time.process_time()
+            start_time, cpu_seconds = time.perf_counter(), time.process_time()
             answers = _SENT // answer
             for _ in range(answers):
                 client.send(b"?")
-                received = 0
-                while received < answer:
-                    received += client.recv_into(buffer[received:])
-            elapsed, worked = time.perf_counter() - began, time.process_time() - worked
+                received_bytes = 0
+                while received_bytes < answer:
+                    received_bytes += client.recv_into(buffer[received_bytes:])
+            elapsed, cpu_seconds = (
+                time.perf_counter() - start_time,
+                time.process_time() - cpu_seconds,
+            )
         gigabytes = answers * answer / 1e9
-        served: float = receiver.recv()
+        sender_seconds: float = receiver.recv()
         server.join()
-    return _Measured(1000 * gigabytes / elapsed, served / gigabytes, worked / gigabytes)
+    return _Measured(
+        1000 * gigabytes / elapsed, sender_seconds / gigabytes, cpu_seconds / gigabytes
+    )
 
 
 def _shown(samples: Sequence[float], form: str) -> str:
-    low, middle, high = min(samples), statistics.median(samples), max(samples)
-    return f"{middle:{form}} ({low:{form}}..{high:{form}})"
+    minimum, median, maximum = min(samples), statistics.median(samples), max(samples)
+    return f"{median:{form}} ({minimum:{form}}..{maximum:{form}})"
 
 
 def main() -> None:
@@ -87,21 +92,21 @@ def main() -> None:
     parser.add_argument("--directory", default="/var/tmp")  # a disk, not memory
     options = parser.parse_args()
     controls = sorted({congestion_control(), "reno"})
-    cases = [(answer, control) for answer in _ANSWERS for control in controls]
-    measured_cases: dict[tuple[int, str], list[_Measured]] = {case: [] for case in cases}
+    cases = [(answer, congestion) for answer in _ANSWERS for congestion in controls]
+    measurements_by_case: dict[tuple[int, str], list[_Measured]] = {case: [] for case in cases}
     with tempfile.TemporaryFile(dir=options.directory) as file:
         for _ in range(_FILE // _MEBIBYTE):
             file.write(bytes(_MEBIBYTE))
         file.flush()
         for _ in range(options.rounds):
-            for case, measured in measured_cases.items():
-                measured.append(_measure(file.fileno(), *case))
+            for case, measurements in measurements_by_case.items():
+                measurements.append(_measure(file.fileno(), *case))
     print("| answers of | congestion control | MB/s | server, CPU-s/GB | client, CPU-s/GB |")
     print("| --- | --- | --- | --- | --- |")
-    for (answer, control), measured in measured_cases.items():
-        rate, server, client = zip(*measured, strict=True)
+    for (answer, congestion), measurements in measurements_by_case.items():
+        rate, server, client = zip(*measurements, strict=True)
         columns = f"{_shown(rate, ',.0f')} | {_shown(server, '.2f')} | {_shown(client, '.2f')}"
-        print(f"| {answer // _MEBIBYTE} MB | {control} | {columns} |")
+        print(f"| {answer // _MEBIBYTE} MB | {congestion} | {columns} |")
 
 
 if __name__ == "__main__":

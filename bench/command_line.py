@@ -64,32 +64,32 @@ def main() -> None:
 
 def _milliseconds(case: str) -> tuple[float, float]:
     """Elapsed time and processor time."""
-    arguments, added = CASES[case]
-    before = _children_seconds()
-    began = time.perf_counter()
+    arguments, extra_environment = CASES[case]
+    cpu_before = _children_seconds()
+    start_time = time.perf_counter()
     subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, **added},
+        env={**os.environ, **extra_environment},
         stdout=subprocess.DEVNULL,
         check=True,
     )
-    return (time.perf_counter() - began) * 1000, (_children_seconds() - before) * 1000
+    return (time.perf_counter() - start_time) * 1000, (_children_seconds() - cpu_before) * 1000
 
 
 def _children_seconds() -> float:
     """Processor seconds of all children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    rusage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return rusage.ru_utime + rusage.ru_stime
 
 
 def _instructions(case: str) -> str:
     if shutil.which("valgrind") is None:
         return "-"
-    arguments, added = CASES[case]
-    counting = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    arguments, extra_environment = CASES[case]
+    callgrind_command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     valgrind = subprocess.run(
-        [*counting, sys.executable, *arguments],
-        env={**os.environ, **added, "PYTHONHASHSEED": "0"},
+        [*callgrind_command, sys.executable, *arguments],
+        env={**os.environ, **extra_environment, "PYTHONHASHSEED": "0"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

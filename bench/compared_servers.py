@@ -70,28 +70,28 @@ class ComparedServers:
     def _wants(self, name: str) -> bool:
         return not self._wanted or name in self._wanted
 
-    def _brokers(self, kinds: Kinds) -> Kinds:
-        names = [name for name in kinds if self._wants(name)]
+    def _brokers(self, servers_by_name: Kinds) -> Kinds:
+        names = [name for name in servers_by_name if self._wants(name)]
         if APACHE_KAFKA in names and kafka_classpath() is None:
             print(f"without {APACHE_KAFKA}: {why_no_kafka()}", file=sys.stderr)
             names.remove(APACHE_KAFKA)
-        return {name: kinds[name] for name in names}
+        return {name: servers_by_name[name] for name in names}
 
     def _mirrors(self) -> Kinds:
         names = {PENSTOCK: PENSTOCK, MIRROR_MAKER: APACHE_KAFKA}
-        kinds = {name: MIRRORED[name] for name in names if self._wants(names[name])}
-        if MIRROR_MAKER in kinds and mirror_maker_classpath() is None:
+        servers_by_name = {name: MIRRORED[name] for name in names if self._wants(names[name])}
+        if MIRROR_MAKER in servers_by_name and mirror_maker_classpath() is None:
             print(f"without {MIRROR_MAKER}: {why_no_mirror_maker()}", file=sys.stderr)
-            del kinds[MIRROR_MAKER]
-        return kinds
+            del servers_by_name[MIRROR_MAKER]
+        return servers_by_name
 
     def _registries(self) -> Kinds:
-        kinds: dict[str, ServerKind] = {}
+        servers_by_name: dict[str, ServerKind] = {}
         if self._wants(PENSTOCK):
-            kinds[PENSTOCK] = penstock
+            servers_by_name[PENSTOCK] = penstock
         if self._registry is not None:
-            kinds[self._registry.name] = running(self._registry)
-        return kinds
+            servers_by_name[self._registry.name] = running(self._registry)
+        return servers_by_name
 
     def _agents(self, stack: contextlib.ExitStack) -> Kinds:
         names = [name for name in (PENSTOCK, *PEERS) if self._wants(name)]
@@ -117,9 +117,11 @@ class ComparedServers:
         return stack.enter_context(loaders(self._directory, peer))
 
     def _audits(self, profile: str, stack: contextlib.ExitStack) -> Kinds:
-        beside = not self._wanted
+        is_beside = not self._wanted
         try:
-            return stack.enter_context(audits(profile, self._directory, self._scale, beside=beside))
+            return stack.enter_context(
+                audits(profile, self._directory, self._scale, beside=is_beside)
+            )
         except NotMeasured as missing:
             print(f"{profile}: {missing}", file=sys.stderr)
             return {}

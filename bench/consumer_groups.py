@@ -66,49 +66,51 @@ class _Tended:
         self.session.close()
 
     def lose(self) -> None:
-        """End its session without leaving the group."""
+        """Ends the member's session without leaving the group."""
         self._stopping.set()
         self.session.close()
         self._thread.join()
 
 
-def _seconds_until_settled(tended: list[_Tended], partitions: int, since: float) -> float:
-    while not _is_settled(tended, partitions):
-        if time.monotonic() > since + _WITHIN_S:
+def _seconds_until_settled(
+    member_threads: list[_Tended], partitions: int, start_time: float
+) -> float:
+    while not _is_settled(member_threads, partitions):
+        if time.monotonic() > start_time + _WITHIN_S:
             raise TimeoutError("the group did not settle")
         time.sleep(0.005)
-    return time.monotonic() - since
+    return time.monotonic() - start_time
 
 
-def _is_settled(tended: list[_Tended], partitions: int) -> bool:
-    names = [thread.member.name for thread in tended]
+def _is_settled(member_threads: list[_Tended], partitions: int) -> bool:
+    names = [thread.member.name for thread in member_threads]
     if not all(names):
         return False
     members = dict.fromkeys(names, (_TOPIC,))
     return all(
         thread.member.claims.copy() == assigned(name, members, {_TOPIC: partitions})
-        for thread, name in zip(tended, names, strict=True)
+        for thread, name in zip(member_threads, names, strict=True)
     )
 
 
 def _measure(zookeeper: str, members: int, partitions: int) -> dict[str, float]:
     address, group = f"{zookeeper}/{uuid4().hex}", "readers"
-    seconds_by_case: dict[str, float] = {}
+    times_by_case: dict[str, float] = {}
     with ExitStack() as stack:
         session = Session.connect(address, secret=None, connect_timeout_s=60)
         stack.callback(session.close)
         topic = TopicNode(topic_id=uuid4(), replicas=((1,),) * partitions)
         session.write([Create(paths.topic(_TOPIC), nodes.encode(topic))])
-        tended: list[_Tended] = []
+        member_threads: list[_Tended] = []
 
         def add(number: int) -> None:
-            tended.append(_Tended(address, group, f"member-{number:03}"))
+            member_threads.append(_Tended(address, group, f"member-{number:03}"))
 
         def measure(case: str, change: Callable[[], None]) -> None:
-            since = time.monotonic()
+            start_time = time.monotonic()
             change()
-            tended.sort(key=lambda thread: thread.member.name)
-            seconds_by_case[case] = _seconds_until_settled(tended, partitions, since)
+            member_threads.sort(key=lambda thread: thread.member.name)
+            times_by_case[case] = _seconds_until_settled(member_threads, partitions, start_time)
 
         def all_come() -> None:
             threads = [threading.Thread(target=add, args=(number,)) for number in range(members)]
@@ -120,12 +122,12 @@ def _measure(zookeeper: str, members: int, partitions: int) -> dict[str, float]:
         try:
             measure("all come", all_come)
             measure("one comes", lambda: add(members))
-            measure("one leaves", lambda: tended.pop(members // 2).stop())
-            measure("one is lost", lambda: tended.pop(members // 3).lose())
+            measure("one leaves", lambda: member_threads.pop(members // 2).stop())
+            measure("one is lost", lambda: member_threads.pop(members // 3).lose())
         finally:
-            for thread in tended:
+            for thread in member_threads:
                 thread.stop()
-    return seconds_by_case
+    return times_by_case
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def timings(zookeeper: str, partitions: int, rounds: int) -> Sample:
         register(session, _broker(_STAYS))
         view = ClusterView(session)
         leaders = Leaders(session, view, {})
-        going = _registered(zookeeper, _GOES)
+        stopping_session = _registered(zookeeper, _GOES)
         view.start(lambda _: leaders.follow())
         ends.callback(view.close)
         leaders.start()
@@ -55,25 +55,28 @@ def timings(zookeeper: str, partitions: int, rounds: int) -> Sample:
         leaders.lead(elect(session, _STAYS))
         samples = []
         for _ in range(rounds):
-            samples.append(_without_leader(session, view, going, topics[-1]))
-            going = _registered(zookeeper, _GOES)
+            samples.append(_without_leader(session, view, stopping_session, topics[-1]))
+            stopping_session = _registered(zookeeper, _GOES)
             _give_back(session, view)
-        going.close()
-    written, read = zip(*samples, strict=True)
-    return {WRITTEN: statistics.median(written) * 1e3, READ: statistics.median(read) * 1e3}
+        stopping_session.close()
+    write_times, read_times = zip(*samples, strict=True)
+    return {
+        WRITTEN: statistics.median(write_times) * 1e3,
+        READ: statistics.median(read_times) * 1e3,
+    }
 
 
 def _without_leader(
-    session: Session, view: ClusterView, going: Session, last: str
+    session: Session, view: ClusterView, stopping_session: Session, last: str
 ) -> tuple[float, float]:
     path = paths.partition_state(last, _OF_A_TOPIC - 1)
-    going.close()
-    began = time.perf_counter()
+    stopping_session.close()
+    start_time = time.perf_counter()
     while (node := session.read(path)) is None or _leader(path, node.data) != _STAYS:
         time.sleep(0.002)
-    written = time.perf_counter() - began
+    write_seconds = time.perf_counter() - start_time
     view.wait_for(lambda snapshot: all(state.leader == _STAYS for _, _, state in _all(snapshot)))
-    return written, time.perf_counter() - began
+    return write_seconds, time.perf_counter() - start_time
 
 
 def _give_back(session: Session, view: ClusterView) -> None:
@@ -102,12 +105,16 @@ def _leader(path: str, data: bytes) -> int:
 
 
 def _create(session: Session, partitions: int) -> list[str]:
-    led = PartitionInfo(replicas=_BOTH, leader=_GOES, leader_epoch=0, isr=_BOTH, controller_epoch=0)
+    partition_info = PartitionInfo(
+        replicas=_BOTH, leader=_GOES, leader_epoch=0, isr=_BOTH, controller_epoch=0
+    )
     epoch = elect(session, _STAYS)
     assert epoch is not None
     names = [f"topic{number}" for number in range(partitions // _OF_A_TOPIC)]
     for name in names:
-        topic = TopicInfo(name=name, topic_id=uuid.uuid4(), partitions=(led,) * _OF_A_TOPIC)
+        topic = TopicInfo(
+            name=name, topic_id=uuid.uuid4(), partitions=(partition_info,) * _OF_A_TOPIC
+        )
         create_topic(session, epoch, topic, {})
     return names
 

@@ -52,16 +52,16 @@ class _Client:
         return memoryview(self._exactly(size))
 
     def _exactly(self, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            received += self._socket.recv(size - len(received))
-        return bytes(received)
+        buffer = bytearray()
+        while len(buffer) < size:
+            buffer += self._socket.recv(size - len(buffer))
+        return bytes(buffer)
 
     def ask(self, api: Api[Asked, Answer], version: int, request: Asked) -> Answer:
         body = bytes(api.encode_request(version, request))
         answer = self.send(request_frame(api, version, next(self._numbers), "bench", body))
-        tagged = has_tagged_header(api, version)
-        return api.decode_response(version, read_response(answer, tagged_header=tagged)[1])
+        is_tagged = has_tagged_header(api, version)
+        return api.decode_response(version, read_response(answer, tagged_header=is_tagged)[1])
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
         answer = self.ask(fetch.API, _VERSION, request)
@@ -80,7 +80,7 @@ def _whole(partitions: int) -> FetchRequest:
 
 
 class _Load:
-    """The measured fetches."""
+    """The fetches to measure."""
 
     def __init__(self, client: _Client, partitions: int) -> None:
         self._client = client
@@ -98,7 +98,7 @@ class _Load:
         self._client.fetch(replace(self._more, session_epoch=next(self._epochs)))
 
     def write(self) -> None:
-        """Write a message to one partition; every fetch reads that from its beginning."""
+        """Writes a message to one partition; every fetch reads that from its beginning."""
         data = PartitionProduceData(index=7, records=memoryview(record_batch(1)))
         topic = TopicProduceData(name=_TOPIC, partition_data=(data,))
         self._client.ask(
@@ -119,7 +119,7 @@ def _broker() -> Iterator[BrokerProcess]:
 
 
 def measure(partitions: int, requests: int) -> dict[Figure, float]:
-    """Measure on a new broker."""
+    """Measures on a new broker."""
     with _broker() as broker:
         client = _Client(broker.port)
         topic = CreatableTopic(name=_TOPIC, num_partitions=partitions, replication_factor=1)
@@ -129,17 +129,17 @@ def measure(partitions: int, requests: int) -> dict[Figure, float]:
 
         def cost(act: Callable[[], None], count: int) -> float:
             act()
-            before = broker.cpu_seconds()
+            cpu_before = broker.cpu_seconds()
             for _ in range(count):
                 act()
-            return (broker.cpu_seconds() - before) / count * 1e6
+            return (broker.cpu_seconds() - cpu_before) / count * 1e6
 
-        empty = {
+        empty_sessions = {
             EMPTY_WHOLE: cost(load.whole, requests // 10),
             EMPTY_IN_SESSION: cost(load.in_session, requests),
         }
         load.write()
-        return empty | {
+        return empty_sessions | {
             ONE_WHOLE: cost(load.whole, requests // 10),
             ONE_IN_SESSION: cost(load.in_session, requests),
         }

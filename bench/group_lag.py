@@ -35,15 +35,15 @@ _SIZES: Final = {"small": (2_000, 5, 200), "large": (300, 15, 20_000)}
 def main() -> None:
     with tempfile.TemporaryDirectory() as directory, _broker(Path(directory)) as broker:
         print(f"{'batches':8} {'':8} {'seconds':>8} {'broker CPU s':>13} {'own CPU s':>10}")
-        for size, (partitions, messages, value_bytes) in _SIZES.items():
+        for size, (partitions, messages, value_size) in _SIZES.items():
             with Brokers(Bootstrap.of(broker.bootstrap), patience_seconds=120) as brokers:
                 create_topic(brokers, size, partitions=partitions)
-                _write(brokers, size, partitions, messages, value_bytes)
+                _write(brokers, size, partitions, messages, value_size)
                 _measure(brokers, broker.process.pid, size, partitions, messages)
 
 
 def _measure(brokers: Brokers, pid: int, topic: str, partitions: int, messages: int) -> None:
-    committed = {
+    committed_offsets = {
         f"group-{number}": {
             TopicPartition(topic, partition): Consumed(number % messages)
             for partition in range(partitions)
@@ -51,25 +51,27 @@ def _measure(brokers: Brokers, pid: int, topic: str, partitions: int, messages: 
         for number in range(_GROUPS)
     }
     first_lag: dict[GroupPartition, Lag] = {}
-    for name, most_bytes in (("first", MOST_BYTES), ("again", MOST_BYTES), ("by time", 0)):
-        before = first_lag if name == "again" else None
-        began = time.monotonic(), cpu_seconds(pid), time.process_time()
-        lags = lag(brokers, committed, time.time(), before=before, most_bytes=most_bytes)
-        seconds = time.monotonic() - began[0]
-        broker, own = cpu_seconds(pid) - began[1], time.process_time() - began[2]
+    for name, byte_limit in (("first", MOST_BYTES), ("again", MOST_BYTES), ("by time", 0)):
+        previous_lags = first_lag if name == "again" else None
+        start_costs = time.monotonic(), cpu_seconds(pid), time.process_time()
+        lags = lag(
+            brokers, committed_offsets, time.time(), before=previous_lags, most_bytes=byte_limit
+        )
+        seconds = time.monotonic() - start_costs[0]
+        broker, own_cpu = cpu_seconds(pid) - start_costs[1], time.process_time() - start_costs[2]
         assert all(value.seconds for value in lags.values())
         if name == "first":
             first_lag = lags
-        print(f"{topic:8} {name:8} {seconds:8.2f} {broker:13.2f} {own:10.2f}")
+        print(f"{topic:8} {name:8} {seconds:8.2f} {broker:13.2f} {own_cpu:10.2f}")
 
 
-def _write(brokers: Brokers, topic: str, partitions: int, messages: int, value_bytes: int) -> None:
+def _write(brokers: Brokers, topic: str, partitions: int, messages: int, value_size: int) -> None:
     producer = Producer(brokers, topic, codec=Codec.ZSTD)
     now = time.time()
     for partition in range(partitions):
         for number in range(messages):
             timestamp = int((now - 100 + number) * 1000)
-            producer.send(os.urandom(value_bytes), partition=partition, timestamp=timestamp)
+            producer.send(os.urandom(value_size), partition=partition, timestamp=timestamp)
     producer.flush()
 
 

@@ -57,7 +57,7 @@ READ: Final = Figure("s to read all offsets of all groups", 2)
 
 
 def committed(session: Session, count: int) -> list[GroupFence]:
-    """Create `count` groups that have committed all their partitions once."""
+    """Creates `count` groups that have committed all their partitions once."""
     new_groups = [
         GroupInfo(name=f"group-{number:05}", kind=GroupKind.KAFKA, coordinator=1)
         for number in range(count)
@@ -77,7 +77,7 @@ def measure(
     threads: int,
     seconds: float,
 ) -> dict[Figure, float]:
-    """Commit transactions of this size from `threads` threads."""
+    """Commits transactions of this size from `threads` threads."""
     writer = OffsetWriter(session)
     deadline = 0.0
     durations: list[float] = []
@@ -85,39 +85,39 @@ def measure(
     def run(number: int) -> None:
         own_fences = fences[number::threads]
         for commits in _transactions(own_fences, size):
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             assert not writer.commit(commits)
-            ended = time.perf_counter()
-            durations.append(ended - began)
-            if ended > deadline:
+            end_time = time.perf_counter()
+            durations.append(end_time - start_time)
+            if end_time > deadline:
                 return
 
     def run_all(within: float) -> float:
         nonlocal deadline
-        began = time.perf_counter()
-        deadline = began + within
+        start_time = time.perf_counter()
+        deadline = start_time + within
         pool = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
         for thread in pool:
             thread.start()
         for thread in pool:
             thread.join()
-        return time.perf_counter() - began
+        return time.perf_counter() - start_time
 
     # The writer then knows which nodes exist.
     writer.commit([_commit(fence, range(_PARTITIONS), 0) for fence in fences])
     run_all(seconds * _WARM_UP)
     durations.clear()
-    cpu, its_cpu = own_cpu_seconds(), _cpu(zookeeper)
+    client_cpu, zookeeper_cpu = own_cpu_seconds(), _cpu(zookeeper)
     elapsed = run_all(seconds)
-    committed_count = len(durations) * size
+    offset_count = len(durations) * size
     durations.sort()
     return {
-        RATE: committed_count / elapsed,
+        RATE: offset_count / elapsed,
         TRANSACTIONS: len(durations) / elapsed,
         MEDIAN: durations[len(durations) // 2] * 1e3,
         P99: durations[len(durations) * 99 // 100] * 1e3,
-        OWN_CPU: (own_cpu_seconds() - cpu) / committed_count * 1e6,
-        ITS_CPU: (_cpu(zookeeper) - its_cpu) / committed_count * 1e6,
+        OWN_CPU: (own_cpu_seconds() - client_cpu) / offset_count * 1e6,
+        ITS_CPU: (_cpu(zookeeper) - zookeeper_cpu) / offset_count * 1e6,
     }
 
 
@@ -128,9 +128,9 @@ def sync_ms(directory: Path) -> float:
         os.posix_fallocate(file.fileno(), 0, _SYNCS * 4096)
         for _ in range(_SYNCS):
             file.write(b"x" * 4096)
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             os.fdatasync(file.fileno())
-            durations.append(time.perf_counter() - began)
+            durations.append(time.perf_counter() - start_time)
     return sorted(durations)[_SYNCS // 2] * 1e3
 
 
@@ -138,19 +138,19 @@ def weight(directory: Path, offsets: int) -> dict[Figure, float]:
     """The size of a ZooKeeper that keeps only these offsets."""
     with _zookeeper(directory) as zookeeper, _session(zookeeper) as session:
         committed(session, offsets // _PARTITIONS)
-    began = time.perf_counter()  # the start writes a snapshot
+    start_time = time.perf_counter()  # the start writes a snapshot
     with _zookeeper(directory) as zookeeper, _session(zookeeper) as session:
-        started = time.perf_counter() - began
-        began = time.perf_counter()
+        restart_seconds = time.perf_counter() - start_time
+        start_time = time.perf_counter()
         count = sum(len(read_offsets(session, group.name)) for group in groups.list_groups(session))
         assert count == offsets
         return {
-            READ: time.perf_counter() - began,
+            READ: time.perf_counter() - start_time,
             LIVE: _live_bytes(zookeeper) / 1e6,
             RESIDENT: _resident_bytes(zookeeper) / 1e6,
             SNAPSHOT: max(_sizes(directory, "snapshot.*")) / 1e6,
             LOGS: sum(_sizes(directory, "log.*")) / 1e6,
-            STARTED: started,
+            STARTED: restart_seconds,
         }
 
 

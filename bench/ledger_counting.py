@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def measure(load: str, directory: Path, seconds: float) -> None:
-    """Measure one load on a new broker."""
+    """Measures one load on a new broker."""
     with ExitStack() as ends:
         zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
         ends.callback(zookeeper.stop)
@@ -106,19 +106,21 @@ def measure(load: str, directory: Path, seconds: float) -> None:
         make_batches, rate = LOADS[load]
         batches = itertools.cycle(make_batches(random.Random(1)))
         with BatchProducer(brokers.bootstrap) as producer:
-            warm = send(producer, TOPIC, batches, seconds=1.0, rate=1.0)
+            warm_up_result = send(producer, TOPIC, batches, seconds=1.0, rate=1.0)
             wait_until(lambda: entries_written(brokers) > 0, within=60, what="the first entry")
-            before, entries = processor_time(broker), entries_written(brokers)
-            began = time.monotonic()
+            cpu_before, entries = processor_time(broker), entries_written(brokers)
+            start_time = time.monotonic()
             size, count = send(producer, TOPIC, batches, seconds=seconds, rate=rate)
             time.sleep(11)  # the last batches are counted as well
-            elapsed, after = time.monotonic() - began, processor_time(broker)
-        of_broker, of_child = (a - b for a, b in zip(after, before, strict=True))
+            elapsed, cpu_after = time.monotonic() - start_time, processor_time(broker)
+        broker_cpu, child_cpu = (
+            end - start for end, start in zip(cpu_after, cpu_before, strict=True)
+        )
         print(
             f"{load}: {size / 1e9:.2f} GB in {count:,} batches in {elapsed:.0f} s "
-            f"(after {warm[1]} to begin with); broker {of_broker:.2f} CPU-s, "
-            f"counting {of_child:.2f} CPU-s: {of_child / of_broker:.2%} of the broker's, "
-            f"{of_child / elapsed:.3%} of a core; {entries_written(brokers) - entries} entries"
+            f"(after {warm_up_result[1]} to begin with); broker {broker_cpu:.2f} CPU-s, "
+            f"counting {child_cpu:.2f} CPU-s: {child_cpu / broker_cpu:.2%} of the broker's, "
+            f"{child_cpu / elapsed:.3%} of a core; {entries_written(brokers) - entries} entries"
         )
 
 
@@ -130,10 +132,10 @@ def send(
     seconds: float,
     rate: float | None,
 ) -> tuple[int, int]:
-    """Send for `seconds`, at `rate` MB/s if given; return bytes and batches."""
-    begun = time.monotonic()
+    """Sends for `seconds`, at `rate` MB/s if given; returns bytes and batches."""
+    begin_time = time.monotonic()
     size = count = 0
-    while (elapsed := time.monotonic() - begun) < seconds:
+    while (elapsed := time.monotonic() - begin_time) < seconds:
         if rate is None or size < elapsed * rate * 1e6:
             data = next(batches)
             batch = Batch(TopicPartition(topic, count % PARTITIONS), data)

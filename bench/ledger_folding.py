@@ -39,7 +39,7 @@ _CLUSTER: Final = "local"
 
 
 class Folded(msgspec.Struct):
-    """Seconds include decoding; `in_store` is the store's part of them."""
+    """The cost of folding. Seconds include decoding; `in_store` is the store's part of them."""
 
     entries: int = 0
     seconds: float = 0.0
@@ -57,7 +57,7 @@ class Folder(msgspec.Struct):
         return ""
 
     def fold(self, minutes: Iterable[Sequence[bytes]]) -> Folded:
-        """Raises ServerFailed if an entry was not new."""
+        """Folds the entries. Raises ServerFailed if an entry was not new."""
         self.folds += 1
         directory = self.home / f"fold-{self.folds}"
         try:
@@ -82,35 +82,35 @@ def _kind(name: str) -> ServerKind:
 
 
 def _columns(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:
-    folded = Folded()
+    result = Folded()
     entries = LedgerEntries({SCHEMA_ID: built_in(LEDGER)}.get)
-    waiting: list[pa.StructArray] = []
+    bodies: list[pa.StructArray] = []
     with contextlib.closing(AuditStore.open(directory)) as store:
         for batches in _fetched(minutes):
-            began = time.perf_counter()
-            decoded = map(entries.add, batches)
-            waiting += [body for body in decoded if body is not None]
-            if sum(array.nbytes for array in waiting) >= CHUNK_BYTES:
-                _fold(store, waiting, folded)
-            folded.seconds += time.perf_counter() - began
-        began = time.perf_counter()
-        waiting.append(entries.take())
-        _fold(store, waiting, folded)
-        folded.seconds += time.perf_counter() - began
+            start_time = time.perf_counter()
+            decoded_bodies = map(entries.add, batches)
+            bodies += [body for body in decoded_bodies if body is not None]
+            if sum(array.nbytes for array in bodies) >= CHUNK_BYTES:
+                _fold(store, bodies, result)
+            result.seconds += time.perf_counter() - start_time
+        start_time = time.perf_counter()
+        bodies.append(entries.take())
+        _fold(store, bodies, result)
+        result.seconds += time.perf_counter() - start_time
     if entries.left_out:
         raise ServerFailed(f"{entries.left_out} entries were left out")
-    return folded
+    return result
 
 
-def _fold(store: AuditStore, waiting: list[pa.StructArray], folded: Folded) -> None:
-    body = pa.concat_arrays(waiting)
-    waiting.clear()
-    began = time.perf_counter()
-    touched = store.fold(_CLUSTER, body, LedgerPositions())
-    folded.in_store += time.perf_counter() - began
-    if touched.entries != len(body):
-        raise ServerFailed(f"{touched.entries} of {len(body)} entries were new")
-    folded.entries += touched.entries
+def _fold(store: AuditStore, bodies: list[pa.StructArray], result: Folded) -> None:
+    body = pa.concat_arrays(bodies)
+    bodies.clear()
+    start_time = time.perf_counter()
+    fold_result = store.fold(_CLUSTER, body, LedgerPositions())
+    result.in_store += time.perf_counter() - start_time
+    if fold_result.entries != len(body):
+        raise ServerFailed(f"{fold_result.entries} of {len(body)} entries were new")
+    result.entries += fold_result.entries
 
 
 def _fetched(minutes: Iterable[Sequence[bytes]]) -> Iterator[list[FetchedBatch]]:
@@ -119,16 +119,16 @@ def _fetched(minutes: Iterable[Sequence[bytes]]) -> Iterator[list[FetchedBatch]]
 
 
 def _rows(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:
-    folded = Folded()
+    result = Folded()
     with contextlib.closing(RowByRow(directory)) as database:
         for batches in minutes:
-            began = time.perf_counter()
-            new = database.fold(batches)
-            folded.seconds += time.perf_counter() - began
-            if new != len(batches):
-                raise ServerFailed(f"{new} of {len(batches)} entries were new")
-            folded.entries += new
-    return folded
+            start_time = time.perf_counter()
+            new_entries = database.fold(batches)
+            result.seconds += time.perf_counter() - start_time
+            if new_entries != len(batches):
+                raise ServerFailed(f"{new_entries} of {len(batches)} entries were new")
+            result.entries += new_entries
+    return result
 
 
 _TABLES: Final = """
@@ -152,7 +152,7 @@ INSERT INTO agents VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 
 
 class RowByRow:
-    """One database."""
+    """Folds row by row into one database."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True)
@@ -166,45 +166,45 @@ class RowByRow:
         self._connection.close()
 
     def fold(self, batches: Iterable[bytes]) -> int:
-        """Returns the number of new entries."""
+        """Folds the entries; returns the number of new ones."""
         self._connection.execute("BEGIN IMMEDIATE")
-        new = 0
+        new_entries = 0
         for data in batches:
             for record in records(data):
                 body = BytesIO(record.value or b"")
                 body.seek(PREFIX_SIZE)
                 event: Any = fastavro.schemaless_reader(body, self._schema, None)
-                new += self._fold(event[FIELD])
+                new_entries += self._fold(event[FIELD])
         self._connection.execute("COMMIT")
-        return new
+        return new_entries
 
     def _fold(self, entry: Mapping[str, Any]) -> bool:
-        insert = self._connection.execute
+        execute = self._connection.execute
         header, tier = entry["header"], entry["tier"]
         journal, time = header["source"], header["time"]
-        inserted = insert(
+        cursor = execute(
             "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", (journal, header["seq"], time)
         )
-        if not inserted.rowcount:
+        if not cursor.rowcount:
             return False
         for passage in entry["passages"]:
             self._passage(passage, tier)
         for beat in entry["heartbeats"]:
-            insert(_AGENT, (journal, header["host"], time, beat["until"]))
+            execute(_AGENT, (journal, header["host"], time, beat["until"]))
         return True
 
     def _passage(self, passage: Mapping[str, Any], tier: str) -> None:
-        insert, topic = self._connection.execute, passage["topic"]
+        execute, topic = self._connection.execute, passage["topic"]
         for item in passage["windows"]:
             sums = item["events"], item["bytes"], item["crc_sum"]
-            insert(_SUM, (topic, item["start"], tier, *sums))
+            execute(_SUM, (topic, item["start"], tier, *sums))
         for item in passage["offsets"]:
             interval = passage["partition"], tier, item["first"], item["count"]
-            insert("INSERT INTO claimed VALUES (?, ?, ?, ?, ?)", (topic, *interval))
+            execute("INSERT INTO claimed VALUES (?, ?, ?, ?, ?)", (topic, *interval))
         for item in passage["runs"]:
-            place = item["path"], item["seq"], item["events"]
-            bounds = item["position"], item["end_position"]
-            insert(
+            key = item["path"], item["seq"], item["events"]
+            positions = item["position"], item["end_position"]
+            execute(
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (item["source"], topic, tier, *place, *bounds),
+                (item["source"], topic, tier, *key, *positions),
             )

@@ -54,9 +54,12 @@ def generated_acls(count: int) -> dict[ResourcePattern, tuple[Acl, ...]]:
         reader = Acl(_principal(number), "*", Operation.READ, Permission.ALLOW)
         acls[ResourcePattern(_TOPIC, f"topic{number}")] = (reader,)
     for number in range(count // 4):
-        owner = Acl(_principal(number), "*", Operation.ALL, Permission.ALLOW)
-        nobody = Acl(EVERYBODY, "*", Operation.DELETE, Permission.DENY)
-        acls[ResourcePattern(_TOPIC, _prefix(number), PatternType.PREFIXED)] = (owner, nobody)
+        owner_acl = Acl(_principal(number), "*", Operation.ALL, Permission.ALLOW)
+        everybody_acl = Acl(EVERYBODY, "*", Operation.DELETE, Permission.DENY)
+        acls[ResourcePattern(_TOPIC, _prefix(number), PatternType.PREFIXED)] = (
+            owner_acl,
+            everybody_acl,
+        )
     return acls
 
 
@@ -66,7 +69,7 @@ def anonymous_prefixes(count: int) -> list[str]:
 
 
 def timings(count: int) -> Sample:
-    """Measure in this process with `count` ACLs."""
+    """Measures in this process with `count` ACLs."""
     acls = generated_acls(count)
     permissions = Permissions(acls)
     names = [f"topic{number}" for number in range(count // 2)]
@@ -93,13 +96,13 @@ def timings(count: int) -> Sample:
 
     first = seconds_per_check(Permissions(acls) for _ in range(_ROUNDS))
     seconds(permissions)
-    again = seconds_per_check([permissions] * _ROUNDS)
-    changed = {**acls, ResourcePattern(_TOPIC, "new"): acls[ResourcePattern(_TOPIC, "topic1")]}
+    repeated_times = seconds_per_check([permissions] * _ROUNDS)
+    changed_acls = {**acls, ResourcePattern(_TOPIC, "new"): acls[ResourcePattern(_TOPIC, "topic1")]}
     return {
         FIRST: first * 1e6,
-        AGAIN: again * 1e6,
+        AGAIN: repeated_times * 1e6,
         READY: best(lambda: Permissions(acls)) * 1e3,
-        CHANGED: best(lambda: Permissions(changed, before=permissions)) * 1e3,
+        CHANGED: best(lambda: Permissions(changed_acls, before=permissions)) * 1e3,
     }
 
 

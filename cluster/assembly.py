@@ -68,7 +68,7 @@ class _Topic(msgspec.Struct):
 
 
 class Assembly(msgspec.Struct):
-    """The state assembled so far. `before` replaces unreadable parts."""
+    """The state assembled so far. `before` supplies what is unreadable now."""
 
     before: ClusterSnapshot = msgspec.field(default_factory=ClusterSnapshot)
     cluster_id: str | None = None
@@ -84,18 +84,18 @@ class Assembly(msgspec.Struct):
 
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
         """Applies a directory's contents; returns the new nodes to read."""
-        known = self._names.get(path, frozenset())
+        old_names = self._names.get(path, frozenset())
         self._names[path] = frozenset(
-            name for name in names if name in known or _is_ours(path, name)
+            name for name in names if name in old_names or _is_ours(path, name)
         )
-        for name in known - self._names[path]:
+        for name in old_names - self._names[path]:
             self._drop(path, name)
         if path in _ONLY_NAMES:  # only the names matter
             return []
-        return [f"{path}/{name}" for name in self._names[path] - known]
+        return [f"{path}/{name}" for name in self._names[path] - old_names]
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
-        """Applies a node's contents, None if it is gone; returns nodes to read as a consequence."""
+        """Applies a node's contents, None if it is gone; returns the further nodes to read."""
         try:
             return self._fold_node(path, node)
         except NodeUnreadable as error:
@@ -107,7 +107,7 @@ class Assembly(msgspec.Struct):
 
     def missing(self) -> list[str]:
         """Nodes that were read but do not exist: they may be created later."""
-        missing = [
+        missing_paths = [
             paths.partition_state(name, index)
             for name, topic in self._topics.items()
             if topic.info is None
@@ -115,10 +115,10 @@ class Assembly(msgspec.Struct):
             if state is None
         ]
         if self._controller_id is None:
-            missing.append(paths.CONTROLLER)
+            missing_paths.append(paths.CONTROLLER)
         if self.cluster_id is None:
-            missing.append(paths.CLUSTER_ID)
-        return missing
+            missing_paths.append(paths.CLUSTER_ID)
+        return missing_paths
 
     def snapshot(self) -> ClusterSnapshot:
         topics = dict(self._unreadable)
@@ -136,7 +136,7 @@ class Assembly(msgspec.Struct):
             topic_names=MappingProxyType({info.topic_id: name for name, info in topics.items()}),
             topic_configs=MappingProxyType(dict(self._topic_configs)),
             broker_defaults=configs.pop(paths.DEFAULT_BROKER, MappingProxyType({})),
-            broker_configs=MappingProxyType({int(id_): own for id_, own in configs.items()}),
+            broker_configs=MappingProxyType({int(name): own for name, own in configs.items()}),
             deleting=self._names.get(paths.DELETIONS, frozenset()),
             owed_deletions=_owed(self._names.get(paths.OWED_DELETIONS, frozenset())),
             draining=frozenset(map(int, self._names.get(paths.DRAINING, ()))),
@@ -167,27 +167,29 @@ class Assembly(msgspec.Struct):
             self._set_acls(directory, name, nodes.acls_of(path, node.data))
         else:
             overrides = nodes.decode(path, node.data, nodes.ConfigNode).config
-            of_topics = directory == paths.TOPIC_CONFIGS
-            known = self._topic_configs if of_topics else self._broker_configs
-            known[name] = MappingProxyType(overrides)
+            is_of_topics = directory == paths.TOPIC_CONFIGS
+            configs = self._topic_configs if is_of_topics else self._broker_configs
+            configs[name] = MappingProxyType(overrides)
         return []
 
     def _fold_topic(self, name: str, path: str, node: Node) -> list[str]:
-        decoded = nodes.decode(path, node.data, TopicNode)
+        topic_node = nodes.decode(path, node.data, TopicNode)
         self._unreadable.pop(name, None)
-        known = self._topics.get(name)
+        old_topic = self._topics.get(name)
         states: list[_State | None] = []
-        if known is not None and known.node.topic_id == decoded.topic_id:
-            states = known.states
-        count = len(decoded.replicas or ())
+        if old_topic is not None and old_topic.node.topic_id == topic_node.topic_id:
+            states = old_topic.states
+        count = len(topic_node.replicas or ())
         states = states[:count] + [None] * (count - len(states))
-        self._topics[name] = _Topic(decoded, states)
+        self._topics[name] = _Topic(topic_node, states)
         next_paths = [
             paths.partition_state(name, index)
             for index, state in enumerate(states)
             if state is None
         ]
-        if decoded.replicas is not None and (known is None or known.node.replicas is None):
+        if topic_node.replicas is not None and (
+            old_topic is None or old_topic.node.replicas is None
+        ):
             # Its overrides were written in the same transaction: a snapshot has both or neither.
             next_paths.append(paths.TOPIC_CONFIGS)
         return next_paths
@@ -233,13 +235,17 @@ class Assembly(msgspec.Struct):
                 self._set_acls(directory, name, before.acls.get(pattern, _UNREADABLE_ACLS))
 
     def _keep_state(self, name: str, index: int) -> None:
-        topic, known = self._topics.get(name), self.before.topics.get(name)
+        topic, old_topic = self._topics.get(name), self.before.topics.get(name)
         if topic is None or index >= len(topic.states) or topic.states[index] is not None:
             return
         topic.states[index] = _NO_STATE
-        if known and known.topic_id == topic.node.topic_id and index < len(known.partitions):
-            before = known.partitions[index]
-            topic.states[index] = _State(nodes.state_node(before), before.version)
+        if (
+            old_topic
+            and old_topic.topic_id == topic.node.topic_id
+            and index < len(old_topic.partitions)
+        ):
+            old_state = old_topic.partitions[index]
+            topic.states[index] = _State(nodes.state_node(old_state), old_state.version)
 
     def _drop(self, directory: str, name: str) -> None:
         if directory == paths.TOPICS:
@@ -270,10 +276,12 @@ def _controller_id(node: Node | None) -> int | None:
 
 
 def _owed(names: frozenset[str]) -> Mapping[UUID, frozenset[int]]:
-    owing: dict[UUID, set[int]] = {}
+    owing_brokers: dict[UUID, set[int]] = {}
     for broker_id, topic_id in filter(None, map(paths.owed_by, names)):
-        owing.setdefault(topic_id, set()).add(broker_id)
-    return MappingProxyType({topic_id: frozenset(brokers) for topic_id, brokers in owing.items()})
+        owing_brokers.setdefault(topic_id, set()).add(broker_id)
+    return MappingProxyType(
+        {topic_id: frozenset(brokers) for topic_id, brokers in owing_brokers.items()}
+    )
 
 
 def _is_state(path: str) -> bool:
@@ -305,18 +313,20 @@ def _topic_info(name: str, topic: _Topic) -> TopicInfo:
 def _is_ours(directory: str, name: str) -> bool:
     """Whether we could have written a node of this name; others are ignored."""
     if directory in {paths.BROKER_IDS, paths.BROKER_CONFIGS, paths.DRAINING}:
-        legal = name.isascii() and name.isdigit()
-        legal = legal or (directory == paths.BROKER_CONFIGS and name == paths.DEFAULT_BROKER)
+        is_known_name = name.isascii() and name.isdigit()
+        is_known_name = is_known_name or (
+            directory == paths.BROKER_CONFIGS and name == paths.DEFAULT_BROKER
+        )
     elif directory == paths.OWED_DELETIONS:
-        legal = paths.owed_by(name) is not None
+        is_known_name = paths.owed_by(name) is not None
     elif directory in paths.ACL_DIRECTORIES:
-        legal = paths.acl_pattern(directory, name) is not None
+        is_known_name = paths.acl_pattern(directory, name) is not None
     else:
         try:
             paths.topic(name)
-            legal = True
+            is_known_name = True
         except InvalidTopicName:
-            legal = False
-    if not legal:
+            is_known_name = False
+    if not is_known_name:
         log.warning("unknown zookeeper node, ignored path=%s/%s", directory, name)
-    return legal
+    return is_known_name

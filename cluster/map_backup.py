@@ -45,7 +45,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class BroughtBack(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome by path of a node."""
+    """The outcome of a restoration: paths of nodes."""
 
     created: tuple[str, ...]
     unchanged: tuple[str, ...]
@@ -55,11 +55,11 @@ class BroughtBack(msgspec.Struct, frozen=True, kw_only=True):
 
 def kind_of(path: str) -> str:
     """The kind of a path that `is_known`, in words."""
-    return next(words for root, words in KINDS.items() if path == root or _is_below(path, root))
+    return next(kind for root, kind in KINDS.items() if path == root or _is_below(path, root))
 
 
 def is_known(path: str) -> bool:
-    """Whether a backup may contain such a node, as `contents` could have returned it."""
+    """Whether `contents` could have returned a node with this path."""
     if path == paths.LOGIN_KEY:
         return True
     folder, _, segment = path.rpartition("/")
@@ -78,16 +78,17 @@ def is_known(path: str) -> bool:
 
 
 def contents(session: Session) -> dict[str, bytes]:
-    """All such nodes; each is read at its own time."""
-    wanted = [paths.LOGIN_KEY]
+    """The nodes to back up. They are read one after the other, so they are not one snapshot."""
+    candidates = [paths.LOGIN_KEY]
     for folder in _FOLDERS:
-        wanted += [f"{folder}/{child}" for child in session.children(folder) or ()]
-    nodes = zip(wanted, session.read_all(wanted), strict=True)
+        candidates += [f"{folder}/{child}" for child in session.children(folder) or ()]
+    nodes = zip(candidates, session.read_all(candidates), strict=True)
     return {path: node.data for path, node in sorted(nodes) if node and is_known(path)}
 
 
 def bring_back(session: Session, cluster_id: str, kept: Contents) -> BroughtBack:
-    """Restore a copy. Raises MapDisagrees before writing if the map belongs to another cluster."""
+    """Restores a backup. Raises MapDisagrees before writing if the map belongs to another
+    cluster."""
     existing_id = identity.find_cluster_id(session)
     if existing_id not in {None, cluster_id}:
         raise MapDisagrees(
@@ -132,7 +133,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 def kinds(contents: Contents) -> Iterator[tuple[str, int]]:
     """The number of nodes of each kind."""
-    words = [kind_of(path) for path in contents]
+    kind_names = [kind_of(path) for path in contents]
     for kind in KINDS.values():
-        if kind in words:
-            yield kind, words.count(kind)
+        if kind in kind_names:
+            yield kind, kind_names.count(kind)

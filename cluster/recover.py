@@ -1,4 +1,4 @@
-"""Rebuilds the map from partition directories, after ZooKeeper's data was lost.
+"""Rebuilds the map from partition directories, after the loss of ZooKeeper's data.
 
 Each broker adds the contents of its own directory, in any order; repetition changes nothing. First
 everything is compared, and a single mismatch stops it before anything is written. Not restored is
@@ -53,31 +53,31 @@ class RecoveredTopics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recover(
-    session: Session, *, broker_id: int, cluster_id: str, found: Iterable[FoundPartition]
+    session: Session, *, broker_id: int, cluster_id: str, directories: Iterable[FoundPartition]
 ) -> RecoveredTopics:
-    """Add a broker's partitions to the map. The broker must not be running."""
-    found = tuple(found)
+    """Adds a broker's partitions to the map. The broker must not be running."""
+    directories = tuple(directories)
     epoch = current_epoch(session)
-    names = {partition.topic for partition in found}
-    known = {name: topic for name in list_topics(session) if (topic := read_topic(session, name))}
-    _compare(identity.find_cluster_id(session), cluster_id, known, found)
-    target = with_partitions(known, broker_id, found, epoch.epoch)
+    names = {partition.topic for partition in directories}
+    topics = {name: topic for name in list_topics(session) if (topic := read_topic(session, name))}
+    _compare(identity.find_cluster_id(session), cluster_id, topics, directories)
+    target = with_partitions(topics, broker_id, directories, epoch.epoch)
 
     identity.claim_cluster_id(session, cluster_id)
     for name in sorted(names):
-        before = known.get(name)
-        if before is None:
+        old_topic = topics.get(name)
+        if old_topic is None:
             create_topic(session, epoch, target[name], {})
-        elif before != target[name]:
-            _complete(session, epoch, before, target[name])
+        elif old_topic != target[name]:
+            _complete(session, epoch, old_topic, target[name])
     return RecoveredTopics(
         cluster_id=cluster_id,
-        topics_created=tuple(sorted(names - known.keys())),
+        topics_created=tuple(sorted(names - topics.keys())),
         topics_completed=tuple(
-            sorted(name for name in names & known.keys() if known[name] != target[name])
+            sorted(name for name in names & topics.keys() if topics[name] != target[name])
         ),
         topics_unchanged=tuple(
-            sorted(name for name in names & known.keys() if known[name] == target[name])
+            sorted(name for name in names & topics.keys() if topics[name] == target[name])
         ),
         without_replica=tuple(
             (name, index)

@@ -61,9 +61,9 @@ class WriterOffice:
         self.claim = nodes.encode(WriterNode(address=address, instance=self._instance))
 
     def elect(self, session: Session) -> WriterEpoch | None:
-        elected = elect(session, self)
+        own_epoch = elect(session, self)
         self._first = False
-        return elected
+        return own_epoch
 
     def holder(self, session: Session) -> WriterNode | None:
         node = session.read(self.path)
@@ -73,22 +73,22 @@ class WriterOffice:
         return holder.instance == self._instance
 
     def resign(self, session: Session) -> None:
-        """Remove the node, if it belongs to this session."""
+        """Removes the node, if it belongs to this session."""
         epoch = self.current(session)
         node = session.read(self.path)
         if node is None or node.owner != session.session_id:
             return
         # If another one is elected meanwhile, its node of the same name stays.
-        unchanged = Check(paths.registry_epoch(self._topic), epoch.version)
+        epoch_check = Check(paths.registry_epoch(self._topic), epoch.version)
         try:
             session.write(
-                [unchanged, Delete(self.path)], done=lambda: not session.exists(self.path)
+                [epoch_check, Delete(self.path)], done=lambda: not session.exists(self.path)
             )
         except Conflict:
             return
 
     def current(self, session: Session) -> WriterEpoch:
-        """The present epoch. Raises MapDisagrees if the counter belongs to the topic of another
+        """The current epoch. Raises MapDisagrees if the counter belongs to the topic of another
         Kafka cluster."""
         path = paths.registry_epoch(self._topic)
         while (node := session.read(path)) is None:
@@ -110,17 +110,21 @@ class WriterOffice:
 
     def following(self, epoch: WriterEpoch) -> tuple[WriterEpoch, Set]:
         if epoch.producer_id == self.dropped_id:
-            won = WriterEpoch(epoch.epoch + 1, self._new_producer_id(), 0, None, epoch.version + 1)
+            next_epoch = WriterEpoch(
+                epoch.epoch + 1, self._new_producer_id(), 0, None, epoch.version + 1
+            )
         else:
-            won = after(epoch, self._new_producer_id)
-        counted = WriterEpochNode(
+            next_epoch = after(epoch, self._new_producer_id)
+        epoch_node = WriterEpochNode(
             cluster_id=self._cluster_id,
-            epoch=won.epoch,
-            producer_id=won.producer_id,
-            producer_epoch=won.producer_epoch,
-            retired_id=won.retired_id,
+            epoch=next_epoch.epoch,
+            producer_id=next_epoch.producer_id,
+            producer_epoch=next_epoch.producer_epoch,
+            retired_id=next_epoch.retired_id,
         )
-        return won, Set(paths.registry_epoch(self._topic), nodes.encode(counted), epoch.version)
+        return next_epoch, Set(
+            paths.registry_epoch(self._topic), nodes.encode(epoch_node), epoch.version
+        )
 
     def is_left_over(self, claim: bytes) -> bool:
         holder = nodes.decode(self.path, claim, WriterNode)
@@ -135,15 +139,15 @@ class WriterOffice:
             retired_id=None,
         )
         parents = (paths.REGISTRIES, paths.registry(self._topic))
-        missing = [Create(parent) for parent in parents if not session.exists(parent)]
+        creations = [Create(parent) for parent in parents if not session.exists(parent)]
         try:
-            session.write([*missing, Create(path, nodes.encode(first))], done=lambda: False)
+            session.write([*creations, Create(path, nodes.encode(first))], done=lambda: False)
         except Conflict:
             return  # created concurrently
 
 
 class WriterCandidate(Candidate[WriterEpoch]):
-    """Stands for writer unless it stands back, and reports each change of the writer.
+    """Stands for writer, except while it stands back, and reports each change of the writer.
 
     `on_holder` is called on the candidate's own thread, with None while there is no known writer.
     """
@@ -163,7 +167,7 @@ class WriterCandidate(Candidate[WriterEpoch]):
         super().__init__(session, office.path, self._attempt, on_elected, on_deposed)
 
     def stand_back(self) -> None:
-        """Resign and let others be elected. Returns immediately."""
+        """Resigns and lets others be elected. Returns immediately."""
         self._standing = False
         self.poke()
 
@@ -172,10 +176,10 @@ class WriterCandidate(Candidate[WriterEpoch]):
         self.poke()
 
     def _attempt(self) -> WriterEpoch | None:
-        elected = None
+        epoch = None
         if self._standing:
-            elected = self._office.elect(self._session)
+            epoch = self._office.elect(self._session)
         else:
             self._office.resign(self._session)
         self._on_holder(self._office.holder(self._session))
-        return elected
+        return epoch

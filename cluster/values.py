@@ -206,7 +206,7 @@ class TopicPartition(NamedTuple):
 
 
 class CommittedOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """The next offset for a group to read; `leader_epoch` is that of the record before."""
+    """The next offset for a group to read; `leader_epoch` is that of the previous record."""
 
     offset: int
     leader_epoch: int = NO_EPOCH

@@ -41,8 +41,8 @@ class ClusterView:
         return self._snapshot
 
     def start(self, on_change: OnSnapshot) -> None:
-        """Load the first snapshot, then follow. `on_change` gets every changed snapshot: the first
-        on this thread, later ones on the view's own."""
+        """Loads the first snapshot, then follows ZooKeeper. `on_change` gets every changed
+        snapshot: the first on this thread, later ones on the view's own."""
         self._on_change = on_change
         self._follower.start()
 
@@ -79,54 +79,58 @@ class ClusterView:
             self._on_change(snapshot)
 
     def _reload(self) -> None:
-        started = time.monotonic()
+        start_time = time.monotonic()
         self._awaited = set()
         assembly = Assembly(before=self._snapshot)
         self._read(assembly, ROOTS)
-        known, current = self._snapshot.cluster_id, assembly.cluster_id
-        if known is not None and current != known:
+        previous_id, current_id = self._snapshot.cluster_id, assembly.cluster_id
+        if previous_id is not None and current_id != previous_id:
             raise MapMissing(
-                f"ZooKeeper at {self._session.address} held cluster {known} and now holds "
-                f"{current or 'none'}: it was wiped or replaced. The last known map stays in use; "
-                "`penstock topics recover` rebuilds it"
+                f"ZooKeeper at {self._session.address} held cluster {previous_id} and now holds "
+                f"{current_id or 'none'}: it was wiped or replaced. The last known map stays in "
+                "use; `penstock topics recover` rebuilds it"
             )
         self._assembly = assembly
         log.info(
             "cluster map loaded topics=%d seconds=%.3f",
             len(assembly.snapshot().topics),
-            time.monotonic() - started,
+            time.monotonic() - start_time,
         )
 
-    def _read(self, assembly: Assembly, wanted: Iterable[str]) -> None:
-        """Read and fold `wanted` and everything that follows from it, one generation at a time."""
+    def _read(self, assembly: Assembly, stale_paths: Iterable[str]) -> None:
+        """Reads and folds `stale_paths`, then the nodes that follow from them, level by level."""
         session, watch = self._session, self._follower.note
         deadline = time.monotonic() + session.timeout_s
 
         def left() -> float:
             return deadline - time.monotonic()
 
-        wanted = set(wanted)
-        while wanted:
-            lists = [(path, session.start_children(path, watch)) for path in wanted & DIRECTORIES]
-            reads = [(path, session.start_read(path, watch)) for path in wanted - DIRECTORIES]
-            wanted = set()
-            for path, names in lists:
+        stale_paths = set(stale_paths)
+        while stale_paths:
+            list_answers = [
+                (path, session.start_children(path, watch)) for path in stale_paths & DIRECTORIES
+            ]
+            read_answers = [
+                (path, session.start_read(path, watch)) for path in stale_paths - DIRECTORIES
+            ]
+            stale_paths = set()
+            for path, names in list_answers:
                 children = names.get(left())
                 if children is None:
                     raise MapMissing(
                         f"ZooKeeper at {session.address} has no node {path}: it was wiped or "
                         "replaced; `penstock topics recover` rebuilds the map"
                     )
-                wanted.update(assembly.fold_children(path, children))
-            for path, node in reads:
-                wanted.update(assembly.fold_node(path, node.get(left())))
-            wanted = wanted or self._await_missing(assembly, left)
+                stale_paths.update(assembly.fold_children(path, children))
+            for path, node in read_answers:
+                stale_paths.update(assembly.fold_node(path, node.get(left())))
+            stale_paths = stale_paths or self._await_missing(assembly, left)
 
     def _await_missing(self, assembly: Assembly, left: Callable[[], float]) -> set[str]:
         """Watch for missing nodes; returns those that were created meanwhile."""
-        missing = set(assembly.missing()) - self._awaited
-        self._awaited |= missing
-        pending: list[tuple[str, PendingAnswer[bool]]] = [
-            (path, self._session.start_exists(path, self._follower.note)) for path in missing
+        missing_paths = set(assembly.missing()) - self._awaited
+        self._awaited |= missing_paths
+        answers: list[tuple[str, PendingAnswer[bool]]] = [
+            (path, self._session.start_exists(path, self._follower.note)) for path in missing_paths
         ]
-        return {path for path, answer in pending if answer.get(left())}
+        return {path for path, answer in answers if answer.get(left())}

@@ -14,6 +14,7 @@ is printed and stored in the ledger.
     ├── ColumnChanged        1  the latest schema gives a column a type that its files do not have
     ├── Mismatch             1  staged files differ from what was read: nothing is committed
     ├── GapError             4  events are gone: by retention, or since a topic was recreated
+    │   └── NothingLeft         the brokers have no event of an hour that was to be rebuilt
     ├── RunTaken             5  another loader committed this run, or is working on it
     ├── TooManyDead          6  the share of undecodable records is too high: nothing is committed
     ├── TooManyDuplicates    6  the share of duplicates is too high: nothing is committed
@@ -69,6 +70,10 @@ class Mismatch(LoaderError):
 
 class GapError(LoaderError):
     exit_code = 4
+
+
+class NothingLeft(GapError):
+    pass
 
 
 class RunTaken(LoaderError):
@@ -161,8 +166,16 @@ _GAP: Final = (
     "`{load} --accept-gap` loads the rest, and records the gap; to avoid gaps, load more often than"
     " retention deletes, and find out what the brokers lost"
 )
+_REBUILD_GAP: Final = (
+    "`{load} --accept-gap` rebuilds the hours from what the brokers have; they are incomplete then,"
+    " until what is missing is accepted in the audit, or shipped again and rebuilt"
+)
 # The first match counts: a class precedes its base class.
 _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (
+        NothingLeft,
+        "ship the lines of the hour again, or accept what is missing: {penstock} audit accept",
+    ),
     (GapError, _GAP),
     (OffsetsMissing, _GAP),
     (
@@ -218,12 +231,21 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
-def cure_of(error: Exception, table: str, config_options: tuple[str, ...] = ()) -> str:
-    """Advice for this error and table, with commands that name the loader's configuration file."""
+def cure_of(
+    error: Exception,
+    table: str,
+    config_options: tuple[str, ...] = (),
+    rebuild: Sequence[str] = (),
+) -> str:
+    """Advice for this error and table, with commands that name the loader's configuration file and
+    the hours of a failed rebuild."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
     version_match = _VERSION.search(str(error))
     schema = f" {version_match[1]} --version {version_match[2]}" if version_match else ""
     load = load_command(table, config_options)
+    is_gap = isinstance(error, GapError | OffsetsMissing | DamagedBatch)
+    if rebuild and is_gap and not isinstance(error, NothingLeft):
+        return _REBUILD_GAP.format(load=f"{load}{_options('--rebuild', rebuild)}")
     if isinstance(error, FilesDiffer):
         return "; ".join(_repairs(error, load))
     return advice.format(load=load, penstock=_penstock(), schema=schema)

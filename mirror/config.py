@@ -124,7 +124,7 @@ class CompareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class MirrorLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits on what a mirror may use."""
+    """Limits on a mirror's memory and metrics."""
 
     memory_bytes: Bytes = 48 * 1024 * 1024
     """Memory for batches in transit."""

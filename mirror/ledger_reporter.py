@@ -82,10 +82,10 @@ class Copies(Protocol):
     """The logs of the copies, and their state in the ledger. Raises ClientError, SchemaError."""
 
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
-        """The times of its records; empty if they cannot be read."""
+        """The times of a batch's records; empty if they cannot be read."""
 
     def reported_ends(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
-        """The end offsets of what the ledger has, for partitions that it has any of."""
+        """The end offsets in the ledger, for those of the partitions that it has."""
 
     def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:
         """The batches between these offsets."""
@@ -94,10 +94,10 @@ class Copies(Protocol):
 
 
 class _Beginning(NamedTuple):
-    """A partition resumed at `end`. `before` is what this process counted of it but has not
-    reported, up to offset `told`; -1: nothing."""
+    """The offset `end` at which a partition resumed. `before` is the count that this process has
+    not reported, up to offset `counted_end`; -1 if there is none."""
 
-    told: int
+    counted_end: int
     end: int
     before: CopiedCount | None
     compacts: bool
@@ -152,17 +152,17 @@ class LedgerReporter:
         key, end = PartitionKey(topic, copy.topic_id, index), partition.copied
         with self._lock:
             self._keys[partition.here] = key
-            known = self._counts.get(key)
-            if known is None or known.count.next_offset < end:
-                fresh = CopiedCount(PartitionCount(*key, end, origin=copy.origin))
-                earlier = self._begun.get(key)
-                if earlier is None:
-                    reported = -1 if known is None else known.count.next_offset
-                    earlier = _Beginning(reported, end, known, partition.compacts)
-                elif known is not None:  # to be read again, except for accepted gaps
-                    fresh.gaps = known.gaps
-                self._begun[key] = earlier._replace(end=end)
-                self._counts[key] = fresh
+            count = self._counts.get(key)
+            if count is None or count.count.next_offset < end:
+                new_count = CopiedCount(PartitionCount(*key, end, origin=copy.origin))
+                beginning = self._begun.get(key)
+                if beginning is None:
+                    counted_end = -1 if count is None else count.count.next_offset
+                    beginning = _Beginning(counted_end, end, count, partition.compacts)
+                elif count is not None:  # to be read again, except for accepted gaps
+                    new_count.gaps = count.gaps
+                self._begun[key] = beginning._replace(end=end)
+                self._counts[key] = new_count
             self._counts[key].gap_at = end if partition.position > end else -1
 
     def written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None:
@@ -178,7 +178,7 @@ class LedgerReporter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Report what is left, if the ledger accepts it in time."""
+        """Reports the remaining counts, if the ledger accepts them in time."""
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
 
@@ -192,7 +192,7 @@ class LedgerReporter:
         self._copies.close()
 
     def look(self) -> None:
-        """Report what is new. Errors are logged, and the next call continues."""
+        """Reports new counts. Errors are logged, and the next call continues."""
         try:
             self._send()
             self._report_health()
@@ -260,49 +260,59 @@ class LedgerReporter:
         return counts
 
     def _settle(self, counts: _Counts) -> None:
-        opened = 0
+        batch_count = 0
         for key, count in counts:
             for batch in count.spread:
-                opened += 1
-                times = self._copies.times(key, batch) if opened <= _MOST_OPENED else ()
+                batch_count += 1
+                times = self._copies.times(key, batch) if batch_count <= _MOST_OPENED else ()
                 count.settle(batch, times, self._window_millis)
             count.spread.clear()
 
     def _read_again(self) -> _Counts:
         """Counts of resumed partitions that the ledger does not have yet."""
         with self._lock:
-            begun = dict(self._begun)
-            origins = {key: self._counts[key].count.origin for key in begun}
-        before = [(key, old) for key, beginning in begun.items() if (old := beginning.before)]
-        self._settle(before)
-        unknown = {key: beginning for key, beginning in begun.items() if beginning.end > 0}
-        reported = self._copies.reported_ends(unknown) if unknown else {}
-        between: _Counts = []
-        for key, beginning in unknown.items():
-            first = max(beginning.told, reported.get(key, -1))
+            beginnings = dict(self._begun)
+            origins = {key: self._counts[key].count.origin for key in beginnings}
+        old_counts = [
+            (key, old_count)
+            for key, beginning in beginnings.items()
+            if (old_count := beginning.before)
+        ]
+        self._settle(old_counts)
+        nonempty = {key: beginning for key, beginning in beginnings.items() if beginning.end > 0}
+        reported_ends = self._copies.reported_ends(nonempty) if nonempty else {}
+        stored_counts: _Counts = []
+        for key, beginning in nonempty.items():
+            first = max(beginning.counted_end, reported_ends.get(key, -1))
             if 0 <= first < beginning.end:
-                fresh = PartitionCount(*key, first, origin=origins[key])
-                individually = _MOST_ALONE - len(between)
-                between += [(key, count) for count in self._stored(fresh, beginning, individually)]
+                new_count = PartitionCount(*key, first, origin=origins[key])
+                single_batches = _MOST_ALONE - len(stored_counts)
+                stored_counts += [
+                    (key, count) for count in self._stored(new_count, beginning, single_batches)
+                ]
         with self._lock:  # partitions that resumed meanwhile are kept for the next call
             self._begun = {
                 key: beginning
                 for key, beginning in self._begun.items()
-                if beginning is not begun.get(key)
+                if beginning is not beginnings.get(key)
             }
-        return [(key, count) for key, count in chain(before, between) if not count.is_empty]
+        return [
+            (key, count) for key, count in chain(old_counts, stored_counts) if not count.is_empty
+        ]
 
     def _stored(
-        self, fresh: PartitionCount, begun: _Beginning, individually: int
+        self, new_count: PartitionCount, beginning: _Beginning, single_batches: int
     ) -> Iterator[CopiedCount]:
         """Counts of the stored batches: the first ones individually, the rest together."""
-        key = PartitionKey(fresh.topic, fresh.topic_id, fresh.partition)
-        count = CopiedCount(fresh)
-        for number, batch in enumerate(self._copies.batches(key, fresh.next_offset, begun.end)):
-            if number < individually and not count.is_empty:
+        key = PartitionKey(new_count.topic, new_count.topic_id, new_count.partition)
+        count = CopiedCount(new_count)
+        for number, batch in enumerate(
+            self._copies.batches(key, new_count.next_offset, beginning.end)
+        ):
+            if number < single_batches and not count.is_empty:
                 yield count
                 count = _after(key, count)
-            count.add([batch.header], self._window_millis, gaps_are_empty=begun.compacts)
+            count.add([batch.header], self._window_millis, gaps_are_empty=beginning.compacts)
             for spread in count.spread:
                 count.settle(spread, batch.times(), self._window_millis)
             count.spread.clear()
@@ -326,7 +336,7 @@ class LedgerReporter:
         """An entry as of an operator: a journal of its own, with one entry."""
         source = f"operator-{secrets.token_hex(_RANDOM_BYTES)}"
         is_new = not gap.end
-        when = "when it was first copied" if is_new else "before they were copied: --accept-gap"
+        reason = "when it was first copied" if is_new else "before they were copied: --accept-gap"
         header = {"time": now, "host": self._speaker.host, "app": APP, "source": source}
         return {
             "header": {**header, "seq": 0, "position": 0},
@@ -337,7 +347,7 @@ class LedgerReporter:
                 {
                     **key._asdict(),
                     "offsets": [{"first": gap.end, "count": gap.begins - gap.end}],
-                    "reason": f"{self._source} had deleted them {when}",
+                    "reason": f"{self._source} had deleted them {reason}",
                     "operator": f"{APP} on {self._speaker.host}",
                 }
             ],
@@ -345,8 +355,13 @@ class LedgerReporter:
 
     def _forget_if_too_much(self) -> None:
         with self._lock:
-            before = [old for beginning in self._begun.values() if (old := beginning.before)]
-            if sum(count.weight for count in chain(before, self._counts.values())) <= _MOST_WEIGHT:
+            old_counts = [
+                old_count for beginning in self._begun.values() if (old_count := beginning.before)
+            ]
+            if (
+                sum(count.weight for count in chain(old_counts, self._counts.values()))
+                <= _MOST_WEIGHT
+            ):
                 return
             for key, count in self._counts.items():
                 self._counts[key] = _after(key, count)
@@ -355,7 +370,7 @@ class LedgerReporter:
         log.warning("counts discarded: the ledger could not be written for too long")
 
 
-def _after(key: PartitionKey, counted: CopiedCount) -> CopiedCount:
+def _after(key: PartitionKey, previous: CopiedCount) -> CopiedCount:
     """The count that follows."""
-    fresh = PartitionCount(*key, counted.count.next_offset, origin=counted.count.origin)
-    return CopiedCount(fresh, counted.gap_at)
+    new_count = PartitionCount(*key, previous.count.next_offset, origin=previous.count.origin)
+    return CopiedCount(new_count, previous.gap_at)

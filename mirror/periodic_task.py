@@ -37,16 +37,16 @@ class PeriodicTask(ABC):
 
     @abstractmethod
     def look(self) -> bool:
-        """Do one round; returns whether there was anything to do. Raises ClientError."""
+        """Does one round; returns whether there was anything to do. Raises ClientError."""
 
     def _run(self) -> None:
-        glance = min(_GLANCE_S, self._interval)
-        pause = glance
+        poll_s = min(_GLANCE_S, self._interval)
+        pause = poll_s
         while not self._stopping.wait(pause):
             pause = self._interval
             try:
                 if not self.look():
-                    pause = glance
+                    pause = poll_s
                 self.trouble = ""
             except ClientError as error:
                 if str(error) != self.trouble:

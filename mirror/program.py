@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 def run(config: MirrorConfig, accepted: Collection[tuple[str, int | None]] = ()) -> int:
-    """Copy until a signal arrives; returns the process's exit code. `accepted`: topics or
+    """Copies until a signal arrives; returns the process's exit code. `accepted`: topics or
     partitions that may skip one gap each."""
     try:
         with ExitStack() as ends:
@@ -73,24 +73,24 @@ def run(config: MirrorConfig, accepted: Collection[tuple[str, int | None]] = ())
 
 
 async def _copy(status: MirrorStatus, accepted: frozenset[tuple[str, int | None]]) -> None:
-    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    loop, stop_event = asyncio.get_running_loop(), asyncio.Event()
 
-    def stop(number: signal.Signals) -> None:
-        log.info("stopping signal=%s", number.name)
-        for handled in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(handled)
-            signal.signal(handled, signal.SIG_DFL)  # the next one ends the process
-        stopping.set()
+    def stop(signal_number: signal.Signals) -> None:
+        log.info("stopping signal=%s", signal_number.name)
+        for stop_signal in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(stop_signal)
+            signal.signal(stop_signal, signal.SIG_DFL)  # the next one ends the process
+        stop_event.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stop, signal_number)
 
     def accepts(topic: str, partition: int) -> bool:
         return not accepted.isdisjoint({(topic, None), (topic, partition)})
 
     config = status.config
     reporter = status.reporter = _reporter(config)
-    copying = status.copying = Copier(
+    copier = status.copying = Copier(
         config, ClusterScanner(config), accepts=accepts, watcher=reporter
     )
     with ExitStack() as ends:
@@ -98,29 +98,29 @@ async def _copy(status: MirrorStatus, accepted: frozenset[tuple[str, int | None]
             reporter.start()
             ends.callback(reporter.stop)
         if config.target.zookeeper:
-            copying.share(())
+            copier.share(())
 
             def share(partitions: frozenset[Key]) -> None:
-                loop.call_soon_threadsafe(copying.share, partitions)
+                loop.call_soon_threadsafe(copier.share, partitions)
 
-            sharing = status.sharing = Sharing(config, lambda: copying.copies, share)
+            sharing = status.sharing = Sharing(config, lambda: copier.copies, share)
             sharing.start()
             ends.callback(sharing.stop)
         if config.groups.sync:
-            groups = status.groups = GroupsSync(config, lambda: copying.ends, lambda: copying.kafka)
+            groups = status.groups = GroupsSync(config, lambda: copier.ends, lambda: copier.kafka)
             groups.start()
             ends.callback(groups.stop)
         if config.acls:
-            acls = status.acls = AclsSync(config, lambda: copying.copied_topics)
+            acls = status.acls = AclsSync(config, lambda: copier.copied_topics)
             acls.start()
             ends.callback(acls.stop)
         if config.compare.rate:
-            comparing = status.comparing = Comparison(
-                config, lambda: copying.seen, lambda: copying.of_same_offsets
+            comparison = status.comparing = Comparison(
+                config, lambda: copier.seen, lambda: copier.of_same_offsets
             )
-            comparing.start()
-            ends.callback(comparing.stop)
-        await copying.run(stopping)
+            comparison.start()
+            ends.callback(comparison.stop)
+        await copier.run(stop_event)
 
 
 def _reporter(config: MirrorConfig) -> LedgerReporter | None:
@@ -135,5 +135,5 @@ def _reporter(config: MirrorConfig) -> LedgerReporter | None:
         certificates=config.certificate_files,
         interval=max(config.window, config.ledger_interval),
     )
-    copies = CopyReader(target, client_id=APP, kind=KIND)
-    return LedgerReporter(config, writer, copies, probe=probe)
+    copy_reader = CopyReader(target, client_id=APP, kind=KIND)
+    return LedgerReporter(config, writer, copy_reader, probe=probe)

@@ -73,7 +73,7 @@ class Standing(StrEnum):
     PAUSED = "paused"
     ORDINARY = "ordinary"  # it has no mark
     FOREIGN = "foreign"  # a copy of something else
-    ANEW = "made anew"  # a copy of a topic that was deleted and recreated
+    RECREATED = "made anew"  # a copy of a topic that was deleted and recreated
     GONE = "gone"  # there is no such topic at the source
 
 
@@ -120,52 +120,55 @@ def plan(
 ) -> dict[str, TopicCopy]:
     """All topics to copy, by their names at the target. `keep`: configs that are not copied."""
     copies: dict[str, TopicCopy] = {}
-    for there, topic in sorted(source.items()):
-        here = names.here(there)
-        if here is None:
+    for source_name, topic in sorted(source.items()):
+        copy_name = names.here(source_name)
+        if copy_name is None:
             continue
-        if here in copies:
-            reason = f"{copies[here].there} is copied to {here} already: see `prefix` and `strip`"
-            copies[here] = TopicCopy(here, there, Standing.FOREIGN, reason=reason)
+        if copy_name in copies:
+            other_topic = copies[copy_name].there
+            reason = f"{other_topic} is copied to {copy_name} already: see `prefix` and `strip`"
+            copies[copy_name] = TopicCopy(copy_name, source_name, Standing.FOREIGN, reason=reason)
             continue
-        copies[here] = _copy(here, topic, target.get(here), cluster, _NOT_FOLLOWED | keep)
-    for here, copy in target.items():
+        copies[copy_name] = _copy(
+            copy_name, topic, target.get(copy_name), cluster, _NOT_FOLLOWED | keep
+        )
+    for copy_name, copy in target.items():
         origin = origin_of(copy.configs)
-        if origin is not None and origin.cluster == cluster and here not in copies:
-            is_ours = names.here(origin.topic) == here
+        if origin is not None and origin.cluster == cluster and copy_name not in copies:
+            is_ours = names.here(origin.topic) == copy_name
             if is_ours and origin.topic not in source:
                 reason = f"{cluster} has no topic {origin.topic}, or hides it"
-                copies[here] = TopicCopy(here, origin.topic, Standing.GONE, reason=reason)
+                copies[copy_name] = TopicCopy(copy_name, origin.topic, Standing.GONE, reason=reason)
     return copies
 
 
 def _copy(
-    here: str, topic: Topic, copy: Topic | None, cluster: str, keep: frozenset[str]
+    copy_name: str, topic: Topic, copy: Topic | None, cluster: str, keep: frozenset[str]
 ) -> TopicCopy:
     mark = MirrorOf(cluster, topic.name, topic.topic_id)
-    wanted = followed(topic.configs, keep)
+    source_configs = followed(topic.configs, keep)
     compacts = "compact" in topic.configs.get(_CLEANUP, "")
     if copy is None:
-        change = Create(here, topic.partitions, {**wanted, MIRROR_OF: str(mark)})
+        change = Create(copy_name, topic.partitions, {**source_configs, MIRROR_OF: str(mark)})
         return TopicCopy(
-            *(here, topic.name, Standing.COPIED),
+            *(copy_name, topic.name, Standing.COPIED),
             compacts=compacts,
             origin=mark,
             changes=(change,),
         )
     origin = origin_of(copy.configs)
-    standing, reason = _standing(here, mark, origin)
+    standing, reason = _standing(copy_name, mark, origin)
     if standing is not Standing.COPIED:
-        return TopicCopy(here, topic.name, standing, origin=origin, reason=reason)
+        return TopicCopy(copy_name, topic.name, standing, origin=origin, reason=reason)
     if copy.configs.get(PAUSED) == "true":
         standing, reason = Standing.PAUSED, "paused: `penstock mirror resume` resumes it"
     changes: list[Change] = []
     if copy.partitions < topic.partitions:
-        changes.append(Enlarge(here, topic.partitions))
-    if altered := _altered(wanted, copy.configs, keep):
-        changes.append(Alter(here, altered))
+        changes.append(Enlarge(copy_name, topic.partitions))
+    if changes_of_configs := _altered(source_configs, copy.configs, keep):
+        changes.append(Alter(copy_name, changes_of_configs))
     return TopicCopy(
-        *(here, topic.name, standing),
+        *(copy_name, topic.name, standing),
         partitions=min(topic.partitions, copy.partitions),
         compacts=compacts,
         accepted=gaps_of(copy.configs.get(ACCEPT_GAP, "")),
@@ -176,18 +179,18 @@ def _copy(
     )
 
 
-def _standing(here: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Standing, str]:
+def _standing(copy_name: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Standing, str]:
     if origin is None:
         return Standing.ORDINARY, (
-            f"{here} is an ordinary topic at the target: it was promoted, or created by others"
+            f"{copy_name} is an ordinary topic at the target: it was promoted, or created by others"
         )
     if (origin.cluster, origin.topic) != (mark.cluster, mark.topic):
-        return Standing.FOREIGN, f"{here} is a copy of {origin.place}, not of {mark.place}"
+        return Standing.FOREIGN, f"{copy_name} is a copy of {origin.place}, not of {mark.place}"
     if origin.topic_id and mark.topic_id and origin.topic_id != mark.topic_id:
-        return Standing.ANEW, (
+        return Standing.RECREATED, (
             f"{mark.place} was recreated: its id is {mark.topic_id}, the copied topic had "
-            f"{origin.topic_id}. Delete {here}, so that it is copied from its beginning; or use "
-            "another `prefix`"
+            f"{origin.topic_id}. Delete {copy_name}, so that it is copied from its beginning; or "
+            "use another `prefix`"
         )
     return Standing.COPIED, ""
 
@@ -210,10 +213,12 @@ def _is_followed(name: str, keep: frozenset[str]) -> bool:
 
 
 def _altered(
-    wanted: Mapping[str, str], has: Mapping[str, str], keep: frozenset[str]
+    source_configs: Mapping[str, str], copy_configs: Mapping[str, str], keep: frozenset[str]
 ) -> dict[str, str | None]:
-    changed: dict[str, str | None] = {
-        name: value for name, value in wanted.items() if has.get(name) != value
+    changed_values: dict[str, str | None] = {
+        name: value for name, value in source_configs.items() if copy_configs.get(name) != value
     }
-    removed = (name for name in has if name not in wanted and _is_followed(name, keep))
-    return {**changed, **dict.fromkeys(removed)}
+    removed_names = (
+        name for name in copy_configs if name not in source_configs and _is_followed(name, keep)
+    )
+    return {**changed_values, **dict.fromkeys(removed_names)}

@@ -58,7 +58,7 @@ class MirroredSchemas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RegistryLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits on what clients can make a registry hold."""
+    """Limits on clients' requests and on the registry's contents."""
 
     connections: int = 1_000
     """Open connections; further ones are answered with 503."""
@@ -219,8 +219,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
         if self.has_logins and not self.permissions:
             raise ValueError(
-                "logins are required, and without `permissions` none may do anything: add some, "
-                'such as `- {principal: "*", subjects: "*", may: [read]}`'
+                "logins are required, and without `permissions` no principal may do anything: add "
+                'some, such as `- {principal: "*", subjects: "*", may: [read]}`'
             )
         if not self.has_logins and (self.permissions or self.registries):
             key = "permissions" if self.permissions else "registries"
@@ -238,7 +238,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             has_identity = has_certificate
         if self.zookeeper and self.has_logins and not (self.registries and has_identity):
             raise ValueError(
-                "registries that require logins need one among themselves: set `registries` (their "
+                "registries that require logins must log in to each other: set `registries` (their "
                 "principals) and `forwarding_security` (the login of this one)"
             )
 
@@ -280,9 +280,9 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 def _check_apart(own: str, mirrored: tuple[MirroredSchemas, ...]) -> None:
     """Reject topics that are named twice, and prefixes that begin with another prefix."""
     topics = [own, *(schemas.topic for schemas in mirrored)]
-    if twice := next((topic for topic in topics if topics.count(topic) > 1), None):
-        raise ValueError(f"`mirrored`: topic {twice} is named twice")
+    if duplicate := next((topic for topic in topics if topics.count(topic) > 1), None):
+        raise ValueError(f"`mirrored`: duplicate topic {duplicate}")
     prefixes = sorted(schemas.subjects for schemas in mirrored)
-    for prefix, longer in pairwise(prefixes):
-        if longer.startswith(prefix):
-            raise ValueError(f"`mirrored`: the prefixes {prefix!r} and {longer!r} overlap")
+    for prefix, longer_prefix in pairwise(prefixes):
+        if longer_prefix.startswith(prefix):
+            raise ValueError(f"`mirrored`: the prefixes {prefix!r} and {longer_prefix!r} overlap")

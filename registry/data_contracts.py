@@ -1,4 +1,5 @@
-"""Confluent's data contracts: metadata beside a schema. The registry acts on one property of it.
+"""Confluent's data contracts: metadata and rules beside a schema. The registry interprets only one
+property of the metadata.
 
 Registering a schema with an explicit version number writes that number into the metadata as
 `confluent:version`, and from then on into that of all later versions of the subject.
@@ -27,7 +28,7 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What clients do with messages of a schema. The registry does not interpret it."""
+    """A rule that clients apply to messages of a schema. The registry does not interpret it."""
 
     name: str | None = None
     doc: str | None = None

@@ -60,8 +60,8 @@ class Sent(NamedTuple):
 class LruCache(Generic[Key, Value]):
     """A thread-safe cache of bounded total size that holds at least one value."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, capacity: int) -> None:
+        self._room = capacity
         self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -81,8 +81,8 @@ class LruCache(Generic[Key, Value]):
             self._values[key] = value, size
             self._room -= size
             while self._room < 0 and len(self._values) > 1:
-                _, (_, freed) = self._values.popitem(last=False)
-                self._room += freed
+                _, (_, freed_size) = self._values.popitem(last=False)
+                self._room += freed_size
 
     def __len__(self) -> int:
         return len(self._values)
@@ -117,8 +117,8 @@ class ParsedSchemaCache:
         meaning = self.meanings.get(digest)
         if meaning is None:
             text = self.schema(sent).resolved_text if sent.references else self.stored_text(sent)
-            written = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
-            meaning = hashlib.blake2b(written, digest_size=16).digest()
+            canonical_text = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+            meaning = hashlib.blake2b(canonical_text, digest_size=16).digest()
             self.meanings.put(digest, meaning, 0)
         return meaning
 
@@ -248,11 +248,11 @@ def _texts(
 ) -> tuple[str, ...]:
     """The texts of the references, each after the texts that it refers to itself."""
     texts: dict[str, str] = {}
-    room = MAX_STORED_LENGTH
+    free_length = MAX_STORED_LENGTH
 
     def collect(references: Sequence[Reference], path: tuple[str, ...]) -> None:
-        nonlocal room
-        if len(path) > _DEEPEST_REFERENCE or len(texts) > _MOST_REFERENCES or room < 0:
+        nonlocal free_length
+        if len(path) > _DEEPEST_REFERENCE or len(texts) > _MOST_REFERENCES or free_length < 0:
             raise InvalidSchema(_TOO_MANY)
         for reference in references:
             if reference.name in texts or reference.name in path:
@@ -260,7 +260,7 @@ def _texts(
             version = _find(contents, reference, deleted=deleted)
             collect(version.references, (*path, reference.name))
             texts[reference.name] = version.text
-            room -= len(version.text)
+            free_length -= len(version.text)
 
     collect(references, ())
     return tuple(texts.values())

@@ -34,7 +34,7 @@ STOPPED_BY_ITSELF = 1
 
 
 def run(config: RegistryConfig) -> int:
-    """Serve until a signal arrives; returns the process's exit code."""
+    """Serves until a signal arrives; returns the process's exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     return uvloop.run(_run(config))
 
@@ -45,20 +45,20 @@ async def _run(config: RegistryConfig) -> int:
     registry = Registry(config, RegistryContents(config.ids, config.compatibility, prefixes))
     stop_requested = asyncio.Event()
 
-    def stop(number: int) -> None:
-        log.info("stopping signal=%s", signal.Signals(number).name)
+    def stop(signal_number: int) -> None:
+        log.info("stopping signal=%s", signal.Signals(signal_number).name)
         stop_requested.set()
-        loop.remove_signal_handler(number)  # the next one ends the process
+        loop.remove_signal_handler(signal_number)  # the next one ends the process
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number)
-    serving = asyncio.ensure_future(_serve(registry))
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stop, signal_number)
+    serve_task = asyncio.ensure_future(_serve(registry))
     stop_signal = asyncio.ensure_future(stop_requested.wait())
-    await asyncio.wait((serving, stop_signal), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((serve_task, stop_signal), return_when=asyncio.FIRST_COMPLETED)
     stop_signal.cancel()
-    serving.cancel()
+    serve_task.cancel()
     try:
-        await serving
+        await serve_task
     except asyncio.CancelledError:
         log.info("stopped")
         return 0
@@ -100,6 +100,6 @@ async def _serve(registry: Registry) -> None:
         manager = Supervisor()
         ends.callback(manager.tell, STOPPING)
         manager.tell(READY)
-        alive = asyncio.ensure_future(stay_alive(manager))
-        ends.callback(alive.cancel)
+        alive_task = asyncio.ensure_future(stay_alive(manager))
+        ends.callback(alive_task.cancel)
         await registry.gone.wait()

@@ -60,29 +60,29 @@ class Registry:
     # Starting and stopping
 
     async def start(self) -> None:
-        """Open the topic and read it to its end, and likewise mirrored topics that exist.
+        """Opens the topic and reads it to its end, and likewise mirrored topics that exist.
 
         Raises RegistryFailure.
         """
         config = self.config
         topic = self._topic = await found_topic(config, config.topic, create=not config.read_only)
-        followed = FollowedTopic(config, topic, self.contents, self._fail)
-        self._reading = followed.reading
-        self._ends.push_async_callback(followed.stop)
-        followed.start()
-        await followed.read_to_end()
+        followed_topic = FollowedTopic(config, topic, self.contents, self._fail)
+        self._reading = followed_topic.reading
+        self._ends.push_async_callback(followed_topic.stop)
+        followed_topic.start()
+        await followed_topic.read_to_end()
         for schemas in config.mirrored:
-            mirrored = MirroredTopic(
+            mirrored_topic = MirroredTopic(
                 config, schemas, self.contents, bring=self._bring, on_end=self._fail
             )
-            self._ends.push_async_callback(mirrored.stop)
-            self._mirrored.append(mirrored)
-            await mirrored.start()
+            self._ends.push_async_callback(mirrored_topic.stop)
+            self._mirrored.append(mirrored_topic)
+            await mirrored_topic.start()
         if config.zookeeper and not config.read_only:
             self._session = await self._connect()
 
     async def run_for_writer(self, port: int) -> None:
-        """Stand for election: HTTP listens on `port`, so writes may be forwarded to this
+        """Stands for election: HTTP listens on `port`, so writes may be forwarded to this
         registry."""
         config = self.config
         if config.read_only or self._topic is None or self._reading is None:
@@ -101,7 +101,7 @@ class Registry:
             sign_of_life_seconds=config.sign_of_life_seconds,
             on_intruder=self._fail,
         )
-        writing = self._writing = WriteRouter(
+        write_router = self._writing = WriteRouter(
             writer,
             self._reading,
             config.patience,
@@ -110,14 +110,14 @@ class Registry:
             alone=self._session is None,
             access=config.access_to_others,
         )
-        self._ends.callback(writing.close)
+        self._ends.callback(write_router.close)
         self._ends.push_async_callback(asyncio.to_thread, leadership.close)
         self._ends.push_async_callback(asyncio.to_thread, writer.stop)
-        leadership.start(lambda holder: self._tell(writing.note_holder, holder))
+        leadership.start(lambda holder: self._tell(write_router.note_holder, holder))
         writer.start()
 
     async def stop(self) -> None:
-        """Do the waiting writes, then resign as writer."""
+        """Finishes the queued writes, then resigns as writer."""
         await self._ends.aclose()
 
     # For HTTP
@@ -134,7 +134,7 @@ class Registry:
 
     @property
     def is_writer(self) -> bool:
-        """Whether writes are currently decided here."""
+        """Whether this registry currently decides writes."""
         return self._writer is not None and self._writer.is_open
 
     @property
@@ -149,7 +149,7 @@ class Registry:
     async def write(
         self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
-        """Have the write decided, here or by the writer.
+        """Has the write decided, here or by the writer.
 
         Raises ErrorAnswer: what `decide` raised, or that the write failed (50001), timed out
         (50002), could not be forwarded (50003), that there is no writer (50004), that too many
@@ -182,7 +182,7 @@ class Registry:
     async def _leadership(self, topic: SchemasTopic, address: str) -> Leadership:
         if self._session is None:
             return Alone(address, self._new_producer_id)
-        elected = Elected(
+        candidate_leadership = Elected(
             self._session,
             topic=topic.name,
             address=address,
@@ -195,10 +195,10 @@ class Registry:
             ),
         )
         try:
-            await asyncio.to_thread(elected.check)
+            await asyncio.to_thread(candidate_leadership.check)
         except ClusterError as error:
             raise RegistryFailure(str(error)) from None
-        return elected
+        return candidate_leadership
 
     # Callbacks
 

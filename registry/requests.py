@@ -41,7 +41,7 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def wanted_id(self) -> int | None:
-        """Set only when schemas are imported."""
+        """The id to register the schema under; only imports have one."""
         return self.id if self.id is not None and self.id >= 0 else None
 
     def with_schema(self, text: str, references: tuple[Reference, ...]) -> "SchemaRequest":
@@ -102,14 +102,14 @@ def config_request(body: bytes) -> ConfigChange:
     request = _decode(_config_decoder, body)
     change: ConfigChange = {}
     for name in Config.__struct_fields__:
-        wanted = getattr(request, name)
-        if isinstance(wanted, msgspec.Raw):
-            if bytes(wanted) not in {b"", b"null"}:
+        setting = getattr(request, name)
+        if isinstance(setting, msgspec.Raw):
+            if bytes(setting) not in {b"", b"null"}:
                 raise _not_acted_upon(name)
-            if wanted:
+            if setting:
                 change[name] = NOTHING
-        elif wanted is not UNSET:
-            change[name] = wanted
+        elif setting is not UNSET:
+            change[name] = setting
     for name in ("alias", "alias_for_deks", "validate_fields", "validate_rules"):
         if change.get(name):
             raise _not_acted_upon(name)
@@ -128,7 +128,9 @@ def _level(name: str) -> Level:
 
 def _policy(name: str) -> str:
     if name.upper() not in _POLICIES:
-        raise ErrorAnswer(422, 42203, "`compatibilityPolicy` is STRICT or LENIENT in this registry")
+        raise ErrorAnswer(
+            422, 42203, "`compatibilityPolicy` must be STRICT or LENIENT in this registry"
+        )
     return name.upper()
 
 
@@ -138,10 +140,10 @@ class WantedMode(NamedTuple):
 
 
 def mode_request(body: bytes) -> WantedMode:
-    written = _decode(_mode_decoder, body).mode or ""
-    if written.upper() not in Mode.__members__:
+    mode_text = _decode(_mode_decoder, body).mode or ""
+    if mode_text.upper() not in Mode.__members__:
         raise invalid_mode()
-    return WantedMode(Mode[written.upper()], written)
+    return WantedMode(Mode[mode_text.upper()], mode_text)
 
 
 def _decode(decoder: msgspec.json.Decoder[Request], body: bytes) -> Request:
@@ -157,5 +159,7 @@ def _decode(decoder: msgspec.json.Decoder[Request], body: bytes) -> Request:
 
 
 def _not_acted_upon(name: str) -> ErrorAnswer:
-    shown = "".join(word.title() if i else word for i, word in enumerate(name.split("_")))
-    return ErrorAnswer(422, 42203, f"`{shown}` is not supported by this registry: leave it out")
+    camel_name = "".join(word.title() if i else word for i, word in enumerate(name.split("_")))
+    return ErrorAnswer(
+        422, 42203, f"`{camel_name}` is not supported by this registry: leave it out"
+    )

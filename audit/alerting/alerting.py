@@ -53,6 +53,7 @@ from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
 from audit.api.answers import AgentRow, FailingLoad
 from audit.api.queries import AgentsQuery, AlertsQuery
+from audit.clusters.disks import with_polled_disks
 from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
 from audit.cures.program_commands import ProgramCommands
@@ -101,6 +102,7 @@ class Alerting:
         self._probe = probe
         self._slow: dict[AlertKey, Condition] = {}
         self._slow_at = 0.0
+        self._full_disks: dict[str, set[int]] = {}
         self._programs: list[Program] = []
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of current alerts, by id
@@ -161,7 +163,7 @@ class Alerting:
         conditions |= of_agents(silent_agents, self._commands, unheard=unheard_clusters)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= self._slowly_changing(as_of, now)
-        conditions |= of_clusters(self._standing.clusters, self._programs)
+        conditions |= of_clusters(self._standing.clusters, self._programs, self._commands)
         raised_alerts, last_conditions = self._raised, self._known
         unknown_clusters = self._unknown(as_of)
         for key, alert in raised_alerts.items():
@@ -242,18 +244,24 @@ class Alerting:
         )
 
     def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
-        if monotonic() >= self._slow_at:
+        full_disks = {
+            name: {broker for broker, disks in cluster.disks.items() if disks.unwritable}
+            for name, cluster in self._standing.clusters.items()
+        }
+        if monotonic() >= self._slow_at or full_disks != self._full_disks:
+            self._full_disks = full_disks
             self._slow_at = monotonic() + _SLOW_S
             config = self._config.alerts
             read_to = min(as_of.values(), default=now)
             shares = self._reading.shares(read_to - HOUR)
             known_shares = (share for share in shares if share.cluster in as_of)
             programs = self._reading.programs(read_to - int(self._config.expected * 1000))
+            programs = with_polled_disks(programs, self._standing.clusters, now)
             self._programs = list(programs)
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
             self._slow = {
-                **of_shares(known_shares, config, self._raised),
+                **of_shares(known_shares, config, self._commands, self._raised),
                 **of_programs(programs, config, self._commands, as_of, now, raised=self._raised),
             }
         return self._slow

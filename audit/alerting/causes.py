@@ -32,7 +32,7 @@ from audit.alerting.conditions import (
     Conditions,
     key_of,
 )
-from audit.programs import LOADER, MIRROR, ZOOKEEPER, moment
+from audit.programs import DISK, LOADER, MIRROR, ZOOKEEPER, moment
 from audit.reconciling.picture import TierKind
 from audit.reconciling.window_sums import LEDGER
 from audit.store.rows import Alert, LoadEnd
@@ -103,6 +103,8 @@ CONSEQUENCES: Final = frozenset(entry.kind for row in TABLE.values() for entry i
 
 def cause_of(key: AlertKey, condition: Condition) -> str:
     """Returns the name of a cause in the table; empty for other conditions."""
+    if key.kind == DISK:  # a broker's, which is full
+        return "broker" if condition.leaderless else ""
     if key.kind == AWAY:
         return {"": "ledger", REGISTRY: "registry"}.get(key.host, "broker")
     if key.kind == ZOOKEEPER:  # of a broker: some servers may be away without consequences
@@ -138,7 +140,8 @@ def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
     stored, so all are assumed to have had none."""
     causes: dict[AlertKey, Cause] = {}
     for alert in resolved:
-        condition = Condition(alert.words, leaderless=frozenset({LEDGER_TOPIC}))
+        leaderless = frozenset({LEDGER_TOPIC} if alert.kind == AWAY else ())
+        condition = Condition(alert.words, leaderless=leaderless)
         key = key_of(alert)
         earlier_cause = causes.get(key)
         if cause_of(key, condition) and (
@@ -217,6 +220,8 @@ def _follows(key: AlertKey, condition: Condition, cause_key: AlertKey, cause: Ca
     if key == cause_key or key.cluster != cause_key.cluster or (key.kind == AWAY and key.host):
         return False
     name = cause_of(cause_key, cause.condition)
+    if key.kind == AWAY and cause_key.kind == DISK:  # a broker whose disk is full answers
+        return False
     consequence = next((entry for entry in TABLE[name] if entry.kind == key.kind), None)
     if consequence is None or 0 <= cause.over < condition.since:
         return False

@@ -38,6 +38,7 @@ from audit.cures.program_commands import ProgramCommands
 from audit.headline import length_words
 from audit.programs import (
     CERTIFICATE,
+    DAMAGED,
     DISK,
     INPUTS,
     LOADER,
@@ -46,9 +47,11 @@ from audit.programs import (
     Program,
     ProgramKind,
     moment,
+    room_first,
     servers_words,
     troubles,
 )
+from audit.reconciling.dead_letters import table_of_dead, topic_of_dead
 from audit.reconciling.findings import State
 from audit.reconciling.picture import TopicKey
 from audit.store.judged_hours import HourVerdict
@@ -98,7 +101,9 @@ class Condition(NamedTuple):
     began: int = -1  # the earliest time that the worst finding may be about
     since: int = -1  # when it began, if the ledger has it
     waits_on: frozenset[str] = frozenset()  # for `late`, and for a ledger that is away
-    leaderless: frozenset[str] = frozenset()  # for a broker that is away: topics
+    leaderless: frozenset[str] = (
+        frozenset()
+    )  # topics that take no lines, as a broker is away or full
     of_all: bool = False  # for `silent`: no agent of the cluster is heard
     lost_bytes: int = 0  # with an unknown number of lines
 
@@ -201,7 +206,10 @@ def _brokers(state: ClusterState) -> str:
 
 
 def of_shares(
-    shares: Iterable[TopicShare], config: AlertsConfig, raised: Collection[AlertKey] = ()
+    shares: Iterable[TopicShare],
+    config: AlertsConfig,
+    commands: ProgramCommands,
+    raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
     """Topics with too many dead letters, or too much altered text. Shares of only a few lines are
     ignored."""
@@ -209,30 +217,59 @@ def of_shares(
     for share in shares:
         share_words = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
         for kind, lines, limit, outcome in (
-            (DEAD, share.dead, config.dead, "became dead letters"),
+            (DEAD, share.dead, config.dead, f"became dead letters{_places(share)}"),
             (ALTERED, share.altered, config.altered, "were altered"),
         ):
             key = AlertKey(kind, share.cluster, share.topic, "")
             bound = CLEARED if key in raised else 1.0
             if share.lines >= bound * _FEW_LINES and lines > bound * limit * share.lines:
-                conditions[key] = Condition(_short(f"{lines:,} {share_words} {outcome}"), lines)
+                words = _short(f"{lines:,} {share_words} {outcome}")
+                cure = _dead_cure(share, commands) if kind == DEAD else Cure()
+                conditions[key] = Condition(words, lines, cure=cure)
     return conditions
 
 
+def _places(share: TopicShare) -> str:
+    """The places of the dead letters, with the number in each if there are several."""
+    numbers = {
+        topic_of_dead(share.topic): share.rejected,
+        table_of_dead(share.topic, share.root): share.undecoded,
+    }
+    places = [(place, number) for place, number in numbers.items() if number]
+    if len(places) == 1:
+        return f", in {places[0][0]}"
+    return ": " + ", ".join(f"{number:,} in {place}" for place, number in places)
+
+
+def _dead_cure(share: TopicShare, commands: ProgramCommands) -> Cure:
+    return commands.look_at_dead(
+        topic_of_dead(share.topic) if share.rejected else "",
+        table_of_dead(share.topic, share.root) if share.undecoded else "",
+    )
+
+
 def of_clusters(
-    clusters: Mapping[str, ClusterState], programs: Iterable[Program] = ()
+    clusters: Mapping[str, ClusterState],
+    programs: Iterable[Program],
+    commands: ProgramCommands,
 ) -> dict[AlertKey, Condition]:
     """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs` has
-    the host of each broker."""
-    hosts = {
-        (program.cluster, program.name): program.host
+    the host of each broker, and its disks as last known."""
+    brokers = {
+        (program.cluster, program.name): program
         for program in programs
         if program.kind is ProgramKind.BROKER
     }
 
     def named(cluster: str, broker: int, host: str = "") -> str:
-        host = hosts.get((cluster, str(broker)), host)
+        program = brokers.get((cluster, str(broker)))
+        host = program.host if program else host
         return f"broker {broker} on {host}" if host else f"broker {broker}"
+
+    def away(words: str, cluster: str, broker: int) -> Condition:
+        program = brokers.get((cluster, str(broker)))
+        needs, cure = room_first(program, commands) if program else ("", Cure())
+        return Condition(_short(words + needs), cure=cure)
 
     conditions: dict[AlertKey, Condition] = {}
     for name, cluster in clusters.items():
@@ -241,14 +278,17 @@ def of_clusters(
             waits_on = FOR_SCHEMAS if cluster.is_for_schemas else frozenset[str]()
             only_broker = cluster.unanswering
             broker_names = (named(name, only_broker.id, only_broker.host),) if only_broker else ()
-            conditions[AlertKey(AWAY, name, "", "")] = Condition(
-                _short(words), waits_on=waits_on, hosts=broker_names
+            condition = away(words, name, only_broker.id if only_broker else -1)
+            conditions[AlertKey(AWAY, name, "", "")] = condition._replace(
+                waits_on=waits_on, hosts=broker_names
             )
         leaderless = frozenset(cluster.leaderless)
         for broker in cluster.away:
             words = f"broker {broker} of {name} is away, and holds replicas"
             key = AlertKey(AWAY, name, "", f"broker {broker}")
-            conditions[key] = Condition(words, leaderless=leaderless, hosts=(named(name, broker),))
+            conditions[key] = away(words, name, broker)._replace(
+                leaderless=leaderless, hosts=(named(name, broker),)
+            )
         if cluster.registry_away:
             words = f"the registry of {name} does not answer: {cluster.registry_away}"
             conditions[AlertKey(AWAY, name, "", REGISTRY)] = Condition(_short(words))
@@ -288,8 +328,11 @@ def of_programs(
         was_full = AlertKey(DISK, program.cluster, "", program.host) in raised
         room = 1 / CLEARED if was_full else 1.0
         for kind, words, cure, since in troubles(program, config, commands, time, room=room):
+            if kind == DAMAGED:
+                continue
             key = AlertKey(kind, program.cluster, "", program.host)
-            condition = Condition(words, hosts=hosts, cure=cure, since=since)
+            unwritable = program.unwritable if kind == DISK else frozenset[str]()
+            condition = Condition(words, hosts=hosts, cure=cure, since=since, leaderless=unwritable)
             by_key.setdefault(key, []).append(condition)
         if program.kind is ProgramKind.BROKER:
             brokers.setdefault(program.cluster, []).append(program)
@@ -301,8 +344,9 @@ def of_programs(
 
 def _together(conditions: Sequence[Condition]) -> Condition:
     """Combines the conditions of one host."""
-    words = "; ".join(dict.fromkeys(condition.words for condition in conditions))
-    return conditions[0]._replace(words=_short(words))
+    full_first = sorted(conditions, key=lambda condition: not condition.leaderless)
+    words = "; ".join(dict.fromkeys(condition.words for condition in full_first))
+    return full_first[0]._replace(words=_short(words))
 
 
 def unfinished(

@@ -73,7 +73,7 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "loader": (Severity.WARNING, "loads have stopped", ""),
     "zookeeper": (Severity.CRITICAL, "ZooKeeper is not reached or incomplete", ""),
     "certificate": (Severity.WARNING, "certificates expire soon", ""),
-    "disk": (Severity.CRITICAL, "disks are nearly full", ""),
+    "disk": (Severity.CRITICAL, "disks are full or nearly full", ""),
     "inputs": (Severity.WARNING, "agents do not read all of their inputs", ""),
     "test": (Severity.INFO, "this is a test", ""),
 }

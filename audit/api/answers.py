@@ -6,6 +6,7 @@ The store returns the same values where it can.
 
 import msgspec
 
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import CommandKind, Finding, Kinds, State
 from audit.reconciling.topic_verdict import Wait, WindowVerdict
 
@@ -67,6 +68,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     accepted: Kinds = ()  # faults that persons accepted, by kind
     having: list[State] = []  # all states of its hours, the worst first
     kinds: Kinds = ()  # open faults by kind
+    dead: DeadLetters = DeadLetters()
     rate: Rate = Rate()
 
 
@@ -633,8 +635,9 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `/api/v1/hour?cluster&topic&hour`: whether agents and brokers have finished an
-    hour without missing lines. Files are not judged: the loader knows what it has read."""
+    """`/api/v1/hour?cluster&topic&hour&destination&rebuilt`: whether agents and brokers have
+    finished an hour without missing lines. Files are not judged, as the loader knows what it has
+    read; except those at a destination where the hour was rebuilt at this time."""
 
     complete: bool
     by: str  # what proves it, in words

@@ -174,6 +174,8 @@ class HourQuery(Query, frozen=True, kw_only=True):
     topic: Text
     hour: Time
     cluster: Text = ""
+    destination: Text = ""
+    rebuilt: Time = 0
 
 
 def order(sort: str, allowed: Collection[str]) -> tuple[str, bool]:

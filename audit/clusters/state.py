@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from audit.clusters.clocks import Clocks
 from audit.reconciling.picture import TopicKey
+from ledger.health import Disk
 
 _OLD_MILLIS: Final = 30_000  # a ledger read within this time counts as read continuously
 _MINUTE_S: Final = 60
@@ -28,6 +29,14 @@ class BrokerFacts(NamedTuple):
     controller: bool
     partitions: int
     leads: int
+
+
+class BrokerDisks(NamedTuple):
+    """The disks of a broker, as it has answered."""
+
+    host: str
+    disks: tuple[Disk, ...]
+    unwritable: frozenset[str] = frozenset()  # topics that it leads, if a disk is full
 
 
 class ClusterState(msgspec.Struct, frozen=True):
@@ -46,6 +55,8 @@ class ClusterState(msgspec.Struct, frozen=True):
     away: Sequence[int] = ()  # brokers that hold replicas, but are not among `brokers`
     leaderless: Collection[str] = frozenset()  # topics with a partition without a leader
     is_for_schemas: bool = False  # reading stopped because a schema is missing
+    disks: Mapping[int, BrokerDisks] = {}  # by broker; of one that is away, the last answer
+    disks_asked: bool = False  # brokers were asked for them, or may not be
     registry_away: str | None = None  # why it does not answer; None: not polled yet
     registry_looked: int = 0  # when it was last polled
     topic_ids: Mapping[str, str] = {}  # of existing topics
@@ -94,10 +105,10 @@ class AuditState(msgspec.Struct):
         self._doubted[cluster] = since
 
     def is_polled(self, cluster: str, since: int) -> bool:
-        """Whether a cluster and its registry were polled since this time; true for a cluster that
-        cannot be reached."""
+        """Whether a cluster and its registry were polled since this time, and its disks at all;
+        true for a cluster that cannot be reached."""
         state = self.clusters[cluster]
-        is_asked = state.looked >= since or bool(state.unreachable)
+        is_asked = (state.looked >= since and state.disks_asked) or bool(state.unreachable)
         return is_asked and state.registry_looked >= since
 
     def wants_registry(self, name: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 from audit.configuration.config import CommandsConfig
 from audit.reconciling.findings import CommandKind, FaultKind, Finding
 from audit.reconciling.picture import TierKind, TopicKey
-from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, REBUILT
 from ledger.extra_files import move_command
 
 _HOUR: Final = 3_600_000
@@ -134,10 +134,10 @@ def _rebuilding(
     finding: Finding, key: TopicKey, commands: CommandsConfig, load_advice: Mapping[str, str]
 ) -> str:
     """The command that rewrites faulty hours from the brokers; empty if their log has lost the
-    events, or for a file that no load has written."""
+    events or a rebuild did not mend them, or for a file that no load has written."""
     if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
         return ""
-    if finding.reason.startswith(LOG_LOST):
+    if finding.reason.startswith((LOG_LOST, REBUILT)):
         return ""
     table, hours = key.topic, list(_hours(finding))
     if finding.is_landed_file:

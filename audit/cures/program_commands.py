@@ -22,6 +22,8 @@ from audit.reconciling.findings import CommandKind
 UP_BROKER: Final = 1  # the id of the broker that `penstock up` runs in each cluster
 _LONGEST: Final = 1_000
 _UNITS: Final = {"loader": "penstock-load.timer"}
+# Otherwise spark-sql makes one in the current folder.
+_WITHOUT_METASTORE: Final = ("--conf", "spark.sql.catalogImplementation=in-memory")
 _OF_A_CLUSTER: Final = frozenset({"broker", "registry"})
 
 
@@ -87,6 +89,23 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         is_penstock = words[0] == "penstock"
         command = in_shell(list(words), self.commands) if is_penstock else shlex.join(words)
         return _cure(command, CommandKind.LOOKS)
+
+    def look_at_dead(self, topic: str, folder: str) -> Cure:
+        """Returns the commands that show the dead letters in a topic, and the reasons of those in a
+        folder of Parquet files. One of the two may be empty."""
+        commands: list[list[str]] = []
+        if topic:
+            options = ["--from", "beginning", "--to-end", "--events"]
+            commands.append(["penstock", "consume", topic, *options])
+        if folder:
+            table = f"parquet.`{folder.replace('`', '``')}`"
+            query = f"SELECT reason, detail, count(*) FROM {table} GROUP BY reason, detail"  # noqa: S608
+            commands.append(["spark-sql", *_WITHOUT_METASTORE, "-e", query])
+        first_command = in_shell(commands[0], self.commands)
+        return _cure("; ".join([first_command, *map(shlex.join, commands[1:])]), CommandKind.LOOKS)
+
+    def look_at_disk(self, directory: str, host: str) -> Cure:
+        return self.look("df", "-h", directory, host=host)
 
     def is_of_up(self, host: str) -> bool:
         """Whether `penstock up` runs the programs of this host."""

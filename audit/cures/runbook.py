@@ -41,6 +41,9 @@ ENTRIES: Final = (
             "Missing in the files, and the brokers still have it: run the command beside the "
             "finding, `penstock load --rebuild`, on the loader's host. It rewrites these hours in "
             "one commit. If a file was moved away, put it back instead: the next load finds it.",
+            "Missing in the files, and the hour was rebuilt from all that the brokers have: ship "
+            "the lines again, or accept the loss with the command beside the finding. "
+            "`_INCOMPLETE` in the hour's folder becomes `_SUCCESS` with the next load.",
             "Missing at the brokers, and the log file is still there: ship it again into a topic "
             "of its own with a second agent (docs/how-to/replay-a-day.md). "
             "`tail --bytes=+N FILE | head --bytes=M` shows the lines, with the finding's bytes.",
@@ -105,6 +108,24 @@ ENTRIES: Final = (
             "broker's log and the kernel's (`dmesg`), and restore the partition from a replica "
             "(stop the broker, remove the partition's directory, start it) or a backup.",
             "See who may write to the topic: `penstock acls list`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="damaged",
+        title="Damaged messages",
+        meaning="A broker has a batch whose bytes are not those that were sent. Consumers that "
+        "check what they read stop there. The topic is `changed` until somebody accepts that, and "
+        "the broker's row and `penstock status` warn until the batch is gone.",
+        steps=(
+            "If another replica has the partition: stop the broker, remove the partition's "
+            "directory, and start the broker. It copies the partition, and the warning is over. "
+            "Or do the same with a backup of the directory.",
+            "On a single broker the warning ends when retention removes the segment. What has "
+            "landed can be deleted earlier: Kafka's `kafka-delete-records.sh`, with the offset "
+            "after the damage, deletes everything before it.",
+            "A consumer that stops there continues behind it: `penstock groups reset GROUP "
+            "--topic TOPIC:PARTITION --to-offset OFFSET`.",
+            "See the kernel's log (`dmesg`) and the disk (`smartctl`): more may follow.",
         ),
     ),
     RunbookEntry(
@@ -173,14 +194,19 @@ ENTRIES: Final = (
     RunbookEntry(
         kind="dead",
         title="Dead letters",
-        meaning="Too many of a topic's lines do not parse, or do not fit its schema. They are in "
-        "its dead-letter topic (`TOPIC.dead`), each with the reason, and are not lost.",
+        meaning="Too many of a topic's lines do not parse, or do not fit its schema. They are not "
+        "lost: lines that an agent rejected are in the topic `TOPIC.dead`, events that a loader "
+        "could not decode are in the folder `_dead/TOPIC` below its root, each with the reason. "
+        "The alert names the places.",
         steps=(
-            "See what is wrong with them: "
-            "`penstock consume TOPIC.dead --from beginning --to-end --events`.",
+            "In the topic: `penstock consume TOPIC.dead --from beginning --to-end --events`.",
+            "In the folder, which has Parquet files: the alert's query with `spark-sql` counts "
+            "them by reason; docs/loader-in-detail.md explains the reasons.",
             "If the application writes another format since a release, change the agent's input "
             "(docs/agent-configuration.md), or the schema: `penstock schemas check` says whether a "
             "new one is compatible.",
+            "Events that a former schema would decode: correct the schema, then "
+            "`penstock load --rebuild HOUR` loads the hour again while the brokers have it.",
             "Lines that were wrongly rejected: ship their file again into a topic of its own "
             "(docs/how-to/replay-a-day.md).",
         ),
@@ -303,11 +329,13 @@ ENTRIES: Final = (
     ),
     RunbookEntry(
         kind="disk",
-        title="Disk nearly full",
+        title="Disk full or nearly full",
         meaning="A disk that a program or this audit writes to has less than `alerts.disk` left, "
         "or less than a tenth if the disk is small. The alert names the host and the directory.",
         steps=(
             "Make room on that disk, or enlarge it: `df`, `du`.",
+            "A broker with a full disk takes no lines; agents wait, and continue by themselves. A "
+            "restart makes no room. Never remove files of its data directory by hand.",
             "An agent with a full disk stops reading; its log files wait. It continues by itself.",
             "A broker: shorten the retention of large topics (`penstock topics alter`), or move "
             "partitions away (docs/how-to/run-a-cluster.md).",

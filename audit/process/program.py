@@ -20,8 +20,10 @@ from audit.alerting.alerting import Alerting
 from audit.alerting.errors import NotTold
 from audit.alerting.notes import AlertNotes
 from audit.alerting.receivers import Pace, Receivers
+from audit.clusters.disks import DisksPoller
 from audit.clusters.groups.lags import GroupsSeen
 from audit.clusters.groups.poller import GroupsPoller
+from audit.clusters.polling import ClusterPoller
 from audit.clusters.rates import RatesPoller
 from audit.clusters.registries import RegistriesPoller
 from audit.clusters.state import AuditState, ClusterState
@@ -116,12 +118,12 @@ def _service(config: AuditConfig, standing: AuditState, ends: ExitStack) -> Serv
 
 
 def _poll_clusters(service: Service, ends: ExitStack) -> None:
-    """Polls groups and ends of logs, independent of the database."""
+    """Polls groups, disks and ends of logs, independent of the database."""
     config = service.config
-    pollers: list[GroupsPoller | RatesPoller] = [
-        RatesPoller(name, cluster, receive=service.note_rates)
-        for name, cluster in config.all_clusters.items()
-    ]
+    pollers: list[ClusterPoller] = []
+    for name, cluster in config.all_clusters.items():
+        pollers.append(RatesPoller(name, cluster, receive=service.note_rates))
+        pollers.append(DisksPoller(name, cluster, service.standing))
     if config.groups.interval:
         service.groups.update({name: GroupsSeen() for name in config.all_clusters})
         pollers += [

@@ -1,6 +1,7 @@
 """The gate of an hour: whether agents and brokers have finished the hour and lack nothing of it.
 Loaders check it before they call an hour complete. Files are not judged, because the loader itself
-knows what it has read.
+knows what it has read; except those of an hour that it rebuilt with fewer events than before: only
+the audit knows whether anything is missing there that no person accepted.
 
 The answer stays the same while it waits for the same, so it has no counts that change.
 """
@@ -10,6 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from audit.reconciling import words
 from audit.reconciling.picture import Tier, TierKind, TopicPicture
 from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
@@ -29,13 +31,18 @@ class Gate(NamedTuple):
     names: tuple[str, ...] = ()  # of hosts
 
 
-def hour_gate(picture: TopicPicture) -> Gate:
-    """Judges the hour that the picture covers."""
+def hour_gate(picture: TopicPicture, destination: str = "", rebuilt: int = 0) -> Gate:
+    """Judges the hour that the picture covers; with its files at a destination, if it was rebuilt
+    there at this time."""
     if picture.now < picture.to_time:
         return Gate(complete=False, missing="the end of the hour")
     if picture.unjoined:
         return Gate(complete=False, missing=f"the origin of this copy: {picture.unjoined}")
-    tiers = tuple(tier for tier in picture.tiers if tier.kind in _GATING)
+    files = Tier(TierKind.HDFS, destination)
+    if destination and (files not in picture.tiers or picture.now < rebuilt + picture.grace_millis):
+        return Gate(complete=False, missing="the ledger, whose entries may still arrive")
+    tiers = tuple(tier for tier in picture.tiers if tier.kind in _GATING or tier == files)
+    kinds = {tier.kind for tier in tiers}
     if not any(tier.kind is TierKind.AGENT for tier in tiers):
         return Gate(complete=False, missing=f"agents: none ships to {_shipped_to(picture)}")
     verdict = reconcile(
@@ -43,10 +50,10 @@ def hour_gate(picture: TopicPicture) -> Gate:
             picture,
             tiers=tiers,
             file_faults=(),
-            holes=[hole for hole in picture.holes if hole.tier in _GATING],
+            holes=[hole for hole in picture.holes if hole.tier in kinds.union(_GATING)],
         )
     )
-    return _waiting(verdict) or _faulty(verdict) or Gate(complete=True, by=_by(tiers))
+    return _waiting(verdict) or _faulty(verdict) or Gate(complete=True, by=_by(tiers, verdict))
 
 
 def _shipped_to(picture: TopicPicture) -> str:
@@ -54,7 +61,11 @@ def _shipped_to(picture: TopicPicture) -> str:
     return f"{origin.cluster}/{origin.topic}" if origin else picture.key.topic
 
 
-def _by(tiers: Sequence[Tier]) -> str:
+def _by(tiers: Sequence[Tier], verdict: TopicVerdict) -> str:
+    if any(tier.kind is TierKind.HDFS for tier in tiers):
+        accepted = verdict.totals.accepted
+        exceptions = f", except for {words.accepted_kinds(accepted)}" if accepted else ""
+        return f"agents, brokers and files{exceptions}"
     if any(tier.kind in {TierKind.ORIGIN, TierKind.MIRROR} for tier in tiers):
         return "agents, brokers and the copy"
     return "agents and brokers" if len(tiers) > 1 else "agents"
@@ -74,6 +85,8 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
         return Gate(complete=False, missing="the copy, which does not have all of it")
     if TierKind.BROKER in awaited_tiers:
         return Gate(complete=False, missing="the brokers, which have not counted all of it")
+    if TierKind.HDFS in awaited_tiers:
+        return Gate(complete=False, missing="the load, which has not reported all of it")
     if verdict.waits:
         return Gate(complete=False, missing="the ledger, whose entries may still arrive")
     return None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ground.intervals import Intervals
+from ground.intervals import Intervals, covers, merged
 
 
 class TierKind(StrEnum):
@@ -170,6 +170,14 @@ class UnwatchedTime(NamedTuple):
 
 class Inexact(NamedTuple):
     """Windows in which a tier reported different numbers of events and of offsets."""
+
+    tier: Tier
+    from_time: int
+    to_time: int
+
+
+class Rebuilt(NamedTuple):
+    """A time whose files at a tier were read again from the brokers."""
 
     tier: Tier
     from_time: int
@@ -344,6 +352,7 @@ class TopicPicture(msgspec.Struct, frozen=True):
     collided: Sequence[Collided] = ()  # of these times
     unwatched: Sequence[UnwatchedTime] = ()  # of these times
     inexact: Sequence[Inexact] = ()
+    rebuilt: Sequence[Rebuilt] = ()
     placed: Sequence[Placed] = ()  # of partitions with lacking, damaged or accepted offsets
     accepted: Sequence[Acceptance] = ()
     grace_millis: int = 60_000  # how long a statement may be in transit
@@ -351,6 +360,15 @@ class TopicPicture(msgspec.Struct, frozen=True):
     renewed: frozenset[str] = frozenset()  # hosts with several agents that shipped to it
     origin: TopicKey | None = None  # the topic that this is a copy of
     unjoined: str = ""  # why the origin is unknown, or ambiguous
+
+    def is_rebuilt(self, kind: str, destination: str, from_time: int, to_time: int) -> bool:
+        """Whether all files of this time at a destination were read again from the brokers."""
+        times = merged(
+            (rebuilt.from_time, rebuilt.to_time)
+            for rebuilt in self.rebuilt
+            if rebuilt.tier == (kind, destination)
+        )
+        return covers(times, ((from_time, to_time),))
 
     @property
     def log(self) -> TierKind:

@@ -71,7 +71,7 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool = False
     late: int = 0
     duplicates: int = 0  # dropped by the loader
-    dead: int = 0  # of agents and loader
+    dead: int = 0  # of agents and loader; of several roots, the one with the most
     filtered: int = 0
     lost: int = 0  # lines; -1 if unknown
     waits: list[str] = []  # kinds of waits: agent, broker, hdfs, ledger

@@ -42,6 +42,7 @@ from ground.intervals import Interval, Intervals, gaps, intersection, minus, siz
 
 MOST_FINDINGS: Final = 2_000
 _WINDOW: Final = 60_000  # the length, if there is no window to take it from
+_REBUILDABLE: Final = {FaultKind.MISSING, FaultKind.UNNAMED, FaultKind.DUPLICATED}
 _KINDS: Final = list(FaultKind)
 
 
@@ -68,6 +69,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     faults += _lost(picture, axis)
     faults += _files(picture, axis)
     faults += _stated(picture, axis, steps)
+    _mark_rebuilt(picture, faults)
     judged_faults = joined(_accepted(picture, faults))
     # The result.
     young_files = stated_faults.young(picture)
@@ -265,6 +267,18 @@ def _taken(lost: dict[str, list[Interval]], finding: Finding) -> int:
     return count
 
 
+def _mark_rebuilt(picture: TopicPicture, faults: Iterable[Fault]) -> None:
+    """Gives faults in files their reason if the brokers have nothing more: another rebuild would
+    not mend them."""
+    for fault in faults:
+        finding = fault.finding
+        is_plain = not fault.reason and not fault.harmless and not finding.is_landed_file
+        if is_plain and finding.kind in _REBUILDABLE and finding.from_time >= 0:
+            times = finding.from_time, max(finding.to_time, finding.from_time + 1)
+            if picture.is_rebuilt(finding.tier, finding.destination, *times):
+                fault.reason = words.REBUILT
+
+
 def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
     """Returns the faults within the picture's time, with their acceptances. What is harmless needs
     none."""
@@ -408,7 +422,7 @@ def _windows(
             landed_sums = sums[file]
             late_events += landed_sums.late
             duplicate_events += landed_sums.duplicates
-            dead_events += landed_sums.dead
+            dead_events = max(dead_events, landed_sums.dead)  # each root has a copy
         findings = findings_by_window.get(number, ())
         window_awaits = awaited_in.get(number, ())
         missing_events = pending_events = excess_events = unclaimed_events = unclaimed_so_far = (

@@ -82,10 +82,14 @@ class Tally:
         batches: Sequence[Fault],
         next_tiers: Sequence[NamedMissing] = (),
     ) -> Tallied:
-        """Compares one pair of tiers. `damaged`: the faults of all damaged batches. `next_tiers`:
+        """Compares one pair of tiers. `batches`: the faults of all damaged batches. `next_tiers`:
         the named events that later tiers lack; those that this tier already lacks are moved
         here."""
-        batches = [batch for batch in batches if passing.lacks(batch)]
+        batches = [
+            batch
+            for batch in batches
+            if passing.lacks(batch) or self._is_rebuilt(passing.pair.later, batch.finding)
+        ]
         doubled_faults = cut(
             landed_twice(self._picture, passing.pair.later), self._picture.accepted
         )
@@ -375,6 +379,11 @@ class Tally:
             to_time=window.start + window.length,
         )
         return Fault(finding, pair=pair, count=events, reason=reason, windows=[number])
+
+    def _is_rebuilt(self, tier: Tier, finding: Finding) -> bool:
+        """Whether a rebuild passed over damage, although an earlier load claimed its offsets."""
+        times = finding.from_time, max(finding.to_time, finding.from_time + 1)
+        return self._picture.is_rebuilt(*tier, *times)
 
     def _is_fresh(self, time: int) -> bool:
         return time >= 0 and time + self._picture.grace_millis > self._picture.now

@@ -23,6 +23,7 @@ _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "m
     "hdfs": "loader"
 }
 LOG_LOST: Final = "the log has lost them"
+REBUILT: Final = "the hour was rebuilt from all that the brokers have"
 NO_LOAD_WROTE: Final = "was written by no load"
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 # Singular and plural; `{}` is the number.
@@ -386,9 +387,9 @@ def _of_windows(fault: Fault) -> str:
     if finding.kind is FaultKind.UNPROVEN:
         events = count(finding.events, "event")
         return f"{_when(finding)}: {events} not proven to be {location}: {fault.reason}"
-    return (
-        f"{_when(finding)}: {count(finding.events, 'event')} not {location}; which ones is unknown"
-    )
+    why = f": {fault.reason}" if fault.reason else ""
+    events = count(finding.events, "event")
+    return f"{_when(finding)}: {events} not {location}{why}; which ones is unknown"
 
 
 def _hole(fault: Fault) -> str:

@@ -328,7 +328,7 @@ CREATE TABLE landed_twice (source INT, tier INT, seq INT, end_seq INT, from_time
 
 CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
     pending_windows INT, findings INT, waits TEXT, accepted TEXT, kinds TEXT,
-    PRIMARY KEY (topic, hour)) WITHOUT ROWID;
+    dead_lines INT, dead_events INT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
 CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
     resolved INT, words TEXT, finding TEXT, since INT,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from audit.configuration.config import CommandsConfig
 from audit.cures.fault_cures import cure_for
 from audit.reconciling import words
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import (
     FaultKind,
     Finding,
@@ -162,6 +163,7 @@ def _hour(
         ),
         accepted=_kinds(begun, all_findings, accepted=True),
         kinds=_kinds(begun, all_findings, accepted=False),
+        dead=DeadLetters.of(windows, is_copy=verdict.origin is not None),
     )
     first_window = min(pending_windows, key=lambda window: window.start, default=None)
     unreported_windows = [

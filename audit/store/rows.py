@@ -6,6 +6,7 @@ Times are milliseconds since 1970 UTC; -1 or an empty text means unknown.
 
 from typing import NamedTuple
 
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import Kinds
 from audit.reconciling.picture import TopicKey
 
@@ -26,6 +27,7 @@ class JudgedHour(NamedTuple):
     # where they begin.
     accepted: Kinds = ()
     kinds: Kinds = ()
+    dead: DeadLetters = DeadLetters()
 
 
 class Alert(NamedTuple):
@@ -45,13 +47,20 @@ class Alert(NamedTuple):
 
 class TopicShare(NamedTuple):
     """The number of lines that agents read from a topic's files in a period, and how many of them
-    became dead letters or were altered."""
+    became dead letters or were altered. Of the events that loaders could not decode, those in the
+    root with the most."""
 
     cluster: str
     topic: str
     lines: int
-    dead: int
+    rejected: int  # by agents
     altered: int
+    undecoded: int = 0
+    root: str = ""  # where these are
+
+    @property
+    def dead(self) -> int:
+        return self.rejected + self.undecoded
 
 
 class LoadEnd(NamedTuple):

@@ -155,15 +155,16 @@ class AuditStore(msgspec.Struct):
         numbers = self._numbers
         with self._transaction() as connection:
             rows = []
-            for (cluster, topic, topic_id), *values, accepted_kinds, kinds in hours:
+            for (cluster, topic, topic_id), *values, accepted_kinds, kinds, dead in hours:
                 (name,) = numbers.topic_names.of([topic], cluster)
                 packed_kinds = (
                     msgspec.json.encode(kind_counts).decode()
                     for kind_counts in (accepted_kinds, kinds)
                 )
-                rows.append((*numbers.topics.of([topic_id], name), *values, *packed_kinds))
+                (number,) = numbers.topics.of([topic_id], name)
+                rows.append((number, *values, *packed_kinds, dead.lines, dead.events))
             connection.executemany(
-                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
 
     def keep_measured(

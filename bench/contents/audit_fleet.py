@@ -66,11 +66,11 @@ class Fleet:
         """The rank of each agent and topic among the writers of its partition."""
         order = np.argsort(self._target, kind="stable")
         target = self._target[order]
-        begins = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
-        sizes = np.diff(np.append(begins, len(target)))
-        place = np.empty(len(target), np.int64)
-        place[order] = np.arange(len(target)) - np.repeat(begins, sizes)
-        return place
+        starts_of_runs = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
+        sizes = np.diff(np.append(starts_of_runs, len(target)))
+        run_indexes = np.empty(len(target), np.int64)
+        run_indexes[order] = np.arange(len(target)) - np.repeat(starts_of_runs, sizes)
+        return run_indexes
 
     @cached_property
     def _writers(self) -> Numbers:
@@ -99,12 +99,14 @@ class Fleet:
         count, end = self.agents, self.begin + (minute + 1) * MINUTE
         target, writers = self._target, self._writers[self._target]
         seq = self._seq(minute)
-        naming = minute % 60 == 0
+        has_names = minute % 60 == 0
         topics = self._names().take(pa.array(target // self.partitions))
-        first_minute = seq == 0
+        is_first_minute = seq == 0
         position = np.full(len(target), seq * _EVENT_BYTES)
         paths = (
-            ["/var/log/shop/a.log", "/var/log/shop/b.log"] if naming or first_minute else ["", ""]
+            ["/var/log/shop/a.log", "/var/log/shop/b.log"]
+            if has_names or is_first_minute
+            else ["", ""]
         )
         runs = {
             "source": self._sources(minute),
@@ -135,9 +137,9 @@ class Fleet:
         }
         beats = {
             "until": end - MINUTE,
-            "topics": Lists(_TOPICS_EACH if naming else 0, topics),
+            "topics": Lists(_TOPICS_EACH if has_names else 0, topics),
             "lag_bytes": 0,
-            "program_version": "0.1.0" if naming else "",
+            "program_version": "0.1.0" if has_names else "",
         }
         header = {
             "time": end + 1_000 + np.arange(count) % 9_000,
@@ -154,8 +156,10 @@ class Fleet:
 
     def _seq(self, minute: int) -> int:
         """The sequence number of a minute's first event in its file; files change daily."""
-        begun = max(self.begin, self.begin + minute * MINUTE - (self.begin + minute * MINUTE) % DAY)
-        return (self.begin + minute * MINUTE - begun) // MINUTE * _EVENTS
+        run_start = max(
+            self.begin, self.begin + minute * MINUTE - (self.begin + minute * MINUTE) % DAY
+        )
+        return (self.begin + minute * MINUTE - run_start) // MINUTE * _EVENTS
 
     def _brokers(self, minute: int) -> pa.StructArray:
         end = self.begin + (minute + 1) * MINUTE
@@ -186,9 +190,10 @@ class Fleet:
             "source": [f"broker-{number:032x}" for number in range(self.brokers)],
             "seq": minute,
         }
-        led = np.bincount(targets % self.brokers, minlength=self.brokers)
+        led_partitions = np.bincount(targets % self.brokers, minlength=self.brokers)
         return self._entries(
-            self.brokers, {"header": header, "tier": "broker", "passages": Lists(led, passages)}
+            self.brokers,
+            {"header": header, "tier": "broker", "passages": Lists(led_partitions, passages)},
         )
 
     def _load(self, hour: int, topic: int) -> pa.StructArray:
@@ -199,14 +204,14 @@ class Fleet:
         events = self._writers[targets] * _EVENTS
         lanes = np.flatnonzero(self._target // self.partitions == topic)
         lanes = lanes[np.argsort(self._target[lanes], kind="stable")]
-        per_lane = np.bincount(self._target[lanes], minlength=self.topics * self.partitions)[
-            targets
-        ]
+        lanes_per_partition = np.bincount(
+            self._target[lanes], minlength=self.topics * self.partitions
+        )[targets]
         crc_sum = np.zeros((len(targets), 60), np.int64)
-        place = np.searchsorted(targets, self._target[lanes])
+        run_indexes = np.searchsorted(targets, self._target[lanes])
         for column, minute in enumerate(minutes.tolist()):
-            np.add.at(crc_sum[:, column], place, self._crc(self._target, minute)[lanes])
-        runs = self._landed(hour, lanes, per_lane)
+            np.add.at(crc_sum[:, column], run_indexes, self._crc(self._target, minute)[lanes])
+        runs = self._landed(hour, lanes, lanes_per_partition)
         windows = {
             "start": np.tile(self.begin + minutes * MINUTE, len(targets)),
             "events": np.repeat(events, 60),
@@ -235,11 +240,11 @@ class Fleet:
             | {"passages": Lists(len(targets), passages)},
         )
 
-    def _landed(self, hour: int, lanes: Numbers, per_lane: Numbers) -> Lists:
+    def _landed(self, hour: int, lanes: Numbers, lanes_per_partition: Numbers) -> Lists:
         """The runs: one an hour for each source, or two in the hour in which its day ends."""
-        before = self._seq(hour * 60 + 59)
+        previous_seq = self._seq(hour * 60 + 59)
         first = self._seq(hour * 60)
-        if before < first:
+        if previous_seq < first:
             raise ValueError("the hour crosses the end of a source's day")
         names = self._sources(hour * 60)
         items = {
@@ -250,11 +255,11 @@ class Fleet:
             "end_position": -1,
             "lines": -1,
         }
-        return Lists(per_lane, items)
+        return Lists(lanes_per_partition, items)
 
     def _entries(self, count: int, values: dict[str, Any]) -> pa.StructArray:
-        known = {"version": 1, "cluster": self.cluster, "window_millis": MINUTE, "run": -1}
-        return column(LEDGER_TYPE, count, known | values)
+        defaults = {"version": 1, "cluster": self.cluster, "window_millis": MINUTE, "run": -1}
+        return column(LEDGER_TYPE, count, defaults | values)
 
 
 def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
@@ -270,10 +275,10 @@ def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(type_))
     if pa.types.is_list(type_):
-        lists = value or Lists(0, None)
-        lengths = np.broadcast_to(np.asarray(lists.lengths), (count,))
+        list_values = value or Lists(0, None)
+        lengths = np.broadcast_to(np.asarray(list_values.lengths), (count,))
         ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        items = column(type_.value_type, int(ends[-1]), lists.items if ends[-1] else None)
+        items = column(type_.value_type, int(ends[-1]), list_values.items if ends[-1] else None)
         return pa.ListArray.from_arrays(pa.array(ends), items, type=type_)
     if isinstance(value, pa.Array):
         return value.cast(type_)

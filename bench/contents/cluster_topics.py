@@ -43,13 +43,13 @@ def in_sync(members: Iterable[Member], topic: str, partitions: int) -> bool:
 
 
 def seconds_until(condition: Callable[[], bool], what: str, *, every: float = EVERY) -> float:
-    """Wait for the condition; return the seconds. Raises AnswerError after two minutes."""
-    began = time.perf_counter()
+    """Waits for the condition; returns the seconds. Raises AnswerError after two minutes."""
+    start_time = time.perf_counter()
     while not condition():
-        if time.perf_counter() - began > _PATIENCE:
-            raise AnswerError(f"not after {_PATIENCE:g} s: {what}")
+        if time.perf_counter() - start_time > _PATIENCE:
+            raise AnswerError(f"timed out after {_PATIENCE:g} s: {what}")
         time.sleep(every)
-    return time.perf_counter() - began
+    return time.perf_counter() - start_time
 
 
 def create(
@@ -60,16 +60,16 @@ def create(
     *,
     replicas: int = BROKERS,
 ) -> float:
-    """Create the topic; return the seconds until all brokers report it in sync."""
+    """Creates the topic; returns the seconds until all brokers report it in sync."""
     admin = _admin(cluster)
-    began = time.perf_counter()
-    safe = _REPLICATED if replicas > 1 else {}
-    request = NewTopic(name, partitions, replicas, config={**safe, **config})
+    start_time = time.perf_counter()
+    replication_settings = _REPLICATED if replicas > 1 else {}
+    request = NewTopic(name, partitions, replicas, config={**replication_settings, **config})
     results = admin.create_topics([request], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
     results[name].result(_PATIENCE)
     members = cluster.members.values()
     seconds_until(lambda: in_sync(members, name, partitions), f"{name} is in sync")
-    return time.perf_counter() - began
+    return time.perf_counter() - start_time
 
 
 def leaders(cluster: Cluster, name: str) -> list[int]:
@@ -103,7 +103,7 @@ def topic(
     replicas: int = BROKERS,
     config: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Create a topic and wait until all its leaders serve it; delete it at the end."""
+    """Creates a topic and waits until all its leaders serve it; deletes it at the end."""
     name = new_name()
     create(cluster, name, partitions, config or {}, replicas=replicas)
     seconds_until(lambda: _is_answered(cluster, name, partitions), f"the leaders of {name} answer")
@@ -119,8 +119,8 @@ def new_name() -> str:
 
 def delete(cluster: Cluster, name: str) -> None:
     admin = _admin(cluster)
-    deleted = admin.delete_topics([name], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
-    deleted[name].result(_PATIENCE)
+    deletions = admin.delete_topics([name], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
+    deletions[name].result(_PATIENCE)
 
 
 def _admin(cluster: Cluster) -> AdminClient:

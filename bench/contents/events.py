@@ -73,7 +73,7 @@ def finished_batch(source: int, schema_id: int, first: int, count: int) -> bytes
     """A batch of at most `BATCH` events of a source, beginning with number `first`."""
     bodies = pyruhvro.serialize_record_batch(_events(source, first, count), SCHEMA, 1)[0]
     body = compress(Codec.ZSTD, _records(bodies, schema_id))
-    began = BEGAN + first * STEP_MILLIS
+    start_millis = BEGAN + first * STEP_MILLIS
     head = batch.HEADER.pack(
         0,
         batch.HEADER_SIZE - batch.LENGTH_PREFIX + len(body),
@@ -82,18 +82,18 @@ def finished_batch(source: int, schema_id: int, first: int, count: int) -> bytes
         0,
         int(Codec.ZSTD),
         count - 1,
-        began,
-        began + (count - 1) * STEP_MILLIS,
+        start_millis,
+        start_millis + (count - 1) * STEP_MILLIS,
         batch.NO_PRODUCER,
         -1,
         batch.NO_SEQUENCE,
         count,
     )
-    encoded = bytearray(head) + body
-    encoded[batch.CRC_START - 4 : batch.CRC_START] = crc32c(
-        memoryview(encoded)[batch.CRC_START :]
+    batch_bytes = bytearray(head) + body
+    batch_bytes[batch.CRC_START - 4 : batch.CRC_START] = crc32c(
+        memoryview(batch_bytes)[batch.CRC_START :]
     ).to_bytes(4, "big")
-    return bytes(encoded)
+    return bytes(batch_bytes)
 
 
 def _events(source: int, first: int, count: int) -> pa.RecordBatch:
@@ -136,16 +136,16 @@ def _events(source: int, first: int, count: int) -> pa.RecordBatch:
 
 def _records(bodies: pa.BinaryArray, schema_id: int) -> bytes:
     """The encoded bodies, in the envelope, as records without keys or headers."""
-    places = pa.array(range(len(bodies)), pa.int64())
-    envelope = b"\0" + schema_id.to_bytes(4, "big")
-    sizes = pc.add(pc.binary_length(bodies), len(envelope))
+    indexes = pa.array(range(len(bodies)), pa.int64())
+    message_prefix = b"\0" + schema_id.to_bytes(4, "big")
+    sizes = pc.add(pc.binary_length(bodies), len(message_prefix))
     records = pc.binary_join_element_wise(
         b"\0",  # attributes
-        _VARINTS.take(pc.multiply(places, STEP_MILLIS)),
-        _VARINTS.take(places),
+        _VARINTS.take(pc.multiply(indexes, STEP_MILLIS)),
+        _VARINTS.take(indexes),
         b"\1",  # no key
         _VARINTS.take(sizes),
-        envelope,
+        message_prefix,
         bodies,
         b"\0",  # no headers
         b"",
@@ -167,7 +167,7 @@ class EventTopics(msgspec.Struct, frozen=True):
 
 
 def fill(bootstrap: str, registry: str, rows: int) -> EventTopics:
-    """Create both topics with about `rows` events each."""
+    """Creates both topics with about `rows` events each."""
     topics = EventTopics(f"spread-{rows}", f"single-{rows}")
     with Brokers(Bootstrap.of(bootstrap)) as brokers:
         create_topic(brokers, topics.spread, partitions=PARTITIONS)
@@ -194,29 +194,29 @@ def _registered(registry: str, topics: EventTopics) -> int:
 def _made(schema_id: int, rows: int) -> Iterator[tuple[int, bytes]]:
     """Batches and their partitions, a minute of every source at a time."""
     with ThreadPoolExecutor(2) as threads:
-        under_way: deque[tuple[int, Future[bytes]]] = deque()
-        rows_each = rows // PARTITIONS
-        for first in range(0, rows_each, BATCH):
+        pending: deque[tuple[int, Future[bytes]]] = deque()
+        rows_per_partition = rows // PARTITIONS
+        for first in range(0, rows_per_partition, BATCH):
             for source in range(PARTITIONS):
-                count = min(BATCH, rows_each - first)
+                count = min(BATCH, rows_per_partition - first)
                 future = threads.submit(finished_batch, source, schema_id, first, count)
-                under_way.append((source, future))
-                if len(under_way) > _AHEAD:
-                    partition, oldest = under_way.popleft()
-                    yield partition, oldest.result()
-        for partition, future in under_way:
+                pending.append((source, future))
+                if len(pending) > _AHEAD:
+                    partition, oldest_future = pending.popleft()
+                    yield partition, oldest_future.result()
+        for partition, future in pending:
             yield partition, future.result()
 
 
 def send(producer: BatchProducer, batch: Batch) -> None:
-    """Submit the batch as soon as there is room. Raises ServerFailed."""
+    """Submits the batch as soon as there is room. Raises ServerFailed."""
     while not producer.submit(batch):
         _settle(producer)
     _settle(producer, wait=0.0)
 
 
 def finish(producer: BatchProducer) -> None:
-    """Wait until the broker has everything. Raises ServerFailed."""
+    """Waits until the broker has everything. Raises ServerFailed."""
     while producer.outstanding:
         _settle(producer)
 

@@ -31,23 +31,23 @@ class Kept(msgspec.Struct, frozen=True):
 
     def bytes_after(self, hours: int) -> float:
         """The size after `hours`, extrapolated from the growth in the second half."""
-        per_hour = (self.bytes - self.bytes_halfway) / (self.hours - self.hours // 2)
-        return self.bytes + (hours - self.hours) * per_hour
+        bytes_per_hour = (self.bytes - self.bytes_halfway) / (self.hours - self.hours // 2)
+        return self.bytes + (hours - self.hours) * bytes_per_hour
 
 
 def fold_hours(directory: Path, fleet: Fleet, hours: int) -> Kept:
-    """Fold the hours into a new database in `directory`."""
+    """Folds the hours into a new database in `directory`."""
     rates: list[float] = []
-    halfway = 0
+    halfway_bytes = 0
     for first, end in ((0, hours // 2), (hours // 2, hours)):
-        halfway = database_bytes(directory)
+        halfway_bytes = database_bytes(directory)
         with contextlib.closing(AuditStore.open(directory)) as store:
             rates += [_fold_hour(store, fleet, hour) for hour in range(first, end)]
-    return Kept(hours, database_bytes(directory), halfway, rates[0], rates[-1])
+    return Kept(hours, database_bytes(directory), halfway_bytes, rates[0], rates[-1])
 
 
 def fold_until_now(directory: Path, fleet: Fleet, minute: int) -> int:
-    """Fold the minutes from `minute` until shortly before now, so that no agent appears silent.
+    """Folds the minutes from `minute` until shortly before now, so that no agent appears silent.
 
     Returns the number of the next minute.
     """
@@ -68,7 +68,7 @@ def _fold_hour(store: AuditStore, fleet: Fleet, hour: int) -> float:
     count, seconds = 0, 0.0
     for first in range(hour * HOUR_MINUTES, (hour + 1) * HOUR_MINUTES, _AT_ONCE):
         body = pa.concat_arrays([fleet_entries(fleet, first + index) for index in range(_AT_ONCE)])
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         count += store.fold(fleet.cluster, body, LedgerPositions()).entries
-        seconds += time.perf_counter() - began
+        seconds += time.perf_counter() - start_time
     return count / seconds

@@ -69,19 +69,21 @@ def fleet_entries(fleet: Fleet, minute: int) -> pa.StructArray:
 
 
 def publish(port: int, batches: Batches) -> None:
-    """Produce the batches in order, each in a request of its own, and check the answers."""
+    """Produces the batches in order, each in a request of its own, and checks the answers."""
     if not batches:
         return
     (partition, data) = batches[0]
     answers = produce_requests(LEDGER_TOPIC, partition, data, 1)
     with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as connection:
         for first in range(0, len(batches), _AT_ONCE):
-            part = batches[first : first + _AT_ONCE]
-            connection.sendall(b"".join(produce_request(LEDGER_TOPIC, *batch, 1) for batch in part))
-            received = bytearray()
-            while len(received) < len(part) * answers.answer_size:
+            portion = batches[first : first + _AT_ONCE]
+            connection.sendall(
+                b"".join(produce_request(LEDGER_TOPIC, *batch, 1) for batch in portion)
+            )
+            buffer = bytearray()
+            while len(buffer) < len(portion) * answers.answer_size:
                 piece = connection.recv(2**16)
                 if not piece:
                     raise AnswerError("the broker closed the connection")
-                received += piece
-            answers.check(received)
+                buffer += piece
+            answers.check(buffer)

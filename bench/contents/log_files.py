@@ -22,24 +22,25 @@ def first_line(name: str) -> bytes:
 
 
 def write_backlog(directory: Path, content: bytes, *, lines: int, files: int = 1) -> int:
-    """Write `lines` lines, evenly over the files, unless the directory exists; return their number.
+    """Writes `lines` lines, evenly over the files, unless the directory exists; returns their
+    number.
 
     The files begin at points that follow the golden section. A batch with a thousand lines from
     each of ten files repeats none of them, so it compresses no better than one from a single file.
     """
-    lines_each = lines // files
+    lines_per_file = lines // files
     if not directory.exists():
         directory.mkdir(parents=True)
         for number in range(files):
             start = int(number * _GOLDEN % 1 * (len(content) // LINE_BYTES)) * LINE_BYTES
             with (directory / f"{number:04}.log").open("wb") as file:
-                for piece in pieces(content[start:] + content[:start], lines_each):
+                for piece in pieces(content[start:] + content[:start], lines_per_file):
                     file.write(piece)
-    return lines_each * files
+    return lines_per_file * files
 
 
 def put(backlog: Path, watched: Path) -> None:
-    """Make the backlog's complete files appear in the watched directory."""
+    """Makes the backlog's complete files appear in the watched directory."""
     for file in sorted(backlog.iterdir()):
         (watched / file.name).hardlink_to(file)
 
@@ -63,7 +64,7 @@ def growth(paths: Sequence[Path], rate: int) -> Growth:
 
 
 def grow(schedule: Growth, content: bytes, seconds: float) -> int:
-    """Append lines on schedule, catching up after delays; return their number."""
+    """Appends lines on schedule, catching up after delays; returns their number."""
     size = schedule.lines * LINE_BYTES
     position = 0
     with ExitStack() as stack:

@@ -41,39 +41,39 @@ REQUEST_SCHEMA: Final = {
 
 
 def iso8601(millis: int) -> str:
-    moment = datetime.fromtimestamp(millis // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03}Z"
+    time_of_line = datetime.fromtimestamp(millis // 1000, UTC)
+    return f"{time_of_line:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03}Z"
 
 
-def _filled(text: str, end: str, draw: random.Random) -> bytes:
+def _filled(text: str, end: str, rng: random.Random) -> bytes:
     """The text, padded with hexadecimal digits (like the IDs and tokens in logs) to full length."""
-    missing = LINE_BYTES - 1 - len(text) - len(end)
-    assert missing >= 0, text
-    return f"{text}{draw.randbytes(missing).hex()[:missing]}{end}\n".encode()
+    padding_length = LINE_BYTES - 1 - len(text) - len(end)
+    assert padding_length >= 0, text
+    return f"{text}{rng.randbytes(padding_length).hex()[:padding_length]}{end}\n".encode()
 
 
-def plain_line(millis: int, draw: random.Random) -> bytes:
-    service = draw.choice(_SERVICES)
+def plain_line(millis: int, rng: random.Random) -> bytes:
+    service = rng.choice(_SERVICES)
     return _filled(
-        f"{iso8601(millis)} {draw.choice(_LEVELS):5} [worker-{draw.randrange(32)}] "
-        f"com.example.{service}.{service.capitalize()}Service - {draw.choice(_VERBS)} "
-        f"{draw.choice(_THINGS)} {draw.randrange(10**8)} for customer {draw.randrange(10**6)} "
-        f"in {draw.randrange(1, 2000)} ms, total={draw.uniform(1, 500):.2f} EUR trace=",
+        f"{iso8601(millis)} {rng.choice(_LEVELS):5} [worker-{rng.randrange(32)}] "
+        f"com.example.{service}.{service.capitalize()}Service - {rng.choice(_VERBS)} "
+        f"{rng.choice(_THINGS)} {rng.randrange(10**8)} for customer {rng.randrange(10**6)} "
+        f"in {rng.randrange(1, 2000)} ms, total={rng.uniform(1, 500):.2f} EUR trace=",
         "",
-        draw,
+        rng,
     )
 
 
-def json_line(millis: int, draw: random.Random) -> bytes:
+def json_line(millis: int, rng: random.Random) -> bytes:
     """A line with six typed fields and a time."""
     return _filled(
-        f'{{"ts":"{iso8601(millis)}","level":"{draw.choice(_LEVELS).lower()}",'
-        f'"status":{draw.choice((200, 200, 200, 304, 404, 500))},'
-        f'"duration_ms":{draw.uniform(0.1, 900):.3f},"bytes":{draw.randrange(100, 10**6)},'
-        f'"cached":{draw.choice(("true", "false"))},'
-        f'"request":"GET {draw.choice(_PATHS)}/{draw.randrange(10**6)}?session=',
+        f'{{"ts":"{iso8601(millis)}","level":"{rng.choice(_LEVELS).lower()}",'
+        f'"status":{rng.choice((200, 200, 200, 304, 404, 500))},'
+        f'"duration_ms":{rng.uniform(0.1, 900):.3f},"bytes":{rng.randrange(100, 10**6)},'
+        f'"cached":{rng.choice(("true", "false"))},'
+        f'"request":"GET {rng.choice(_PATHS)}/{rng.randrange(10**6)}?session=',
         '"}',
-        draw,
+        rng,
     )
 
 
@@ -83,24 +83,24 @@ Line = Callable[[int, random.Random], bytes]
 @cache
 def block(line: Line) -> bytes:
     """`BLOCK_LINES` lines whose times are a millisecond apart."""
-    draw = random.Random(0)
-    return b"".join(line(_BEGIN_MILLIS + number, draw) for number in range(BLOCK_LINES))
+    rng = random.Random(0)
+    return b"".join(line(_BEGIN_MILLIS + number, rng) for number in range(BLOCK_LINES))
 
 
 def at_times(line: Line, times: Iterable[int]) -> bytes:
-    draw = random.Random(0)
-    return b"".join(line(millis, draw) for millis in times)
+    rng = random.Random(0)
+    return b"".join(line(millis, rng) for millis in times)
 
 
 def around_the_end_of_a_window(count: int) -> list[int]:
     """Random times up to 30 s before and after a full minute, unsorted."""
-    draw = random.Random(0)
-    return [_BEGIN_MILLIS + draw.randrange(-30_000, 30_000) for _ in range(count)]
+    rng = random.Random(0)
+    return [_BEGIN_MILLIS + rng.randrange(-30_000, 30_000) for _ in range(count)]
 
 
 def pieces(content: bytes, lines: int) -> Iterator[bytes]:
-    """Repeat the content until `lines` lines are returned."""
-    missing = lines * LINE_BYTES
-    while missing > 0:
-        yield content[:missing]
-        missing -= len(content)
+    """Repeats the content until `lines` lines are returned."""
+    padding_length = lines * LINE_BYTES
+    while padding_length > 0:
+        yield content[:padding_length]
+        padding_length -= len(content)

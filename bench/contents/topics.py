@@ -19,7 +19,7 @@ _PATIENCE = 60.0
 
 
 def ask(port: int, request: bytes, *, within: float = 30.0) -> bytes:
-    """Send one request on a new connection; return the answer without its length prefix."""
+    """Sends one request on a new connection; returns the answer without its length prefix."""
     with socket.create_connection(("127.0.0.1", port), timeout=within) as connection:
         connection.sendall(request)
         with connection.makefile("rb") as answers:
@@ -41,7 +41,7 @@ def is_served(port: int, topics: Mapping[str, int]) -> bool:
 
 
 def wait_for_end(port: int, name: str, messages: int, *, within: float = _PATIENCE) -> None:
-    """Wait until partition 0 has `messages` messages; acks=1 is answered before that."""
+    """Waits until partition 0 has `messages` messages; acks=1 is answered before that."""
     deadline = time.monotonic() + within
     while (end := ends(port, {name: 1})[name, 0]) != messages:
         if time.monotonic() > deadline or end > messages:
@@ -56,8 +56,8 @@ def _admin(port: int) -> AdminClient:
 def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
     admin = _admin(port)
     specs = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
-    for created in admin.create_topics(specs, operation_timeout=_PATIENCE).values():
-        created.result(_PATIENCE)
+    for creation in admin.create_topics(specs, operation_timeout=_PATIENCE).values():
+        creation.result(_PATIENCE)
     deadline = time.monotonic() + _PATIENCE
     while not is_served(port, topics):
         if time.monotonic() > deadline:
@@ -67,8 +67,8 @@ def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | Non
 
 def delete(port: int, name: str) -> None:
     admin = _admin(port)
-    for deleted in admin.delete_topics([name], operation_timeout=_PATIENCE).values():
-        deleted.result(_PATIENCE)
+    for deletion in admin.delete_topics([name], operation_timeout=_PATIENCE).values():
+        deletion.result(_PATIENCE)
 
 
 @contextlib.contextmanager

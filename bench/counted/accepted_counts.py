@@ -50,33 +50,38 @@ def _digest(data: bytes) -> str:
 
 
 def why_not_comparable(file: Path = FILE) -> str | None:
-    """One line; None if the file has a set for this environment."""
-    here = circumstances()
+    """The reason in one line; None if the file has a set for this environment."""
+    environment_here = circumstances()
     sets: list[dict[str, str]] = [entry["of"] for entry in _sets(file)]
-    if here in sets:
+    if environment_here in sets:
         return None
     if not sets:
         return "no counts have been accepted"
-    nearest = max(sets, key=lambda known: sum(known.get(key) == here[key] for key in here))
+    nearest_set = max(
+        sets,
+        key=lambda known: sum(known.get(key) == environment_here[key] for key in environment_here),
+    )
     changes = [
-        f"{key} {here[key]}, not {nearest.get(key)}"
-        for key in here
-        if here[key] != nearest.get(key)
+        f"{key} {environment_here[key]}, not {nearest_set.get(key)}"
+        for key in environment_here
+        if environment_here[key] != nearest_set.get(key)
     ]
     return f"no counts have been accepted for {', '.join(changes)}"
 
 
 def accepted(file: Path = FILE) -> dict[str, int]:
     """The counts accepted for this environment; empty if there are none."""
-    here = circumstances()
-    return next((dict(entry["counts"]) for entry in _sets(file) if entry["of"] == here), {})
+    environment_here = circumstances()
+    return next(
+        (dict(entry["counts"]) for entry in _sets(file) if entry["of"] == environment_here), {}
+    )
 
 
 def accept(counts: Counts, file: Path = FILE) -> None:
-    """Record the counts for this environment; sets for others stay."""
-    here = circumstances()
-    others = [entry for entry in _sets(file) if entry["of"] != here]
-    text = json.dumps([*others, {"of": here, "counts": dict(counts)}], indent=1)
+    """Records the counts for this environment; sets for others stay."""
+    environment_here = circumstances()
+    other_sets = [entry for entry in _sets(file) if entry["of"] != environment_here]
+    text = json.dumps([*other_sets, {"of": environment_here, "counts": dict(counts)}], indent=1)
     file.write_text(text + "\n")
 
 

@@ -26,8 +26,10 @@ def plain_lines(_: Path) -> Act:
 def json_lines(_: Path) -> Act:
     schema = parse(json.dumps(REQUEST_SCHEMA))
     time = Time(field="ts")
-    described = Input(paths=("/var/log/app.log",), topic="requests", format=Format.JSON, time=time)
-    return _packed(json_line, described, schema)
+    input_config = Input(
+        paths=("/var/log/app.log",), topic="requests", format=Format.JSON, time=time
+    )
+    return _packed(json_line, input_config, schema)
 
 
 def _packed(line: Line, input_: Input, schema: AvroSchema | None) -> Act:
@@ -40,9 +42,9 @@ def _packed(line: Line, input_: Input, schema: AvroSchema | None) -> Act:
     def act(times: int) -> None:
         for _ in range(times):
             cut = reader.cut(chunk, 0, now_millis=_NOW, final=True)
-            after = packer.add(source, cut, Progress(0, 0, 0), cut.consumed)
+            packed_lines = packer.add(source, cut, Progress(0, 0, 0), cut.consumed)
             packer.close(_NOW, count(1).__next__)
-            if after != Progress(len(chunk), _LINES, 0):
-                raise RuntimeError(f"expected {_LINES} packed lines, got {after}")
+            if packed_lines != Progress(len(chunk), _LINES, 0):
+                raise RuntimeError(f"expected {_LINES} packed lines, got {packed_lines}")
 
     return act

@@ -50,13 +50,13 @@ def folded(directory: Path) -> Act:
 
     def act(times: int) -> None:
         for _ in range(times):
-            decoded = [entries.add(fetched) for fetched in minutes[next(numbers)]]
+            bodies = [entries.add(minute_batch) for minute_batch in minutes[next(numbers)]]
             body = pa.concat_arrays(
-                [*(rows for rows in decoded if rows is not None), entries.take()]
+                [*(rows for rows in bodies if rows is not None), entries.take()]
             )
-            touched = store.fold("local", body, LedgerPositions())
-            if touched.entries != len(body) or not touched.entries:
-                raise RuntimeError(f"{touched.entries} of {len(body)} entries were new")
+            fold_result = store.fold("local", body, LedgerPositions())
+            if fold_result.entries != len(body) or not fold_result.entries:
+                raise RuntimeError(f"{fold_result.entries} of {len(body)} entries were new")
 
     return act
 
@@ -65,7 +65,7 @@ def reconciled(_: Path) -> Act:
     """An hour of a healthy topic: eight partitions, sixty agents, equal sums in every tier."""
     tiers = (Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind.HDFS, "hdfs:/data"))
     sums = dict.fromkeys(tiers, WindowSums(80, 16_000, 7))
-    whole = dict.fromkeys(tiers, ((0, 600),))
+    whole_hour = dict.fromkeys(tiers, ((0, 600),))
     picture = TopicPicture(
         key=TopicKey("local", "clicks", "id"),
         from_time=_BEGIN,
@@ -73,7 +73,7 @@ def reconciled(_: Path) -> Act:
         now=_BEGIN + 2 * HOUR,
         tiers=tiers,
         windows=[Window(_BEGIN + number * MINUTE, MINUTE, sums) for number in range(60)],
-        partitions=[PartitionPicture(number, whole) for number in range(8)],
+        partitions=[PartitionPicture(number, whole_hour) for number in range(8)],
         open=[],
         sources=[],
         agents=[
@@ -86,6 +86,6 @@ def reconciled(_: Path) -> Act:
         for _ in range(times):
             verdict = reconcile(picture)
             if {window.state for window in verdict.windows} != {State.COMPLETE}:
-                raise RuntimeError(f"a healthy topic got another verdict: {verdict}")
+                raise RuntimeError(f"unexpected verdict on a healthy topic: {verdict}")
 
     return act

@@ -112,10 +112,10 @@ class _Broker:
 
         def act(times: int) -> None:
             for _ in range(times):
-                received = memoryview(bytearray(frame))
-                header = read_header(received)
+                frame_copy = memoryview(bytearray(frame))
+                header = read_header(frame_copy)
                 _, version, _ = header
-                request = read_request(version, read_body(received, flexible=False))
+                request = read_request(version, read_body(frame_copy, flexible=False))
                 produce.serve(needs, self.connection, header, request, time.perf_counter())
             (answer,) = self.client.sent
             assert isinstance(answer, bytes | bytearray)
@@ -155,9 +155,9 @@ def fetched(directory: Path) -> Act:
         broker.metrics,
         cast(Any, None),
     )
-    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
+    fetch_partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
     fetch_request = FetchRequest(
-        max_wait=0, min_bytes=1, topics=(FetchTopic(topic=_TOPIC, partitions=(wanted,)),)
+        max_wait=0, min_bytes=1, topics=(FetchTopic(topic=_TOPIC, partitions=(fetch_partition,)),)
     )
     body = bytes(FETCH.encode_request(_FETCH_VERSION, fetch_request))
     frame = memoryview(request_frame(FETCH, _FETCH_VERSION, 1, "bench", body))[4:]

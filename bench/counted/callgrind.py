@@ -27,11 +27,11 @@ _TOTALS: Final = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
 class NotCounted(Exception):
-    """The reason why paths have no count."""
+    """Paths cannot be counted; the message has the reason."""
 
 
 def why_no_counts() -> str | None:
-    """One line; None if this machine can count."""
+    """The reason in one line; None if this machine can count."""
     if platform.machine() != "x86_64":
         return f"instructions are counted only on x86_64, not {platform.machine()}"
     if shutil.which("valgrind") is None:
@@ -47,11 +47,11 @@ class Counted(msgspec.Struct):
 
 
 def counted(paths: Sequence[CountedPath], root: Path) -> Counted:
-    """Count with the code below `root`. A start needs its own process; other paths share one."""
+    """Counts with the code below `root`. A start needs its own process; other paths share one."""
     result = Counted()
-    repeated = [path for path in paths if path.times]
+    repeated_paths = [path for path in paths if path.times]
     starts = [[path] for path in paths if not path.times]
-    for group in [repeated, *starts] if repeated else starts:
+    for group in [repeated_paths, *starts] if repeated_paths else starts:
         try:
             _count(group, root, result)
         except NotCounted as reason:
@@ -82,15 +82,19 @@ def _count(paths: list[CountedPath], root: Path, result: Counted) -> None:
             if not words[0].isdigit():
                 result.why_not[path.name] = words[0]
                 continue
-            nothing, once, *twice = (_total(home / f"counts.{number}") for number in words)
+            empty_total, single_total, *double_totals = (
+                _total(home / f"counts.{number}") for number in words
+            )
             result.counts[path.name] = (
-                round((twice[0] - once) / (path.times * path.units)) if twice else once - nothing
+                round((double_totals[0] - single_total) / (path.times * path.units))
+                if double_totals
+                else single_total - empty_total
             )
 
 
 def _callgrind(home: Path) -> list[str]:
-    out = f"--callgrind-out-file={home / 'counts'}"
-    return ["valgrind", "--tool=callgrind", "--instr-atstart=no", out]
+    output_option = f"--callgrind-out-file={home / 'counts'}"
+    return ["valgrind", "--tool=callgrind", "--instr-atstart=no", output_option]
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 class NoSuchCommit(Exception):
-    """Carries git's message."""
+    """The commit does not exist; has git's message."""
 
 
 @contextlib.contextmanager

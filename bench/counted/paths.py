@@ -28,11 +28,11 @@ class CountedPath(msgspec.Struct, frozen=True):
     units: int = 1  # per repetition
 
     def prepared(self, directory: Path) -> Act:
-        """Prepare the path in an empty directory, in memory."""
-        prepare: Callable[[Path], Act] = getattr(
+        """Prepares the path in an empty directory, in memory."""
+        prepare_path: Callable[[Path], Act] = getattr(
             importlib.import_module(f"bench.counted.{self.module}"), self.function
         )
-        return prepare(directory)
+        return prepare_path(directory)
 
 
 PATHS: Final = {

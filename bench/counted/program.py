@@ -49,7 +49,7 @@ class Callgrind:
         self._send(_STOP)
 
     def dump(self) -> int:
-        """Write the counts since the last dump to a file; return its number."""
+        """Writes the counts since the last dump to a file; returns its number."""
         self._send(_DUMP)
         self._dumps += 1
         return self._dumps
@@ -67,8 +67,8 @@ def main() -> None:
             dumps = _counted(name, directory / name, callgrind)
             print(name, *dumps, sep="\t", flush=True)
         except Exception as error:  # noqa: BLE001 (another commit may raise anything)
-            why = " ".join(f"{type(error).__name__}: {error}".split())
-            print(name, why, sep="\t", flush=True)
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            print(name, reason, sep="\t", flush=True)
 
 
 def _counted(name: str, directory: Path, callgrind: Callgrind) -> list[int]:

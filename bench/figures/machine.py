@@ -29,7 +29,7 @@ def _first_line(*command: str) -> str:
 
 
 def congestion_control() -> str:
-    """The default of TCP."""
+    """TCP's default congestion control."""
     return Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 
 
@@ -37,13 +37,13 @@ def commit() -> str:
     """This repository's commit and date, and whether tracked files have changed since."""
     git = ("git", "-C", str(Path(__file__).resolve().parents[2]))
     name = _first_line(*git, "log", "-1", "--format=%h of %cs")
-    changed = _first_line(*git, "status", "--porcelain", "--untracked-files=no")
-    return f"{name}, changed" if changed not in {"", "none", "unknown"} else name
+    changes = _first_line(*git, "status", "--porcelain", "--untracked-files=no")
+    return f"{name}, changed" if changes not in {"", "none", "unknown"} else name
 
 
 def description(directory: Path) -> dict[str, str]:
     """Cores, memory, kernel, file system and versions, as short texts."""
-    system = _first_line(
+    file_system = _first_line(
         "findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(directory)
     )
     return {
@@ -51,7 +51,7 @@ def description(directory: Path) -> dict[str, str]:
         "memory": _memory(),
         "kernel": platform.release(),
         "congestion control": congestion_control(),
-        "file system": system,
+        "file system": file_system,
         "Python": platform.python_version(),
         "Java": _first_line("java", "-version"),
         "load at start": f"{os.getloadavg()[0]:.2f}",

@@ -1,4 +1,4 @@
-"""A Python like the users', without what only development installs.
+"""A Python as users have it, without the packages that only developers install.
 
 kio imports Hypothesis if it is installed, which costs memory and time.
 """

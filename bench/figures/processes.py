@@ -59,7 +59,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def resident_bytes_of(pid: int) -> int:
-    """Without descendants."""
+    """The resident memory of one process, without descendants."""
     return _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS:") * 1024
 
 
@@ -76,7 +76,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 def proportional_bytes_of(pid: int) -> int:
-    """Without descendants."""
+    """The proportional memory of one process, without descendants."""
     return _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") * 1024
 
 

@@ -14,7 +14,11 @@ Json = dict[str, object]
 
 def _figures(outcomes: Iterable[Outcome]) -> list[Figure]:
     """Every figure in the samples, in their order."""
-    return list(dict.fromkeys(f for outcome in outcomes for s in outcome.samples for f in s))
+    return list(
+        dict.fromkeys(
+            figure for outcome in outcomes for metrics in outcome.samples for figure in metrics
+        )
+    )
 
 
 def _cell(figure: Figure, outcome: Outcome) -> str:
@@ -44,8 +48,8 @@ def _ratios(medians: Mapping[str, float], results: Results) -> list[str]:
     """Penstock's median divided by that of each peer."""
     ratios = []
     for name in _peers(results) or [""]:
-        known = PENSTOCK in medians and medians.get(name)
-        ratios.append(f"{medians[PENSTOCK] / medians[name]:.2f}" if known else "")
+        penstock_median = PENSTOCK in medians and medians.get(name)
+        ratios.append(f"{medians[PENSTOCK] / medians[name]:.2f}" if penstock_median else "")
     return ratios
 
 
@@ -54,8 +58,8 @@ def _verdict(goal: Goal, medians: Mapping[str, float]) -> bool | None:
     if PENSTOCK not in medians:
         return None
     peers = [value for name, value in medians.items() if name != PENSTOCK]
-    best = max if goal.figure.more_is_better else min
-    return goal.met(medians[PENSTOCK], best(peers, default=None))
+    best_of = max if goal.figure.more_is_better else min
+    return goal.met(medians[PENSTOCK], best_of(peers, default=None))
 
 
 _WORDS = {True: "met", False: "NOT MET", None: "not judged"}
@@ -101,8 +105,8 @@ def table(results: Results) -> Table:
 def markdown(results: Results) -> str:
     """The same table in Markdown."""
     columns = _columns(results)
-    about = results.profile.about
-    lines = [f"### {results.profile.name}", "", f"{about[0].upper()}{about[1:]}.", ""]
+    description = results.profile.about
+    lines = [f"### {results.profile.name}", "", f"{description[0].upper()}{description[1:]}.", ""]
     lines += [_pipes(columns), _pipes(["---"] * len(columns))]
     for case in results.cases:
         for number, row in enumerate(_rows(case, results)):
@@ -138,7 +142,10 @@ def as_json(results: Results) -> Json:
         cases[case.name] = {
             name: {
                 "failure": outcome.failure,
-                "samples": [{f.name: v for f, v in sample.items()} for sample in outcome.samples],
+                "samples": [
+                    {figure.name: value for figure, value in sample.items()}
+                    for sample in outcome.samples
+                ],
             }
             for name, outcome in outcomes.items()
         }

@@ -33,10 +33,10 @@ def circumstances(directory: Path, versions: Mapping[str, str]) -> dict[str, obj
 
 
 def write(circumstances: Mapping[str, object], file: Path | None, **measured: object) -> Path:
-    """Write the results to `file` or a new one below `RESULTS`; return the path."""
+    """Writes the results to `file` or a new one below `RESULTS`; returns the path."""
     if file is None:
         RESULTS.mkdir(exist_ok=True)
-        began = str(circumstances["date"]).replace(":", "")
-        file = RESULTS / f"{began}-{str(circumstances['commit']).split()[0]}.json"
+        start_time = str(circumstances["date"]).replace(":", "")
+        file = RESULTS / f"{start_time}-{str(circumstances['commit']).split()[0]}.json"
     file.write_text(json.dumps({**circumstances, **measured}, indent=1) + "\n")
     return file

@@ -87,7 +87,7 @@ def measure(
     files: Path,
     only: Sequence[str] = (),
 ) -> Results:
-    """Run the profile's cases, or those whose names contain a word of `only`, on all brokers."""
+    """Runs the profile's cases, or those whose names contain a word of `only`, on all brokers."""
     cases = [case for case in profile.cases if not only or any(word in case.name for word in only)]
     outcomes: Outcomes = {(case.name, kind): Outcome() for case in cases for kind in kinds}
     groups = [[name] for name in kinds] if profile.once else [list(kinds)]

@@ -30,7 +30,7 @@ class Brokers(Protocol):
 
 
 def metered(brokers: Brokers, load: Callable[[], Throughput]) -> Sample:
-    """Run the load; return its speed and what brokers and clients spent."""
+    """Runs the load; returns its speed and what brokers and clients spent."""
     with Meter(*brokers.pids) as meter:
         throughput = load()
     return {

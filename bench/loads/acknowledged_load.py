@@ -43,7 +43,9 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 def _between(pairs: "array.array[int]", since: int, until: int) -> Latencies:
-    delays = [pairs[at + 1] for at in range(0, len(pairs), 2) if since <= pairs[at] < until]
+    delays = [
+        pairs[index + 1] for index in range(0, len(pairs), 2) if since <= pairs[index] < until
+    ]
     if not delays:
         raise Incomplete("no message was scheduled in that time")
     return Latencies(sorted(delays))
@@ -62,41 +64,43 @@ class _Sender:
         self._failed: list[str] = []
 
     def run(self, rate: int, stopped: Callable[[], bool]) -> Acknowledged:
-        per_tick = rate * _TICK // 1_000_000_000
-        ended = threading.Event()
-        reports = threading.Thread(target=self._report, args=(ended,))
+        messages_per_tick = rate * _TICK // 1_000_000_000
+        end_event = threading.Event()
+        reports = threading.Thread(target=self._report, args=(end_event,))
         reports.start()
         try:
-            due = time.monotonic_ns() + _TICK
+            due_time = time.monotonic_ns() + _TICK
             while not stopped():
-                time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
-                for _ in range(per_tick):
-                    self._send(due)
-                self._sent.extend((due, time.monotonic_ns() - due))
-                due += _TICK
+                time.sleep(max(0, due_time - time.monotonic_ns()) / 1e9)
+                for _ in range(messages_per_tick):
+                    self._send(due_time)
+                self._sent.extend((due_time, time.monotonic_ns() - due_time))
+                due_time += _TICK
         finally:
-            undelivered = self._producer.flush(_PATIENCE)
-            ended.set()
+            undelivered_count = self._producer.flush(_PATIENCE)
+            end_event.set()
             reports.join()
-        if undelivered or self._failed:
-            raise Incomplete(f"{undelivered} messages not delivered; {self._failed[:1]}")
+        if undelivered_count or self._failed:
+            raise Incomplete(f"{undelivered_count} messages not delivered; {self._failed[:1]}")
         return Acknowledged(self._answered, self._sent)
 
     def first(self) -> None:
-        """Send a message and wait for its acknowledgement, so that connections exist."""
+        """Sends a message and waits for its acknowledgement, so that connections exist."""
         self._send(time.monotonic_ns())
         if self._producer.flush(_PATIENCE):
             raise Incomplete("the first message was not acknowledged")
 
-    def _send(self, due: int) -> None:
-        self._producer.produce(self._topic, self._body, on_delivery=partial(self._reported, due))
+    def _send(self, due_time: int) -> None:
+        self._producer.produce(
+            self._topic, self._body, on_delivery=partial(self._reported, due_time)
+        )
 
-    def _report(self, ended: threading.Event) -> None:
-        while not ended.is_set():
+    def _report(self, end_event: threading.Event) -> None:
+        while not end_event.is_set():
             self._producer.poll(0.05)
 
-    def _reported(self, due: int, error: object, _: object) -> None:
-        self._answered.extend((due, time.monotonic_ns() - due))
+    def _reported(self, due_time: int, error: object, _: object) -> None:
+        self._answered.extend((due_time, time.monotonic_ns() - due_time))
         if error is not None:
             self._failed.append(str(error))
 
@@ -118,7 +122,7 @@ def _serve(
 def acknowledged_load(
     bootstrap: str, topic: str, *, rate: int, options: Mapping[str, str]
 ) -> Iterator[Callable[[], Acknowledged]]:
-    """Send `rate` messages a second until the yielded function is called."""
+    """Sends `rate` messages a second until the yielded function is called."""
     with child_process(_serve, bootstrap, topic, rate, dict(options)) as pipe:
 
         def end() -> Acknowledged:

@@ -14,16 +14,16 @@ Message = TypeVar("Message")
 def child_process(
     serve: Callable[..., None], *arguments: object, patience: float = 0.0
 ) -> Iterator[Connection]:
-    """Run `serve(*arguments, pipe)` in a new process; yields the other end of the pipe.
+    """Runs `serve(*arguments, pipe)` in a new process; yields the other end of the pipe.
 
     At the end the pipe is closed, and the process is killed after `patience` seconds.
     """
-    pipe, remote = multiprocessing.Pipe()
+    pipe, child_pipe = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(*arguments, remote), daemon=True
+        target=serve, args=(*arguments, child_pipe), daemon=True
     )
     process.start()
-    remote.close()
+    child_pipe.close()
     try:
         yield pipe
     finally:
@@ -34,7 +34,7 @@ def child_process(
 
 
 def receive(pipe: Connection, kind: type[Message]) -> Message:
-    """The next message; an exception is raised instead."""
+    """Returns the next message, or raises it if it is an exception."""
     message = pipe.recv()
     if isinstance(message, Exception):
         raise message
@@ -43,6 +43,6 @@ def receive(pipe: Connection, kind: type[Message]) -> Message:
 
 
 def allow_most_open_files() -> None:
-    """Raise this process's limit of open files, which child processes inherit, to its maximum."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Raises this process's limit of open files, which child processes inherit, to its maximum."""
+    _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))

@@ -86,7 +86,7 @@ class _Member:
         return string(self.group) + struct.pack(">i", self.generation) + string(self.id)
 
     async def join(self) -> None:
-        """Join until the assignment and the committed offsets are known."""
+        """Joins until the assignment and the committed offsets are known."""
         while not await self._join():
             pass
         if self._share is not None:
@@ -128,7 +128,7 @@ class _Member:
         _check(error, "OffsetFetch")
 
     async def heartbeat(self) -> bool:
-        """Returns False if the group rebalances."""
+        """Sends a heartbeat; returns False if the group rebalances."""
         answer = await self._ask(_HEARTBEAT, 1, self._named)
         (error,) = struct.unpack_from(">h", answer, 4)
         if error in _OF_ANOTHER_GENERATION:
@@ -206,44 +206,44 @@ class _Members(msgspec.Struct):
         shares: Sequence[Share] = (),
         session_ms: int = 0,
     ) -> Done:
-        """Add `each` members to every group and wait until each group is in one generation.
+        """Adds `each` members to every group and waits until each group is in one generation.
 
         `shares` assigns partitions to the members of a single group.
         """
-        new = [
+        new_members = [
             _Member(group, shares[number] if shares else None, session_ms)
             for group in groups
             for number in range(per_group)
         ]
-        gate = asyncio.Semaphore(_OPENED_AT_ONCE)
+        semaphore = asyncio.Semaphore(_OPENED_AT_ONCE)
 
         async def connect(number: int, member: _Member) -> None:
-            async with gate:
+            async with semaphore:
                 await member.connect(self.port, number)
 
-        await _together(connect(number, member) for number, member in enumerate(new))
-        self.all += new
-        return await _settled(new, _SOON)
+        await _together(connect(number, member) for number, member in enumerate(new_members))
+        self.all += new_members
+        return await _settled(new_members, _SOON)
 
     async def beat(self, seconds: float, every: float) -> Done:
-        """Send heartbeats of all members, evenly spread over the interval."""
+        """Sends heartbeats of all members, evenly spread over the interval."""
         waits: list[float] = []
-        began = time.monotonic()
+        start_time = time.monotonic()
 
         async def member_beats(number: int, member: _Member) -> None:
-            due = began + every * number / len(self.all)
-            while due < began + seconds:
-                await asyncio.sleep(max(0.0, due - time.monotonic()))
-                sent = time.monotonic()
+            due_time = start_time + every * number / len(self.all)
+            while due_time < start_time + seconds:
+                await asyncio.sleep(max(0.0, due_time - time.monotonic()))
+                send_time = time.monotonic()
                 if not await member.heartbeat():
                     raise AnswerError("a group rebalanced without a reason")
-                waits.append(time.monotonic() - sent)
-                due += every
+                waits.append(time.monotonic() - send_time)
+                due_time += every
 
-        before = time.process_time()
+        cpu_before = time.process_time()
         await _together(itertools.starmap(member_beats, enumerate(self.all)))
-        cpu = time.process_time() - before
-        return Done(len(waits), time.monotonic() - began, waits, cpu)
+        cpu = time.process_time() - cpu_before
+        return Done(len(waits), time.monotonic() - start_time, waits, cpu)
 
     async def commit(self, seconds: float, topic: str, partitions: int) -> Done:
         """Each member commits as fast as it is answered; counts partitions."""
@@ -271,37 +271,39 @@ class _Members(msgspec.Struct):
     async def _for(self, seconds: float, once: Callable[[_Member], Awaitable[int]]) -> Done:
         waits: list[float] = []
         count = 0
-        began, before = time.monotonic(), time.process_time()
+        start_time, cpu_before = time.monotonic(), time.process_time()
 
         async def again(member: _Member) -> None:
             nonlocal count
-            while (sent := time.monotonic()) < began + seconds:
+            while (send_time := time.monotonic()) < start_time + seconds:
                 operations = await once(member)
                 count += operations
-                waits.append(time.monotonic() - sent)
+                waits.append(time.monotonic() - send_time)
 
         await _together(map(again, self.all))
-        return Done(count, time.monotonic() - began, waits, time.process_time() - before)
+        return Done(count, time.monotonic() - start_time, waits, time.process_time() - cpu_before)
 
     async def one_more(self, every: float, share: Share) -> Done:
-        """Add a member to the group; the others learn of it by heartbeats and join again."""
-        newcomer = _Member(self.all[0].group, share)
-        await newcomer.connect(self.port, len(self.all))
-        self.all.append(newcomer)
+        """Adds a member to the group; the others learn of it by heartbeats and join again."""
+        new_member = _Member(self.all[0].group, share)
+        await new_member.connect(self.port, len(self.all))
+        self.all.append(new_member)
         return await _settled(self.all, every)
 
     async def one_less(self, every: float) -> Done:
-        """Disconnect a member after a heartbeat; the others notice when its session expires."""
-        gone = self.all.pop()
-        generation = gone.generation
-        await gone.heartbeat()
-        gone.close()
+        """Disconnects a member after a heartbeat; the others notice when its session expires."""
+        old_member = self.all.pop()
+        generation = old_member.generation
+        await old_member.heartbeat()
+        old_member.close()
         return await _settled(self.all, every, beyond=generation)
 
     async def go(self) -> Done:
-        began, before = time.monotonic(), time.process_time()
+        start_time, cpu_before = time.monotonic(), time.process_time()
         await _together(map(_Member.leave, self.all))
-        result = Done(len(self.all), time.monotonic() - began, (), time.process_time() - before)
+        result = Done(
+            len(self.all), time.monotonic() - start_time, (), time.process_time() - cpu_before
+        )
         for member in self.all:
             member.close()
         self.all = []
@@ -318,7 +320,7 @@ async def _settled(members: Sequence[_Member], every: float, beyond: int = -1) -
     groups: dict[str, list[_Member]] = {}
     for member in members:
         groups.setdefault(member.group, []).append(member)
-    began, before = time.monotonic(), time.process_time()
+    start_time, cpu_before = time.monotonic(), time.process_time()
 
     async def settle(number: int, member: _Member) -> None:
         if member.generation < 0:
@@ -332,8 +334,8 @@ async def _settled(members: Sequence[_Member], every: float, beyond: int = -1) -
                 await member.join()
 
     await _together(itertools.starmap(settle, enumerate(members)))
-    waits = [member.joined - began for member in members]
-    return Done(len(members), max(waits), waits, time.process_time() - before)
+    waits = [member.joined - start_time for member in members]
+    return Done(len(members), max(waits), waits, time.process_time() - cpu_before)
 
 
 def _is_settled(group: Sequence[_Member], beyond: int) -> bool:
@@ -364,14 +366,14 @@ class GroupMembers:
         return self.begin(name, *arguments)()
 
     def begin(self, name: str, *arguments: Any) -> Callable[[], Done]:
-        """Start a method of `_Members`; the returned function waits for its result."""
+        """Starts a method of `_Members`; the returned function waits for its result."""
         self._pipe.send((name, arguments))
         return partial(receive, self._pipe, Done)
 
 
 @contextlib.contextmanager
 def group_members(port: int) -> Iterator[GroupMembers]:
-    """Start the process without members; those that remain leave at the end."""
+    """Starts the process without members; those that remain leave at the end."""
     with child_process(_serve, port, patience=_PATIENCE) as pipe:
         members = GroupMembers(pipe)
         yield members

@@ -21,7 +21,7 @@ _PATIENCE = 300.0
 
 
 class Incomplete(Exception):
-    """Messages are missing that were, or should have been, delivered."""
+    """Messages that were, or should have been, delivered are missing."""
 
 
 class KcatMissing(NotMeasured):
@@ -32,9 +32,9 @@ def _kcat(*arguments: str) -> float:
     kcat = shutil.which("kcat")
     if kcat is None:
         raise KcatMissing("kcat is not installed (Debian: apt install kcat)")
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     subprocess.run([kcat, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=_PATIENCE)
-    return time.perf_counter() - started
+    return time.perf_counter() - start_time
 
 
 def _options(options: Mapping[str, str]) -> list[str]:
@@ -42,7 +42,7 @@ def _options(options: Mapping[str, str]) -> list[str]:
 
 
 def write_lines(path: Path, messages: int) -> None:
-    """Write a file of 200-byte lines."""
+    """Writes a file of 200-byte lines."""
     with path.open("wb") as lines:
         for start in range(0, messages, 1000):
             chunk = range(start, min(messages, start + 1000))
@@ -50,7 +50,7 @@ def write_lines(path: Path, messages: int) -> None:
 
 
 def file_of_lines(directory: Path, messages: int) -> Path:
-    """A file of so many lines, written once and shared."""
+    """A file of this many lines, written once and shared."""
     path = directory / f"lines-{messages}"
     if not path.exists():
         write_lines(path, messages)
@@ -73,19 +73,20 @@ def kcats_produce(
     *,
     kcats: int,
 ) -> Throughput:
-    """Run several kcats at once; each sends all lines."""
+    """Runs several kcats at once; each sends all lines."""
     command = ["-P", "-q", "-b", bootstrap, "-t", topic, *_options(options), "-l", str(lines)]
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     with ThreadPoolExecutor(kcats) as threads:
         for run in [threads.submit(_kcat, *command) for _ in range(kcats)]:
             run.result()
-    return Throughput(kcats * messages, time.perf_counter() - started)
+    return Throughput(kcats * messages, time.perf_counter() - start_time)
 
 
 def kcat_consume(
     port: int, topic: str, messages: int, options: Mapping[str, str] | None = None
 ) -> Throughput:
-    """Exits after the last message, without waiting for an empty answer."""
+    """Consumes with kcat, which exits after the last message without waiting for an empty
+    answer."""
     broker = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options or {})]
     return Throughput(
         messages, _kcat("-C", "-q", "-e", "-c", str(messages), "-o", "beginning", *broker)
@@ -93,18 +94,18 @@ def kcat_consume(
 
 
 def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) -> Throughput:
-    """Produce with confluent-kafka, with no work per message other than the call."""
-    failed: list[object] = []
+    """Produces with confluent-kafka, with no work per message other than the call."""
+    errors: list[object] = []
     producer = Producer(
         {
             "bootstrap.servers": f"127.0.0.1:{port}",
-            "error_cb": failed.append,
+            "error_cb": errors.append,
             "queue.buffering.max.messages": 1_000_000,
             **options,
         }
     )
     body = message()
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     for _ in range(messages):
         while True:
             try:
@@ -113,8 +114,8 @@ def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) ->
                 producer.poll(0.01)
             else:
                 break
-    undelivered = producer.flush(_PATIENCE)
-    elapsed = time.perf_counter() - started
-    if undelivered or failed:
-        raise Incomplete(f"{undelivered} messages not delivered {failed}")
+    undelivered_count = producer.flush(_PATIENCE)
+    elapsed = time.perf_counter() - start_time
+    if undelivered_count or errors:
+        raise Incomplete(f"{undelivered_count} messages not delivered {errors}")
     return Throughput(messages, elapsed)

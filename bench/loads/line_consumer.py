@@ -41,9 +41,9 @@ def main(port: str, topic: str, begin: str, count: str) -> None:
             raise Incomplete(str(message.error()))
         value = message.value()
         assert value is not None
-        due = int(value[-DIGITS:])
-        pairs.append(due)
-        pairs.append(now - due)
+        due_time = int(value[-DIGITS:])
+        pairs.append(due_time)
+        pairs.append(now - due_time)
     output.write(pairs.tobytes())
     consumer.close()
 

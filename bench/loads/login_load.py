@@ -34,7 +34,7 @@ _SHA_512: Final = ScramMechanism.SHA_512
 
 
 class Logins(msgspec.Struct, frozen=True):
-    """Their number, the time, and the client's CPU time."""
+    """The number of logins, the time, and the client's CPU time."""
 
     count: int
     seconds: float
@@ -50,52 +50,52 @@ class _Client:
         self._salted: dict[tuple[bytes, int], tuple[bytes, ScramCredential]] = {}
 
     def log_in(self, source: str) -> None:
-        """Raises AnswerError if the login fails."""
+        """Logs in over a new connection. Raises AnswerError if that fails."""
         address = "127.0.0.1", self._port
-        with socket.create_connection(address, _PATIENCE, (source, 0)) as plain:
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with socket.create_connection(address, _PATIENCE, (source, 0)) as plain_socket:
+            plain_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is None:
-                self._exchange(plain)
+                self._exchange(plain_socket)
             else:
-                with self._tls.wrap_socket(plain, server_hostname="localhost") as encrypted:
-                    self._exchange(encrypted)
+                with self._tls.wrap_socket(plain_socket, server_hostname="localhost") as tls_socket:
+                    self._exchange(tls_socket)
 
     def _exchange(self, sock: socket.socket) -> None:
         _ask(sock, api_versions_request())
         answer = _ask(sock, frame(_SASL_HANDSHAKE, 1, 1, string(MECHANISM)))
         _check(answer)
         nonce = secrets.token_hex(12)
-        bare = f"n={USER},r={nonce}"
-        challenge = _authenticate(sock, f"n,,{bare}")
+        bare_message = f"n={USER},r={nonce}"
+        challenge = _authenticate(sock, f"n,,{bare_message}")
         fields = dict(field.split("=", 1) for field in challenge.split(","))
         if not fields["r"].startswith(nonce):
             raise AnswerError("the broker's nonce does not begin with the client's")
         client_key, credential = self._credential(b64decode(fields["s"]), int(fields["i"]))
-        unproven = f"c=biws,r={fields['r']}"
-        signed = f"{bare},{challenge},{unproven}".encode()
-        signature = _SHA_512.hmac(credential.stored_key, signed)
+        final_message = f"c=biws,r={fields['r']}"
+        signed_message = f"{bare_message},{challenge},{final_message}".encode()
+        signature = _SHA_512.hmac(credential.stored_key, signed_message)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        proven = _authenticate(sock, f"{unproven},p={b64encode(proof).decode()}")
-        if proven != f"v={b64encode(credential.signature(signed)).decode()}":
+        server_answer = _authenticate(sock, f"{final_message},p={b64encode(proof).decode()}")
+        if server_answer != f"v={b64encode(credential.signature(signed_message)).decode()}":
             raise AnswerError("the broker did not prove that it knows the password")
 
     def _credential(self, salt: bytes, iterations: int) -> tuple[bytes, ScramCredential]:
         """The client's key, and the broker's record of the password."""
-        known = self._salted.get((salt, iterations))
-        if known is None:
-            salted = _SHA_512.salted(PASSWORD, salt, iterations)
-            credential = ScramCredential.of_salted(_SHA_512, salted, salt, iterations)
-            known = _SHA_512.hmac(salted, b"Client Key"), credential
-            self._salted[salt, iterations] = known
-        return known
+        key_and_credential = self._salted.get((salt, iterations))
+        if key_and_credential is None:
+            salted_password = _SHA_512.salted(PASSWORD, salt, iterations)
+            credential = ScramCredential.of_salted(_SHA_512, salted_password, salt, iterations)
+            key_and_credential = _SHA_512.hmac(salted_password, b"Client Key"), credential
+            self._salted[salt, iterations] = key_and_credential
+        return key_and_credential
 
 
 def _authenticate(sock: socket.socket, text: str) -> str:
     message = struct.pack(">i", len(text)) + text.encode()
     answer = _ask(sock, frame(_SASL_AUTHENTICATE, 1, 2, message))
     _check(answer)
-    (text_size,) = struct.unpack_from(">h", answer, 6)
-    start = 8 + max(0, text_size)
+    (error_text_size,) = struct.unpack_from(">h", answer, 6)
+    start = 8 + max(0, error_text_size)
     (length,) = struct.unpack_from(">i", answer, start)
     return answer[start + 4 : start + 4 + length].decode()
 
@@ -109,33 +109,33 @@ def _check(answer: bytes) -> None:
 def _ask(sock: socket.socket, request: bytes) -> bytes:
     """Returns the answer without its length prefix."""
     sock.sendall(request)
-    received = bytearray()
-    while len(received) < 4 or len(received) < 4 + struct.unpack_from(">i", received)[0]:
+    buffer = bytearray()
+    while len(buffer) < 4 or len(buffer) < 4 + struct.unpack_from(">i", buffer)[0]:
         data = sock.recv(2**14)
         if not data:
             raise AnswerError("the broker closed the connection")
-        received += data
-    return bytes(received[4:])
+        buffer += data
+    return bytes(buffer[4:])
 
 
 def _log_in_for(client: _Client, seconds: float, rate: float | None) -> Logins:
     """Log in at full speed, or at `rate` per second."""
     numbers = itertools.count()
-    began, began_cpu = time.monotonic(), time.process_time()
+    start_time, cpu_before = time.monotonic(), time.process_time()
 
     def run(thread: int) -> int:
         logins = 0
         while True:
-            due = began if rate is None else began + next(numbers) / rate
-            time.sleep(max(0.0, due - time.monotonic()))
-            if time.monotonic() - began >= seconds or due - began >= seconds:
+            due_time = start_time if rate is None else start_time + next(numbers) / rate
+            time.sleep(max(0.0, due_time - time.monotonic()))
+            if time.monotonic() - start_time >= seconds or due_time - start_time >= seconds:
                 return logins
             client.log_in(f"127.0.0.{1 + thread}")
             logins += 1
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         count = sum(threads.map(run, range(_AT_ONCE)))
-    return Logins(count, time.monotonic() - began, time.process_time() - began_cpu)
+    return Logins(count, time.monotonic() - start_time, time.process_time() - cpu_before)
 
 
 def _serve(port: int, ca: Path | None, pipe: Connection) -> None:
@@ -158,14 +158,14 @@ class LoginLoad:
         self._pipe = pipe
 
     def begin(self, seconds: float, rate: float | None = None) -> Callable[[], Logins]:
-        """Start the logins; the returned function waits for their result."""
+        """Starts the logins; the returned function waits for their result."""
         self._pipe.send((seconds, rate))
         return partial(receive, self._pipe, Logins)
 
 
 @contextlib.contextmanager
 def login_load(broker: LockedBroker, *, with_tls: bool) -> Iterator[LoginLoad]:
-    """Start the process; it has logged in once."""
+    """Starts the process, which logs in once before it is used."""
     client = broker.login_port(with_tls=with_tls), broker.ca if with_tls else None
     with child_process(_serve, *client, patience=_PATIENCE) as pipe:
         try:

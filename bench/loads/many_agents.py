@@ -71,16 +71,16 @@ class _Agent:
         self.waiting: deque[int] = deque()  # scheduled times of unanswered requests
         self._received = b""
 
-    def send(self, request: bytes, due: int) -> None:
+    def send(self, request: bytes, due_time: int) -> None:
         self.connection.sendall(request)
-        self.waiting.append(due)
+        self.waiting.append(due_time)
 
     def answered(self) -> Iterator[int]:
-        """Receive answers; the scheduled times of their requests."""
-        received = self.connection.recv(65536)
-        if not received:
+        """Receives answers; returns the scheduled times of their requests."""
+        buffer = self.connection.recv(65536)
+        if not buffer:
             raise AnswerError("the broker closed the connection of an agent")
-        data = self._received + received
+        data = self._received + buffer
         position = 0
         while len(data) - position >= 4 and len(data) - position >= (
             size := 4 + _number(data, position)
@@ -119,24 +119,24 @@ class _Player:
         with selectors.EpollSelector() as selector:
             for agent in self._agents:
                 selector.register(agent.connection, selectors.EVENT_READ, agent)
-            for due, agent, request in _schedule(self._agents, time.monotonic_ns()):
-                while (pause := due - time.monotonic_ns()) > 0:
+            for due_time, agent, request in _schedule(self._agents, time.monotonic_ns()):
+                while (pause := due_time - time.monotonic_ns()) > 0:
                     self._receive(selector, pause / 1e9)
                 if stopped():
                     break
-                self._sent.extend((due, time.monotonic_ns() - due))
-                agent.send(request, due)
-            until = time.monotonic() + _PATIENCE
+                self._sent.extend((due_time, time.monotonic_ns() - due_time))
+                agent.send(request, due_time)
+            end_time = time.monotonic() + _PATIENCE
             while any(agent.waiting for agent in self._agents):
-                if time.monotonic() > until:
+                if time.monotonic() > end_time:
                     raise Incomplete("agents still wait for acknowledgements")
                 self._receive(selector, 0.1)
         return Acknowledged(self._answered, self._sent)
 
     def _receive(self, selector: selectors.BaseSelector, seconds: float) -> None:
         for key, _ in selector.select(seconds):
-            for due in key.data.answered():
-                self._answered.extend((due, time.monotonic_ns() - due))
+            for due_time in key.data.answered():
+                self._answered.extend((due_time, time.monotonic_ns() - due_time))
 
     def close(self) -> None:
         for agent in self._agents:
@@ -149,10 +149,10 @@ def _schedule(agents: Sequence[_Agent], began: int) -> Iterator[tuple[int, _Agen
     rounds = int(ENTRY_EVERY_S / EVERY_S)
     for second in itertools.count():
         for number, agent in enumerate(agents):
-            due = began + (second * len(agents) + number) * gap
-            yield due, agent, agent.batches.lines
+            due_time = began + (second * len(agents) + number) * gap
+            yield due_time, agent, agent.batches.lines
             if second % rounds == number % rounds:
-                yield due, agent, agent.batches.entry
+                yield due_time, agent, agent.batches.entry
 
 
 def _connected(port: int, player: int) -> socket.socket:
@@ -181,7 +181,7 @@ def _serve(port: int, agents: range, written: Written, pipe: Connection) -> None
 
 @contextlib.contextmanager
 def playing(port: int, agents: int, written: Written) -> Iterator[Callable[[], Acknowledged]]:
-    """Connect all agents; they write until the yielded function is called."""
+    """Connects all agents; they write until the yielded function is called."""
     pipes: list[Connection] = []
 
     def end() -> Acknowledged:
@@ -195,8 +195,8 @@ def playing(port: int, agents: int, written: Written) -> Iterator[Callable[[], A
 
     with ExitStack() as stack:
         for first in range(0, agents, _PER_PROCESS):
-            part = range(first, min(agents, first + _PER_PROCESS))
-            pipes.append(stack.enter_context(child_process(_serve, port, part, written)))
+            agent_range = range(first, min(agents, first + _PER_PROCESS))
+            pipes.append(stack.enter_context(child_process(_serve, port, agent_range, written)))
         try:
             for pipe in pipes:
                 receive(pipe, NoneType)

@@ -40,20 +40,22 @@ def produce(
     limit: int = 2**62,
     tls: ssl.SSLContext | None = None,
 ) -> Throughput:
-    """Send batches of `batch` messages for `seconds`, or until `limit` messages are answered.
+    """Sends batches of `batch` messages for `seconds`, or until `limit` messages are answered.
 
     `leaders` has the port of each partition's leader.
     """
     body = record_batch(batch)
     partitions = [number % len(leaders) for number in range(connections)]
-    last = [produce_requests(topic, index, body, 1) for index in partitions] if acks == 0 else []
-    sent = send_all(
+    last_requests = (
+        [produce_requests(topic, index, body, 1) for index in partitions] if acks == 0 else []
+    )
+    result = send_all(
         [leaders[index] for index in partitions],
         [produce_requests(topic, index, body, acks, at_least=window) for index in partitions],
         window=window,
         seconds=seconds,
         most=max(1, limit // batch),
-        last=[requests.cycle[: requests.request_size] for requests in last],
+        last=[requests.cycle[: requests.request_size] for requests in last_requests],
         tls=tls,
     )
-    return Throughput(messages=sent.requests * batch, seconds=sent.seconds)
+    return Throughput(messages=result.requests * batch, seconds=result.seconds)

@@ -25,7 +25,7 @@ def registry_of(context: CaseContext) -> Registry:
 
 
 def fill(context: CaseContext) -> None:
-    """Register the scale's number of schemas, each in its own subject, if they are missing."""
+    """Registers the scale's number of schemas, each in its own subject, if they are missing."""
     registry, count = registry_of(context), context.scale.schemas
     load(registry, numbered(REGISTER, range(count)), connections=_CONNECTIONS, seconds=_PATIENCE)
     ids = _ids_by_number(registry, count)

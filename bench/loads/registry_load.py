@@ -63,20 +63,20 @@ def answer_size(received: bytes) -> int | None:
 
 
 class _Connection:
-    """One request at a time.
+    """A connection that sends one request at a time.
 
     `take` returns True once the answer is complete and, without keep-alive, the connection closed.
     """
 
-    def __init__(self, opened: socket.socket, *, keep_alive: bool) -> None:
+    def __init__(self, new_socket: socket.socket, *, keep_alive: bool) -> None:
         self.sent_at = 0
-        self._socket = opened
+        self._socket = new_socket
         self._keep_alive = keep_alive
         self._received = b""
         self._size: int | None = None
 
-    def send(self, request: bytes, at: int) -> None:
-        self.sent_at = at
+    def send(self, request: bytes, send_time: int) -> None:
+        self.sent_at = send_time
         self._socket.sendall(request)
 
     def take(self) -> bool:
@@ -116,42 +116,44 @@ class _Generator:
         self.latencies = array.array("q")
 
     def _open(self) -> _Connection:
-        opened = socket.create_connection(self._address, _PATIENCE)
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        opened.setblocking(True)  # read only when readable
-        connection = _Connection(opened, keep_alive=self._keep_alive)
-        self._connections[opened.fileno()] = connection
-        self._poll.register(opened, select.EPOLLIN)
+        new_socket = socket.create_connection(self._address, _PATIENCE)
+        new_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        new_socket.setblocking(True)  # read only when readable
+        connection = _Connection(new_socket, keep_alive=self._keep_alive)
+        self._connections[new_socket.fileno()] = connection
+        self._poll.register(new_socket, select.EPOLLIN)
         return connection
 
     def run(self, requests: Iterator[bytes], connections: int, seconds: float) -> float:
-        """Returns the seconds until the last answer."""
-        ready = [self._open() for _ in range(connections if self._keep_alive else 0)]
-        started = time.perf_counter()
-        until = time.perf_counter_ns() + int(seconds * 1e9)
-        waiting = 0
+        """Sends the requests; returns the seconds until the last answer."""
+        idle_connections = [self._open() for _ in range(connections if self._keep_alive else 0)]
+        start_time = time.perf_counter()
+        end_time = time.perf_counter_ns() + int(seconds * 1e9)
+        pending_count = 0
         for request in itertools.islice(requests, connections):
-            at = time.perf_counter_ns()
-            (ready[waiting] if self._keep_alive else self._open()).send(request, at)
-            waiting += 1
-        while waiting:
+            send_time = time.perf_counter_ns()
+            (idle_connections[pending_count] if self._keep_alive else self._open()).send(
+                request, send_time
+            )
+            pending_count += 1
+        while pending_count:
             for connection in self._answered():
-                at = time.perf_counter_ns()
-                self.latencies.append(at - connection.sent_at)
-                next_request = next(requests, None) if at < until else None
+                send_time = time.perf_counter_ns()
+                self.latencies.append(send_time - connection.sent_at)
+                next_request = next(requests, None) if send_time < end_time else None
                 if next_request is None:
-                    waiting -= 1
+                    pending_count -= 1
                 elif self._keep_alive:
-                    connection.send(next_request, at)
+                    connection.send(next_request, send_time)
                 else:
-                    self._open().send(next_request, at)
-        return time.perf_counter() - started
+                    self._open().send(next_request, send_time)
+        return time.perf_counter() - start_time
 
     def _answered(self) -> Iterator[_Connection]:
-        ready = self._poll.poll(_PATIENCE)
-        if not ready:
+        ready_events = self._poll.poll(_PATIENCE)
+        if not ready_events:
             raise AnswerError(f"no answer for {_PATIENCE:g} s")
-        for descriptor, _ in ready:
+        for descriptor, _ in ready_events:
             connection = self._connections[descriptor]
             if connection.take():
                 if not self._keep_alive:
@@ -171,7 +173,7 @@ def load(
     seconds: float,
     keep_alive: bool = True,
 ) -> Answered:
-    """Send requests for `seconds`, or until there are no more; wait for the remaining answers.
+    """Sends requests for `seconds`, or until there are no more; waits for the remaining answers.
 
     Without `keep_alive` the requests themselves must ask the registry to close the connection.
     """
@@ -188,24 +190,24 @@ def metered(registry: Registry, run: Callable[[], Answered]) -> Sample:
     """The speed, and the registry's cost if its process is known."""
     if registry.pid is None:
         client = -own_cpu_seconds()
-        answered = run()
+        result = run()
         client += own_cpu_seconds()
-        return {**_speed(answered), CLIENT_CORES: client / answered.seconds}
+        return {**_speed(result), CLIENT_CORES: client / result.seconds}
     with Meter(registry.pid) as meter:
-        answered = run()
+        result = run()
     return {
-        **_speed(answered),
-        CPU: meter.broker_cpu / answered.requests * 1000,
-        CORES: meter.broker_cpu / answered.seconds,
-        CLIENT_CORES: meter.client_cpu / answered.seconds,
+        **_speed(result),
+        CPU: meter.broker_cpu / result.requests * 1000,
+        CORES: meter.broker_cpu / result.seconds,
+        CLIENT_CORES: meter.client_cpu / result.seconds,
         PEAK: meter.peak_bytes / 1e6,
         PROPORTIONAL: meter.proportional_bytes / 1e6,
     }
 
 
-def _speed(answered: Answered) -> dict[Figure, float]:
+def _speed(result: Answered) -> dict[Figure, float]:
     return {
-        RATE: answered.rate,
-        P50: answered.latencies.milliseconds(0.5),
-        P99: answered.latencies.milliseconds(0.99),
+        RATE: result.rate,
+        P50: result.latencies.milliseconds(0.5),
+        P99: result.latencies.milliseconds(0.99),
     }

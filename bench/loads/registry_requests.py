@@ -74,9 +74,11 @@ def wide_schema(added: str | None = None) -> str:
 
     All of these schemas are compatible with each other.
     """
-    kinds: list[object] = ["string", "long", "int", "double", "boolean"]
-    kinds += [["null", "string"], {"type": "array", "items": "long"}]
-    fields = [_field(f"field_{place}", kinds[place % len(kinds)]) for place in range(20)]
+    field_types: list[object] = ["string", "long", "int", "double", "boolean"]
+    field_types += [["null", "string"], {"type": "array", "items": "long"}]
+    fields = [
+        _field(f"field_{index}", field_types[index % len(field_types)]) for index in range(20)
+    ]
     if added is not None:
         fields.append(_field(f"added_{added}", "long", default=0))
     return _text({"type": "record", "name": "Wide", "namespace": "shop.checkout", "fields": fields})

@@ -29,7 +29,7 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 def connect(port: int, tls: ssl.SSLContext | None = None) -> socket.socket:
-    """Connect as clients do, including the TLS handshake."""
+    """Connects as clients do, including the TLS handshake."""
     sock = socket.create_connection(("127.0.0.1", port))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock if tls is None else tls.wrap_socket(sock, server_hostname="localhost")
@@ -54,11 +54,11 @@ class _Connection:
         self.socket.setblocking(False)
 
     def wake_after(self, answers: int) -> None:
-        low = self.requests.answer_size * answers
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low)
+        lower_bound = self.requests.answer_size * answers
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, lower_bound)
 
     def send(self) -> bool:
-        """Fill the window; True if the socket takes no more."""
+        """Fills the window; True if the socket takes no more."""
         while True:
             data = self._next(self._room)
             if not data:
@@ -69,7 +69,7 @@ class _Connection:
                 return True
 
     def finish(self) -> None:
-        """Send the rest of a partly sent request."""
+        """Sends the rest of a partly sent request."""
         rest = self._next(-self.sent % self.requests.request_size)
         self.socket.sendall(rest)
         self.sent += len(rest)
@@ -82,9 +82,9 @@ class _Connection:
             raise AnswerError("the broker closed the connection")
         total = self._kept + size
         count = self.requests.check(memoryview(self._received)[:total])
-        used = count * self.requests.answer_size
-        self._kept = total - used
-        self._received[: self._kept] = self._received[used:total]
+        used_bytes = count * self.requests.answer_size
+        self._kept = total - used_bytes
+        self._received[: self._kept] = self._received[used_bytes:total]
         self.answered += count
 
     def _read(self, room: memoryview) -> int | None:
@@ -117,7 +117,8 @@ class _Connection:
 
 
 class _EncryptedConnection(_Connection):
-    """Data given to TLS counts as sent; it is given again until TLS has taken it."""
+    """A connection with TLS. Data given to TLS counts as sent; it is given again until TLS has
+    taken it."""
 
     def __init__(
         self, sock: ssl.SSLSocket, requests: EqualRequests, *, window: int, answers: bool
@@ -145,12 +146,12 @@ class _EncryptedConnection(_Connection):
 
     def _read(self, room: memoryview) -> int | None:
         count = 0
-        waits = self._tls.gettimeout() != 0
+        is_blocking = self._tls.gettimeout() != 0
         try:
             while count < len(room):
                 size = self._tls.recv_into(room[count:])
                 count += size
-                if not size or (waits and not self._tls.pending()):
+                if not size or (is_blocking and not self._tls.pending()):
                     break
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not count:
@@ -168,61 +169,66 @@ def send_all(
     last: Sequence[bytes] = (),
     tls: ssl.SSLContext | None = None,
 ) -> Sent:
-    """Send each cycle to its port on a separate connection, for `seconds` or until `most` are sent.
+    """Sends each cycle to its port on a separate connection, for `seconds` or until `most` are
+    sent.
 
     With `last`, only these requests have answers.
     """
-    opened: list[_Connection] = []
+    open_connections: list[_Connection] = []
     try:
         for port, requests in zip(ports, cycles, strict=True):
             sock = connect(port, tls)
-            opened.append(
+            open_connections.append(
                 _EncryptedConnection(sock, requests, window=window, answers=not last)
                 if isinstance(sock, ssl.SSLSocket)
                 else _Connection(sock, requests, window=window, answers=not last)
             )
-        started = time.perf_counter()
-        _run(opened, started + seconds, most)
-        _finish(opened, last)
-        elapsed = time.perf_counter() - started
+        start_time = time.perf_counter()
+        _run(open_connections, start_time + seconds, most)
+        _finish(open_connections, last)
+        elapsed = time.perf_counter() - start_time
     finally:
-        for connection in opened:
+        for connection in open_connections:
             connection.socket.close()
     return Sent(
-        sum(connection.sent // connection.requests.request_size for connection in opened), elapsed
+        sum(connection.sent // connection.requests.request_size for connection in open_connections),
+        elapsed,
     )
 
 
-def _run(opened: Sequence[_Connection], until: float, limit: int) -> None:
+def _run(open_connections: Sequence[_Connection], until: float, limit: int) -> None:
     read_and_write = selectors.EVENT_READ | selectors.EVENT_WRITE
     with selectors.EpollSelector() as selector:
-        for connection in opened:
+        for connection in open_connections:
             connection.send()
             selector.register(connection.socket, read_and_write, connection)
         last_answer = time.perf_counter()
         while (now := time.perf_counter()) < until:
-            ready = selector.select(until - now)
-            if not ready and now - last_answer > _PATIENCE:
+            ready_keys = selector.select(until - now)
+            if not ready_keys and now - last_answer > _PATIENCE:
                 raise AnswerError(f"no answer for {_PATIENCE:g} s")
-            last_answer = now if ready else last_answer
-            for key, _ in ready:
+            last_answer = now if ready_keys else last_answer
+            for key, _ in ready_keys:
                 connection = key.data
                 if connection.answers:
                     connection.receive()
-                full = connection.wants_more and connection.send()
-                events = read_and_write if full else selectors.EVENT_READ
+                is_full = connection.wants_more and connection.send()
+                events = read_and_write if is_full else selectors.EVENT_READ
                 if events != key.events:
                     selector.modify(key.fileobj, events, connection)
             if (
-                sum(connection.sent // connection.requests.request_size for connection in opened)
+                sum(
+                    connection.sent // connection.requests.request_size
+                    for connection in open_connections
+                )
                 >= limit
             ):
                 return
 
 
-def _finish(opened: Sequence[_Connection], last: Sequence[bytes]) -> None:
+def _finish(open_connections: Sequence[_Connection], last: Sequence[bytes]) -> None:
     """Complete every connection's last request and receive all answers."""
-    for number, connection in enumerate(opened):
+    for number, connection in enumerate(open_connections):
         connection.socket.settimeout(_PATIENCE)
         connection.finish()
         if last:
@@ -230,7 +236,7 @@ def _finish(opened: Sequence[_Connection], last: Sequence[bytes]) -> None:
             connection.answered = connection.sent // size
             connection.socket.sendall(last[number])
             connection.sent += size
-    for connection in opened:
+    for connection in open_connections:
         connection.wake_after(1)
         try:
             while connection.in_flight:

@@ -27,20 +27,20 @@ class AnswerError(Exception):
     """An answer has an error, or is not an answer of the protocol."""
 
 
-def frame(key: int, version: int, correlation: int, body: bytes) -> bytes:
+def frame(key: int, version: int, correlation_id: int, body: bytes) -> bytes:
     """A request with its length prefix."""
-    header = struct.pack(">hhih", key, version, correlation, len(CLIENT)) + CLIENT
+    header = struct.pack(">hhih", key, version, correlation_id, len(CLIENT)) + CLIENT
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
 def string(text: str) -> bytes:
     """A string of the protocol: its length, and UTF-8."""
-    raw = text.encode()
-    return struct.pack(">h", len(raw)) + raw
+    utf8 = text.encode()
+    return struct.pack(">h", len(utf8)) + utf8
 
 
 def message(number: int = 0) -> bytes:
-    """200 bytes like a log line."""
+    """A message of 200 bytes, like a log line."""
     start = f"2026-11-20T07:00:00.000Z INFO shop.checkout request={number:012d} "
     return (start + "user=4711 path=/cart/items status=200 bytes=5120 " * 4).encode()[:MESSAGE_SIZE]
 
@@ -93,12 +93,12 @@ class EqualRequests(msgspec.Struct, frozen=True):
 
 
 def produce_request(
-    topic: str, partition: int, batch: bytes, acks: int, correlation: int = 0
+    topic: str, partition: int, batch: bytes, acks: int, correlation_id: int = 0
 ) -> bytes:
     """A Produce v7 request."""
     partitions = struct.pack(">iii", 1, partition, len(batch)) + batch
     body = struct.pack(">hhii", -1, acks, 30_000, 1) + string(topic) + partitions
-    return frame(_PRODUCE, 7, correlation, body)
+    return frame(_PRODUCE, 7, correlation_id, body)
 
 
 def produce_requests(
@@ -108,26 +108,27 @@ def produce_requests(
     size = len(produce_request(topic, partition, batch, acks))
     count = max(at_least, 2**18 // size, 1)
     cycle = b"".join(
-        produce_request(topic, partition, batch, acks, correlation) for correlation in range(count)
+        produce_request(topic, partition, batch, acks, correlation_id)
+        for correlation_id in range(count)
     )
-    before_error = 4 + 4 + 4 + len(string(topic)) + 4 + 4
+    error_position = 4 + 4 + 4 + len(string(topic)) + 4 + 4
     return EqualRequests(
         cycle=cycle,
         request_size=size,
-        answer_size=before_error + 2 + 8 + 8 + 8 + 4,
-        error_at=before_error,
+        answer_size=error_position + 2 + 8 + 8 + 8 + 4,
+        error_at=error_position,
     )
 
 
 def fetches_in_vain(topics: Sequence[str]) -> EqualRequests:
     """Fetch v11 requests for topics that do not exist, with names of equal length."""
     requests = [fetch_request(topic, 0, 0, 2**20, wait_ms=0) for topic in topics]
-    before_error = 4 + 4 + 4 + 2 + 4 + 4 + len(string(topics[0])) + 4 + 4
+    error_position = 4 + 4 + 4 + 2 + 4 + 4 + len(string(topics[0])) + 4 + 4
     return EqualRequests(
         cycle=b"".join(requests),
         request_size=len(requests[0]),
-        answer_size=before_error + 2 + 8 + 8 + 8 + 4 + 4 + 4,
-        error_at=before_error,
+        answer_size=error_position + 2 + 8 + 8 + 8 + 4 + 4 + 4,
+        error_at=error_position,
         expected=_UNKNOWN_TOPIC,
     )
 
@@ -144,13 +145,13 @@ def fetch_request(
 
 def fetched_records(answer: memoryview, topic: str) -> memoryview:
     """The record bytes of a Fetch v11 answer (without its length prefix) for one partition."""
-    throttle_and_session = 4 + 4 + 2 + 4
-    position = throttle_and_session + 4 + len(string(topic)) + 4
+    header_size = 4 + 4 + 2 + 4
+    position = header_size + 4 + len(string(topic)) + 4
     (request_error,) = struct.unpack_from(">h", answer, 8)
-    _, error, _, _, _, aborted = struct.unpack_from(">ihqqqi", answer, position)
+    _, error, _, _, _, aborted_count = struct.unpack_from(">ihqqqi", answer, position)
     if request_error or error:
         raise AnswerError(f"Fetch failed with error {request_error or error}")
-    position += 4 + 2 + 8 + 8 + 8 + 4 + max(aborted, 0) * 16 + 4
+    position += 4 + 2 + 8 + 8 + 8 + 4 + max(aborted_count, 0) * 16 + 4
     (size,) = struct.unpack_from(">i", answer, position)
     return answer[position + 4 : position + 4 + max(size, 0)]
 
@@ -170,9 +171,9 @@ def api_versions_request() -> bytes:
 
 def end_offsets_request(topics: Iterable[tuple[str, int]]) -> bytes:
     """ListOffsets v1 for the ends of all partitions, given (topic, number of partitions)."""
-    topic_sizes = list(topics)
-    body = struct.pack(">ii", -1, len(topic_sizes))
-    for topic, partitions in topic_sizes:
+    topic_list = list(topics)
+    body = struct.pack(">ii", -1, len(topic_list))
+    for topic, partitions in topic_list:
         body += string(topic) + struct.pack(">i", partitions)
         body += b"".join(struct.pack(">iq", index, LATEST) for index in range(partitions))
     return frame(_LIST_OFFSETS, 1, 0, body)

@@ -78,12 +78,12 @@ def _consume(port: int, topic: str, expected: int, pipe: Connection) -> None:
             raise Incomplete(str(message.error()))
         value = message.value()
         assert value is not None
-        (scheduled,) = _STAMP.unpack_from(value)
-        if scheduled == _MARK:
+        (scheduled_time,) = _STAMP.unpack_from(value)
+        if scheduled_time == _MARK:
             pipe.send_bytes(b"ready")
         else:
-            pairs.append(scheduled)
-            pairs.append(now - scheduled)
+            pairs.append(scheduled_time)
+            pairs.append(now - scheduled_time)
     pipe.send_bytes(pairs.tobytes())
     consumer.close()
 
@@ -104,11 +104,11 @@ def produce_to_consume(
     `consumed_at` is the consumer's port and topic, if they differ from the producer's.
     """
     ticks = int((warm_up + seconds) * 1000)
-    per_tick = rate // 1000
+    messages_per_tick = rate // 1000
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", **options})
     rest = bytes(size - _STAMP.size)
     delays = array.array("q")
-    consumer = *(consumed_at or (port, topic)), ticks * per_tick
+    consumer = *(consumed_at or (port, topic)), ticks * messages_per_tick
     with child_process(_consume, *consumer, patience=_PATIENCE) as pipe, ExitStack() as stack:
         producer.produce(topic, _STAMP.pack(_MARK) + rest)
         producer.flush(_PATIENCE)
@@ -118,59 +118,63 @@ def produce_to_consume(
         stack.callback(gc.enable)
         start = time.monotonic_ns() + _TICK
         for tick in range(ticks):
-            due = start + tick * _TICK
-            _sleep_until(due)
-            value = _STAMP.pack(due) + rest
-            for _ in range(per_tick):
+            due_time = start + tick * _TICK
+            _sleep_until(due_time)
+            value = _STAMP.pack(due_time) + rest
+            for _ in range(messages_per_tick):
                 producer.produce(topic, value)
-            delays.append(time.monotonic_ns() - due)
+            delays.append(time.monotonic_ns() - due_time)
             producer.poll(0)
         producer.flush(_PATIENCE)
         pairs = array.array("q")
         if pipe.poll(_PATIENCE):
             pairs.frombytes(pipe.recv_bytes())
-    if len(pairs) != 2 * ticks * per_tick:
-        raise Incomplete(f"{len(pairs) // 2} of {ticks * per_tick} messages arrived")
-    counted_from = start + int(warm_up * 1e9)
-    latencies = (pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
+    if len(pairs) != 2 * ticks * messages_per_tick:
+        raise Incomplete(f"{len(pairs) // 2} of {ticks * messages_per_tick} messages arrived")
+    count_start = start + int(warm_up * 1e9)
+    latencies = (
+        pairs[index + 1] for index in range(0, len(pairs), 2) if pairs[index] >= count_start
+    )
     return Latencies(sorted(latencies)), Latencies(sorted(delays[int(warm_up * 1000) :]))
 
 
 def produce_and_wait(
     port: int, topic: str, *, rate: int, seconds: float, warm_up: float
 ) -> Latencies:
-    """Latencies from schedule to acknowledgement (acks=1), batches of one, one connection."""
+    """Latencies from schedule to acknowledgement (acks=1), in batches of one, on one connection."""
     requests = produce_requests(topic, 0, record_batch(1), 1)
     count = int((warm_up + seconds) * rate)
     gap = 1_000_000_000 // rate
     latencies: list[int] = []
-    waiting: deque[int] = deque()
+    pending_times: deque[int] = deque()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         request = requests.cycle[: requests.request_size]
-        received = bytearray()
-        due = time.monotonic_ns() + gap
-        sent = 0
+        buffer = bytearray()
+        due_time = time.monotonic_ns() + gap
+        sent_count = 0
         while len(latencies) < count:
             now = time.monotonic_ns()
-            while due <= now and sent < count:
+            while due_time <= now and sent_count < count:
                 connection.sendall(request)
-                waiting.append(due)
-                sent, due = sent + 1, due + gap
-            timeout = _PATIENCE if sent == count else max(0, due - time.monotonic_ns()) / 1e9
-            ready, _, _ = select.select([connection], [], [], timeout)
-            if not ready:
-                if sent == count:
+                pending_times.append(due_time)
+                sent_count, due_time = sent_count + 1, due_time + gap
+            timeout = (
+                _PATIENCE if sent_count == count else max(0, due_time - time.monotonic_ns()) / 1e9
+            )
+            readable, _, _ = select.select([connection], [], [], timeout)
+            if not readable:
+                if sent_count == count:
                     raise AnswerError("requests without an answer")
                 continue
             data = connection.recv(2**16)
             if not data:
                 raise AnswerError("the broker closed the connection")
-            received += data
+            buffer += data
             now = time.monotonic_ns()
-            for _ in range(requests.check(received)):
-                latencies.append(now - waiting.popleft())
-                del received[: requests.answer_size]
+            for _ in range(requests.check(buffer)):
+                latencies.append(now - pending_times.popleft())
+                del buffer[: requests.answer_size]
     return Latencies(sorted(latencies[int(warm_up * rate) :]))
 
 
@@ -181,24 +185,24 @@ def one_at_a_time(port: int, topic: str, *, acks: int, seconds: float, warm_up: 
     with (
         socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as producer,
         socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as consumer,
-        producer.makefile("rb") as acknowledged,
-        consumer.makefile("rb") as fetched,
+        producer.makefile("rb") as producer_file,
+        consumer.makefile("rb") as consumer_file,
     ):
         for connection in (producer, consumer):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        counted_from = time.monotonic() + warm_up
+        count_start = time.monotonic() + warm_up
         number = 0
-        while time.monotonic() < counted_from + seconds:
+        while time.monotonic() < count_start + seconds:
             consumer.sendall(fetch_request(topic, 0, number, 2**20, wait_ms=_PATIENCE_MS))
             time.sleep(_PAUSE)  # until the broker holds the fetch
-            sent = time.monotonic_ns()
+            send_time = time.monotonic_ns()
             producer.sendall(produce_request(topic, 0, batch, acks, number))
-            answer = read_answer(fetched)
-            latency = time.monotonic_ns() - sent
+            answer = read_answer(consumer_file)
+            latency = time.monotonic_ns() - send_time
             if len(fetched_records(memoryview(answer), topic)) != len(batch):
                 raise AnswerError("the fetch did not return the message")
-            read_answer(acknowledged)
-            if time.monotonic() >= counted_from:
+            read_answer(producer_file)
+            if time.monotonic() >= count_start:
                 latencies.append(latency)
             number += 1
     return Latencies(sorted(latencies))

@@ -74,14 +74,14 @@ class TopicLoads(msgspec.Struct):
         return f"{name}.*"
 
     def load(self, pattern: str, count: int, settings: Json) -> TopicsLoaded:
-        """Load into a new root. Raises ServerFailed if records are missing."""
+        """Loads into a new root. Raises ServerFailed if records are missing."""
         root = self.home / "root"
         try:
-            loaded = self._load_into(root, pattern, settings)
+            result = self._load_into(root, pattern, settings)
             rows = sum(pq.read_metadata(file).num_rows for file in _files(root))
             if rows != count * RECORDS:
                 raise ServerFailed(f"{rows} of {count * RECORDS} records were loaded")
-            return loaded
+            return result
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
@@ -98,7 +98,7 @@ class TopicLoads(msgspec.Struct):
         output = self.home / "load.log"
         environment = {"PYTHONPATH": f"{self.modules}:{REPOSITORY}"}
         with output.open("w") as log:
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             process = subprocess.Popen(
                 [sys.executable, "-m", "penstock", "load", "--config", str(config)],
                 # without writing a class data archive, which would add to the time
@@ -108,7 +108,7 @@ class TopicLoads(msgspec.Struct):
                 stderr=log,
             )
             _, status, usage = os.wait4(process.pid, 0)
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start_time
         process.returncode = os.waitstatus_to_exitcode(status)
         self._output = output.read_text()
         if process.returncode:
@@ -123,7 +123,7 @@ class TopicLoads(msgspec.Struct):
         )
 
     def _fill(self, topics: list[str], hours: int) -> None:
-        per_hour = RECORDS // PARTITIONS // hours
+        records_per_hour = RECORDS // PARTITIONS // hours
         registry = RegistryClient(self.registry.url)
         with (
             contextlib.closing(registry),
@@ -137,7 +137,7 @@ class TopicLoads(msgspec.Struct):
                 for partition in range(PARTITIONS):
                     rest = RECORDS // PARTITIONS
                     for hour in range(hours):
-                        count = per_hour if hour < hours - 1 else rest
+                        count = records_per_hour if hour < hours - 1 else rest
                         rest -= count
                         data = finished_batch(partition, schema_id, hour * _HOUR, count)
                         for topic in topics:
@@ -147,7 +147,7 @@ class TopicLoads(msgspec.Struct):
 
 @contextlib.contextmanager
 def topic_loads(home: Path) -> Iterator[TopicLoads]:
-    """Start a broker and a registry; stop them at the end."""
+    """Starts a broker and a registry; stops them at the end."""
     with penstock_cluster(home) as (address, broker):
         registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
         with registry:

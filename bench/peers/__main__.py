@@ -16,20 +16,20 @@ _BUILDS: Final = {SYSLOG_NG.name: make_syslog_ng, FILEBEAT.name: make_filebeat}
 
 def main() -> None:
     names = sys.argv[1:] or list(_BUILDS)
-    if unknown := set(names) - set(_BUILDS):
-        sys.exit(f"unknown: {', '.join(sorted(unknown))}; this builds {', '.join(_BUILDS)}")
-    failed = False
+    if unknown_names := set(names) - set(_BUILDS):
+        sys.exit(f"unknown: {', '.join(sorted(unknown_names))}; this builds {', '.join(_BUILDS)}")
+    has_failed = False
     for name in names:
         build = _BUILDS[name]
         try:
             build()
         except NotMeasured as reason:
             print(f"{name}: {reason}", file=sys.stderr)
-            failed = True
+            has_failed = True
     for peer in PEERS.values():
-        why_not = peer.why_not()
-        print(f"{peer.name:10} {peer.version() if why_not is None else f'missing: {why_not}'}")
-    sys.exit(failed)
+        lack = peer.why_not()
+        print(f"{peer.name:10} {peer.version() if lack is None else f'missing: {lack}'}")
+    sys.exit(has_failed)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,15 @@ HOW: Final = "make bench-peers"
 
 
 def build_once(folder: Path, make: Callable[[Path], None]) -> None:
-    """Build the folder with `make`, in a temporary one, unless it exists."""
+    """Builds the folder with `make`, in a temporary one, unless it exists."""
     if folder.exists():
         return
     folder.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as directory:
-        fresh = Path(directory) / folder.name
-        fresh.mkdir()
-        make(fresh)
-        fresh.rename(folder)
+        new_folder = Path(directory) / folder.name
+        new_folder.mkdir()
+        make(new_folder)
+        new_folder.rename(folder)
 
 
 def output(

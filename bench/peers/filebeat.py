@@ -70,7 +70,8 @@ def _why_not() -> str | None:
 
 
 def make_filebeat() -> None:
-    """Takes minutes of a processor, and a gigabyte of modules in Go's cache."""
+    """Builds Filebeat, which takes minutes of a processor, and a gigabyte of modules in Go's
+    cache."""
     build_once(_FOLDER, _build)
 
 

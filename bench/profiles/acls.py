@@ -61,8 +61,8 @@ def _prepare(context: CaseContext) -> None:
     ]
     for start in range(0, len(bindings), _AT_ONCE):
         chunk = bindings[start : start + _AT_ONCE]
-        for added in admin.create_acls(chunk, request_timeout=_PATIENCE).values():
-            added.result(_PATIENCE)
+        for addition in admin.create_acls(chunk, request_timeout=_PATIENCE).values():
+            addition.result(_PATIENCE)
 
 
 def _names(context: CaseContext, count: int) -> list[str]:
@@ -81,21 +81,21 @@ def _written(context: CaseContext) -> str:
 
 def _compared(context: CaseContext, load: Callable[[Broker, float], Sent]) -> Sample:
     """Run the load on both brokers, in turns."""
-    requests, seconds, cpu = [0, 0], [0.0, 0.0], [0.0, 0.0]
+    requests, seconds, cpu_seconds = [0, 0], [0.0, 0.0], [0.0, 0.0]
     for _ in range(_TURNS):
         for index, broker in enumerate((context.guarded.open, context.guarded.guarded)):
             with Meter(broker.pid) as meter:
-                sent = load(broker, context.scale.seconds / _TURNS)
-            requests[index] += sent.requests
-            seconds[index] += sent.seconds
-            cpu[index] += meter.broker_cpu
-    free, guarded = (cpu[index] / requests[index] * 1e6 for index in (0, 1))
+                result = load(broker, context.scale.seconds / _TURNS)
+            requests[index] += result.requests
+            seconds[index] += result.seconds
+            cpu_seconds[index] += meter.broker_cpu
+    open_cost, guarded_cost = (cpu_seconds[index] / requests[index] * 1e6 for index in (0, 1))
     return {
         _ASKED: requests[1] / seconds[1],
         _FREE: requests[0] / seconds[0],
-        _CPU_ASKED: guarded,
-        _CPU_FREE: free,
-        _TIMES: guarded / free,
+        _CPU_ASKED: guarded_cost,
+        _CPU_FREE: open_cost,
+        _TIMES: guarded_cost / open_cost,
     }
 
 
@@ -112,10 +112,10 @@ def _fetch(context: CaseContext, *, of_one: bool) -> Sample:
 
 def _produce(context: CaseContext) -> Sample:
     def load(broker: Broker, seconds: float) -> Sent:
-        sent = produce(
+        result = produce(
             [broker.port], _written(context), batch=1, acks=1, window=_WINDOW, seconds=seconds
         )
-        return Sent(sent.messages, sent.seconds)
+        return Sent(result.messages, result.seconds)
 
     return _compared(context, load)
 

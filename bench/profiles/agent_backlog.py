@@ -44,11 +44,11 @@ def _ship(
     backlog = context.files / f"{name}-{lines}"
     lines = write_backlog(backlog, content(), lines=lines, files=files)
     with shipping(shipper_of(context), json=json) as running:
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         with Meter(running.pid) as meter:
             put(backlog, running.watched)
             running.wait_for(lines, within=_PATIENCE)
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start_time
         return {
             LINES_PER_SECOND: lines / seconds,
             **spent(meter, lines=lines, seconds=seconds),
@@ -58,10 +58,10 @@ def _ship(
 
 def _jitter(context: CaseContext) -> Sample:
     """The same times, sorted and unsorted."""
-    ordered = _ship(context, name="json-ordered", content=_in_order, json=True)
-    mixed = _ship(context, name="json-mixed", content=_out_of_order, json=True)
-    ratio = mixed[LINES_PER_SECOND] / ordered[LINES_PER_SECOND]
-    return {_RATIO: ratio, **mixed}
+    ordered_sample = _ship(context, name="json-ordered", content=_in_order, json=True)
+    mixed_sample = _ship(context, name="json-mixed", content=_out_of_order, json=True)
+    ratio = mixed_sample[LINES_PER_SECOND] / ordered_sample[LINES_PER_SECOND]
+    return {_RATIO: ratio, **mixed_sample}
 
 
 _AHEAD = Goal(LINES_PER_SECOND, ahead=True)

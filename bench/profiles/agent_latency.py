@@ -40,15 +40,15 @@ def written_to_consumed(
             if consumer.stdout.readline() != b"ready\n":
                 raise Incomplete("the consumer did not start")
             start = _write(path, rate, count)
-            arrived, _ = consumer.communicate(timeout=_PATIENCE)
+            consumer_output, _ = consumer.communicate(timeout=_PATIENCE)
         finally:
             consumer.kill()
-    pairs = array("q", arrived)
+    pairs = array("q", consumer_output)
     if len(pairs) != 2 * count:
         raise Incomplete(f"{len(pairs) // 2} of {count} lines arrived")
-    counted_from = start + round(warm_up * 1e9)
+    count_start = start + round(warm_up * 1e9)
     return Latencies(
-        sorted(pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
+        sorted(pairs[index + 1] for index in range(0, len(pairs), 2) if pairs[index] >= count_start)
     )
 
 
@@ -59,10 +59,10 @@ def _write(path: Path, rate: int, count: int) -> int:
     start = time.monotonic_ns() + gap
     with path.open("ab", buffering=0) as file:
         for number in range(count):
-            due = start + number * gap
-            while (pause := due - time.monotonic_ns()) > 0:
+            due_time = start + number * gap
+            while (pause := due_time - time.monotonic_ns()) > 0:
                 time.sleep(pause / 1e9)
-            file.write(b"%b%0*d\n" % (rest, DIGITS, due))
+            file.write(b"%b%0*d\n" % (rest, DIGITS, due_time))
     return start
 
 

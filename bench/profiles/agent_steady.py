@@ -29,17 +29,17 @@ def steadily(context: CaseContext, *, line: Line, files: int, json: bool = False
         content = block(line)
         warm_up_lines = grow(schedule, content, scale.warm_up_seconds)
         running.wait_for(warm_up_lines, within=_PATIENCE)
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         with Meter(running.pid) as meter:
             lines = grow(schedule, content, scale.latency_seconds)
-            grown = time.perf_counter()
+            growth_end = time.perf_counter()
             running.wait_for(warm_up_lines + lines, within=_PATIENCE)
-        ended = time.perf_counter()
+        end_time = time.perf_counter()
         return {
-            CORES: meter.broker_cpu / (ended - started),
-            LINES_PER_SECOND: lines / (ended - started),
-            **spent(meter, lines=lines, seconds=ended - started),
-            _BEHIND: ended - grown,
+            CORES: meter.broker_cpu / (end_time - start_time),
+            LINES_PER_SECOND: lines / (end_time - start_time),
+            **spent(meter, lines=lines, seconds=end_time - start_time),
+            _BEHIND: end_time - growth_end,
         }
 
 

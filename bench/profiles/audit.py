@@ -55,11 +55,11 @@ def _fold(context: CaseContext) -> Sample:
     ledger = LedgerOfFleet(fleet_of(scale, hours), SCHEMA_ID, context.files)
     is_penstock = context.server.name == PENSTOCK
     minutes = scale.told_minutes if is_penstock else max(1, scale.told_minutes // _ROWS_SHARE)
-    folded = folder_of(context).fold(_minutes(ledger, minutes))
+    result = folder_of(context).fold(_minutes(ledger, minutes))
     return {
-        ENTRIES_PER_SECOND: folded.entries / folded.seconds,
-        ENTRIES: folded.entries,
-        **({IN_STORE: folded.entries / folded.in_store} if is_penstock else {}),
+        ENTRIES_PER_SECOND: result.entries / result.seconds,
+        ENTRIES: result.entries,
+        **({IN_STORE: result.entries / result.in_store} if is_penstock else {}),
     }
 
 
@@ -87,9 +87,9 @@ def _read_anew(context: CaseContext) -> Sample:
         publish(site.broker.port, batches)
         entries += len(batches)
     with site.audit(fleet, "anew") as audit:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         audit.start(within=PATIENCE)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start_time
         pid = audit.process.pid
         return {
             ENTRIES_PER_SECOND: entries / seconds,
@@ -102,13 +102,13 @@ def _read_anew(context: CaseContext) -> Sample:
 
 
 def _on_disk(context: CaseContext) -> Sample:
-    kept = audits_of(context).of_hours(context).kept
+    kept_hours = audits_of(context).of_hours(context).kept
     return {
-        DATABASE: kept.bytes / 1e6,
-        DAY: (kept.bytes_after(kept.hours + 24) - kept.bytes) / 1e6,
-        WEEK: kept.bytes_after(_WEEK_HOURS) / 1e9,
-        _FIRST_HOUR: kept.first_rate,
-        _LAST_HOUR: kept.last_rate,
+        DATABASE: kept_hours.bytes / 1e6,
+        DAY: (kept_hours.bytes_after(kept_hours.hours + 24) - kept_hours.bytes) / 1e6,
+        WEEK: kept_hours.bytes_after(_WEEK_HOURS) / 1e9,
+        _FIRST_HOUR: kept_hours.first_rate,
+        _LAST_HOUR: kept_hours.last_rate,
     }
 
 
@@ -118,11 +118,11 @@ def _ready(context: CaseContext) -> Sample:
 
 def _page(context: CaseContext, *, target: str) -> Sample:
     audit = audits_of(context).of_hours(context)
-    filled_target = _filled(target, audit)
+    target_of_audit = _filled(target, audit)
     times: list[float] = []
     size = 0
     while len(times) < context.scale.questions and sum(times) < _SECONDS_ASKED * 1e3:
-        seconds, body = audit.ask(filled_target)
+        seconds, body = audit.ask(target_of_audit)
         times.append(seconds * 1e3)
         size = len(body)
     return {MEDIAN: statistics.median(times), WORST: max(times), _KILOBYTES: size / 1e3}

@@ -30,26 +30,26 @@ _PATIENCE: Final = 60.0
 
 def _produce(context: CaseContext, *, load: str) -> Sample:
     """Every run waits until the last batches are counted, even without a ledger."""
-    scale, keeper = context.scale, ledger_broker_of(context)
+    scale, ledger_broker = context.scale, ledger_broker_of(context)
     make_batches, rate = LOADS[load]
     batches = itertools.cycle(make_batches(random.Random(1)))
     with (
-        topic(keeper.server.port, partitions=PARTITIONS) as name,
-        BatchProducer(keeper.brokers.bootstrap) as producer,
+        topic(ledger_broker.server.port, partitions=PARTITIONS) as name,
+        BatchProducer(ledger_broker.brokers.bootstrap) as producer,
     ):
-        _warm_up(keeper, producer, name, batches)
-        pid = keeper.server.process.pid
-        counting = _counting(keeper)
+        _warm_up(ledger_broker, producer, name, batches)
+        pid = ledger_broker.server.process.pid
+        counting_before = _counting(ledger_broker)
         with Meter(pid) as meter:
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             size, count = send(producer, name, batches, seconds=scale.ledger_seconds, rate=rate)
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start_time
             time.sleep(scale.ledger_interval * 1.1)
-        counting = _counting(keeper) - counting
-        share = counting / (meter.broker_cpu - counting) * 100
+        counting_cpu = _counting(ledger_broker) - counting_before
+        share = counting_cpu / (meter.broker_cpu - counting_cpu) * 100
         return {
             CPU_PER_GB: meter.broker_cpu / size * 1e9,
-            **({COUNTING: share} if keeper.keeps_ledger else {}),
+            **({COUNTING: share} if ledger_broker.keeps_ledger else {}),
             _MB_PER_SECOND: size / seconds / 1e6,
             _BATCHES: count / seconds,
             _PEAK: meter.peak_bytes / 1e6,
@@ -57,19 +57,21 @@ def _produce(context: CaseContext, *, load: str) -> Sample:
 
 
 def _warm_up(
-    keeper: LedgerBroker, producer: BatchProducer, name: str, batches: Iterator[bytes]
+    ledger_broker: LedgerBroker, producer: BatchProducer, name: str, batches: Iterator[bytes]
 ) -> None:
     """Send until there is an entry about the topic."""
-    before = entries_written(keeper.brokers)
+    entries_before = entries_written(ledger_broker.brokers)
     send(producer, name, batches, seconds=1.0, rate=1.0)
-    if keeper.keeps_ledger:
+    if ledger_broker.keeps_ledger:
         wait_until(
-            lambda: entries_written(keeper.brokers) > before, within=_PATIENCE, what="an entry"
+            lambda: entries_written(ledger_broker.brokers) > entries_before,
+            within=_PATIENCE,
+            what="an entry",
         )
 
 
-def _counting(keeper: LedgerBroker) -> float:
-    return processor_time(keeper.server)[1] if keeper.keeps_ledger else 0.0
+def _counting(ledger_broker: LedgerBroker) -> float:
+    return processor_time(ledger_broker.server)[1] if ledger_broker.keeps_ledger else 0.0
 
 
 BROKER: Final = Profile(

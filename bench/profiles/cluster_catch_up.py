@@ -1,4 +1,4 @@
-"""A follower that missed a lot: the speed of its catch-up, and the effect on a producer.
+"""The speed at which a follower catches up after a long absence, and the effect on a producer.
 
 It is stopped cleanly. The messages that it misses are still in the machine's page cache when it
 returns. A producer sends 5,000 messages a second to the same partitions with acks=all; its p99 is
@@ -44,48 +44,50 @@ def _run(context: CaseContext) -> Sample:
     lines, messages = _lines(context)
     with topic(cluster, partitions=_PARTITIONS) as name:
         with acknowledged_load(cluster.bootstrap, name, rate=_RATE, options={}) as end:
-            before = _measured_time(scale.warm_up_seconds, scale.latency_seconds)
+            time_before = _measured_time(scale.warm_up_seconds, scale.latency_seconds)
             load = end()
-        p99_before = load.latencies(*before).milliseconds(0.99)
+        p99_before = load.latencies(*time_before).milliseconds(0.99)
         follower.stop()
         try:
-            bootstrap, copied = cluster.bootstrap, _bytes(follower, name)
+            bootstrap, copied_bytes = cluster.bootstrap, _bytes(follower, name)
             librdkafka.kcats_produce(bootstrap, name, lines, messages, _SAFE, kcats=1)
             with acknowledged_load(bootstrap, name, rate=_RATE, options={}) as end:
-                away = _measured_time(scale.warm_up_seconds, scale.latency_seconds)
+                time_away = _measured_time(scale.warm_up_seconds, scale.latency_seconds)
                 follower.spawn()
-                starting = seconds_until(
-                    lambda: _bytes(follower, name) > copied, "the follower copies", every=_EVERY
+                start_seconds = seconds_until(
+                    lambda: _bytes(follower, name) > copied_bytes,
+                    "the follower copies",
+                    every=_EVERY,
                 )
-                since = time.monotonic_ns()
-                copying = seconds_until(
+                start_ns = time.monotonic_ns()
+                copy_seconds = seconds_until(
                     lambda: in_sync(cluster.members.values(), name, _PARTITIONS),
                     "the follower is in sync",
                     every=_EVERY,
                 )
-                until = time.monotonic_ns()
+                end_ns = time.monotonic_ns()
                 load = end()
         finally:
             if not follower.process.alive:
                 follower.start()
-    missed = messages * MESSAGE_SIZE
+    missed_bytes = messages * MESSAGE_SIZE
     return {
-        MEGABYTES: missed / copying / 1e6,
-        _MEANWHILE: load.latencies(since, until).milliseconds(0.99),
+        MEGABYTES: missed_bytes / copy_seconds / 1e6,
+        _MEANWHILE: load.latencies(start_ns, end_ns).milliseconds(0.99),
         _BEFORE: p99_before,
-        _AWAY: load.latencies(*away).milliseconds(0.99),
-        _COPYING: copying,
-        _STARTING: starting,
-        _MISSED: missed / 1e9,
+        _AWAY: load.latencies(*time_away).milliseconds(0.99),
+        _COPYING: copy_seconds,
+        _STARTING: start_seconds,
+        _MISSED: missed_bytes / 1e9,
     }
 
 
 def _measured_time(warm_up: float, seconds: float) -> tuple[int, int]:
     """Wait; return the beginning and the end of the measured time."""
     time.sleep(warm_up)
-    since = time.monotonic_ns()
+    start_ns = time.monotonic_ns()
     time.sleep(seconds)
-    return since, time.monotonic_ns()
+    return start_ns, time.monotonic_ns()
 
 
 def _bytes(member: Member, topic: str) -> int:

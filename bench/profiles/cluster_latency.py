@@ -25,17 +25,17 @@ def _run(context: CaseContext, *, durable: bool, options: dict[str, str]) -> Sam
         acknowledged_load(cluster.bootstrap, name, rate=_RATE, options=options) as end,
     ):
         time.sleep(scale.warm_up_seconds)
-        since = time.monotonic_ns()
+        start_ns = time.monotonic_ns()
         time.sleep(scale.latency_seconds)
-        until = time.monotonic_ns()
+        end_ns = time.monotonic_ns()
         load = end()
-    latencies = load.latencies(since, until)
+    latencies = load.latencies(start_ns, end_ns)
     return {
         P50: latencies.milliseconds(0.5),
         P99: latencies.milliseconds(0.99),
         P999: latencies.milliseconds(0.999),
         LARGEST: latencies.milliseconds(1),
-        LATE: load.lateness(since, until).milliseconds(0.999),
+        LATE: load.lateness(start_ns, end_ns).milliseconds(0.999),
     }
 
 

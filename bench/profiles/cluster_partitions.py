@@ -33,9 +33,9 @@ _BACK_AGAIN = Figure("seconds from start to in sync, after SIGKILL", 2)
 
 def _run(context: CaseContext, *, controller: bool) -> Sample:
     name = new_name()
-    created = create(context.cluster, name, context.scale.partitions, {})
+    creation_seconds = create(context.cluster, name, context.scale.partitions, {})
     try:
-        return {_CREATED: created, **_without_one(context, name, controller=controller)}
+        return {_CREATED: creation_seconds, **_without_one(context, name, controller=controller)}
     finally:
         delete(context.cluster, name)
 
@@ -54,12 +54,16 @@ def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sampl
     sample: dict[Figure, float] = {}
     try:
         if not controller:
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             member.stop()
-            sample[_STOPPED] = time.perf_counter() - began
+            sample[_STOPPED] = time.perf_counter() - start_time
             sample[_BACK] = start()
-        gone, led = _killed(context, topic, broker_id)
-        sample |= {_LED: led, _GONE: gone, _ELECTED: led - gone}
+        detection_seconds, leader_seconds = _killed(context, topic, broker_id)
+        sample |= {
+            _LED: leader_seconds,
+            _GONE: detection_seconds,
+            _ELECTED: leader_seconds - detection_seconds,
+        }
         sample[_BACK_AGAIN] = start()
     finally:
         if not member.process.alive:
@@ -70,24 +74,24 @@ def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sampl
 def _killed(context: CaseContext, topic: str, killed_id: int) -> tuple[float, float]:
     """Seconds until every other broker counts it as gone, and until all report new leaders."""
     cluster = context.cluster
-    others = {node: member for node, member in cluster.members.items() if node != killed_id}
+    other_members = {node: member for node, member in cluster.members.items() if node != killed_id}
     cluster.members[killed_id].kill()
-    began = time.perf_counter()
-    gone: float | None = None
+    start_time = time.perf_counter()
+    detection_seconds: float | None = None
     while True:
-        answers = [cluster_metadata(member, topic) for member in others.values()]
-        elapsed = time.perf_counter() - began
-        if gone is None and all(
+        answers = [cluster_metadata(member, topic) for member in other_members.values()]
+        elapsed = time.perf_counter() - start_time
+        if detection_seconds is None and all(
             metadata is not None and killed_id not in metadata.brokers for metadata in answers
         ):
-            gone = elapsed
-        if gone is not None and all(
+            detection_seconds = elapsed
+        if detection_seconds is not None and all(
             metadata is not None
             and len(metadata.partitions) == context.scale.partitions
-            and all(partition.leader in others for partition in metadata.partitions.values())
+            and all(partition.leader in other_members for partition in metadata.partitions.values())
             for metadata in answers
         ):
-            return gone, elapsed
+            return detection_seconds, elapsed
         if elapsed > _PATIENCE:
             raise AnswerError(f"partitions without a leader {_PATIENCE:g} s after SIGKILL")
         time.sleep(EVERY)

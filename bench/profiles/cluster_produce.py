@@ -42,9 +42,11 @@ def _kcats(context: CaseContext, *, options: dict[str, str], share: int, durable
                 cluster.bootstrap, name, lines, messages, {**_SAFE, **options}, kcats=_KCATS
             ),
         )
-        arrived = end(cluster, name, _PARTITIONS)
-    if arrived != _KCATS * messages:
-        raise AnswerError(f"{_KCATS * messages} messages were acknowledged, {arrived} arrived")
+        arrived_count = end(cluster, name, _PARTITIONS)
+    if arrived_count != _KCATS * messages:
+        raise AnswerError(
+            f"{_KCATS * messages} messages were acknowledged, {arrived_count} arrived"
+        )
     return sample
 
 

@@ -43,20 +43,20 @@ def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
         return connection
 
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(_AT_ONCE) as threads:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         try:
             for connection in threads.map(opened, range(count)):
                 stack.enter_context(connection)
         except OSError as error:  # includes those of TLS
             pipe.send(AnswerError(f"{type(error).__name__}: {error}"))
             return
-        pipe.send(time.perf_counter() - began)
+        pipe.send(time.perf_counter() - start_time)
         pipe.recv()
 
 
 @contextlib.contextmanager
 def idle_connections(port: int, count: int, ca: Path | None = None) -> Iterator[float]:
-    """Hold open connections, over TLS if `ca` is given; yields the seconds to open them."""
+    """Holds open connections, over TLS if `ca` is given; yields the seconds to open them."""
     with child_process(_hold, port, ca, count, patience=_PATIENCE) as pipe:
         yield receive(pipe, float)
         pipe.send(None)
@@ -100,27 +100,30 @@ def _run(context: CaseContext, *, with_tls: bool) -> Sample:
 
     with topic(broker.port) as name:
         p99(name)  # the first run warms up
-        before = p99(name)
-        idle = _idle_cores(context)
-        bare = resident_bytes(broker.pid)
+        latency_before = p99(name)
+        idle_cores = _idle_cores(context)
+        bare_bytes = resident_bytes(broker.pid)
         with contextlib.ExitStack() as connections:
             with Meter(broker.pid) as meter:
                 seconds = connections.enter_context(idle_connections(port, count, ca))
-            after = p99(name)
-            loaded, proportional = resident_bytes(broker.pid), proportional_bytes(broker.pid)
-            idle_after = _idle_cores(context)
+            latency_after = p99(name)
+            loaded_bytes, loaded_proportional = (
+                resident_bytes(broker.pid),
+                proportional_bytes(broker.pid),
+            )
+            cores_after = _idle_cores(context)
     return {
         _OPENED: count / seconds,
         _CPU_EACH: meter.broker_cpu / count * 1e3,
-        _BARE: bare / 1e6,
-        _LOADED: loaded / 1e6,
-        _PROPORTIONAL: proportional / 1e6,
-        _EACH: (loaded - bare) / count,
-        _BEFORE: before,
-        _AFTER: after,
-        _RATIO: after / before,
-        _IDLE: idle,
-        _IDLE_AFTER: idle_after,
+        _BARE: bare_bytes / 1e6,
+        _LOADED: loaded_bytes / 1e6,
+        _PROPORTIONAL: loaded_proportional / 1e6,
+        _EACH: (loaded_bytes - bare_bytes) / count,
+        _BEFORE: latency_before,
+        _AFTER: latency_after,
+        _RATIO: latency_after / latency_before,
+        _IDLE: idle_cores,
+        _IDLE_AFTER: cores_after,
     }
 
 

@@ -36,27 +36,27 @@ def consume(
     times: int = 1,
     tls: ssl.SSLContext | None = None,
 ) -> Throughput:
-    """Read partition 0 from its beginning up to `end`, `times` times."""
+    """Reads partition 0 from its beginning up to `end`, `times` times."""
     buffer = memoryview(bytearray(max_bytes + 2 * _ROOM))
     with connect(port, tls) as connection:
         connection.settimeout(_ANSWER_SECONDS)
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         for _ in range(times):
             offset = 0
             while offset < end:
                 connection.sendall(fetch_request(topic, 0, offset, max_bytes))
                 offset = _next_offset(fetched_records(_receive(connection, buffer), topic), offset)
-        return Throughput(messages=end * times, seconds=time.perf_counter() - started)
+        return Throughput(messages=end * times, seconds=time.perf_counter() - start_time)
 
 
 def _receive(connection: socket.socket, buffer: memoryview) -> memoryview:
-    received, end = 0, 4
-    while received < end:
-        size = connection.recv_into(buffer[received : end if end == 4 else None])
+    received_bytes, end = 0, 4
+    while received_bytes < end:
+        size = connection.recv_into(buffer[received_bytes : end if end == 4 else None])
         if not size:
             raise AnswerError("the broker closed the connection")
-        received += size
-        if end == 4 and received == 4:
+        received_bytes += size
+        if end == 4 and received_bytes == 4:
             (length,) = struct.unpack_from(">i", buffer)
             end += length
             if end > len(buffer):
@@ -68,16 +68,16 @@ def _next_offset(records: memoryview, offset: int) -> int:
     """The offset after the last complete batch; an answer may end within one."""
     position, size = 0, len(records)
     unpack = _OFFSET_AND_LENGTH.unpack_from
-    last, base = -1, 0
+    last_position, base = -1, 0
     while position + _HEADER <= size:
         base, length = unpack(records, position)
         if position + 12 + length > size:
             break
-        last, position = position, position + 12 + length
-    if last < 0:
+        last_position, position = position, position + 12 + length
+    if last_position < 0:
         return offset
-    (base, _) = unpack(records, last)
-    (delta,) = _LAST_OFFSET_DELTA.unpack_from(records, last + _DELTA_AT)
+    (base, _) = unpack(records, last_position)
+    (delta,) = _LAST_OFFSET_DELTA.unpack_from(records, last_position + _DELTA_AT)
     return int(base) + int(delta) + 1
 
 

@@ -18,13 +18,13 @@ _RATIO = Figure("acks=all / acks=1", 2, more_is_better=True)
 def _both(context: CaseContext) -> Sample:
     port, lines, messages = context.broker.port, lines_of(context), context.scale.messages
     with topic(port) as name:
-        acks_1 = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "1"})
+        leader_result = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "1"})
     with topic(port, config=context.broker.durable) as name:
-        acks_all = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "all"})
+        all_result = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "all"})
     return {
-        _UNFLUSHED: acks_1.rate,
-        _DURABLE: acks_all.rate,
-        _RATIO: acks_all.rate / acks_1.rate,
+        _UNFLUSHED: leader_result.rate,
+        _DURABLE: all_result.rate,
+        _RATIO: all_result.rate / leader_result.rate,
     }
 
 

@@ -28,25 +28,25 @@ _ZOOKEEPERS_MEMORY: Final = Figure("ZooKeeper peak RSS, MB")
 def _run(context: CaseContext) -> Sample:
     cluster, scale = context.cluster, context.scale
     (broker,) = cluster.members.values()
-    written = Written(
+    agent_topics = Written(
         [f"lines-{number}" for number in range(scale.agents_topics)], _PARTITIONS, _LEDGER
     )
-    create(broker.port, dict.fromkeys([*written.topics, _LEDGER], _PARTITIONS))
-    with playing(broker.port, scale.agents, written) as end:
+    create(broker.port, dict.fromkeys([*agent_topics.topics, _LEDGER], _PARTITIONS))
+    with playing(broker.port, scale.agents, agent_topics) as end:
         time.sleep(scale.warm_up_seconds)
         with Meter(*cluster.pids) as brokers, Meter(*cluster.zookeepers) as zookeepers:
-            since = time.monotonic_ns()
+            start_ns = time.monotonic_ns()
             time.sleep(scale.fleet_seconds)
-            until = time.monotonic_ns()
+            end_ns = time.monotonic_ns()
         result = end()
-    latencies = result.latencies(since, until)
-    count, seconds = len(latencies.sorted), (until - since) / 1e9
+    latencies = result.latencies(start_ns, end_ns)
+    count, seconds = len(latencies.sorted), (end_ns - start_ns) / 1e9
     sample = {
         P99: latencies.milliseconds(0.99),
         P50: latencies.milliseconds(0.5),
         P999: latencies.milliseconds(0.999),
         LARGEST: latencies.milliseconds(1),
-        LATE: result.lateness(since, until).milliseconds(0.999),
+        LATE: result.lateness(start_ns, end_ns).milliseconds(0.999),
         _BATCHES: count / seconds,
         _CPU_EACH: brokers.broker_cpu / count * 1e6,
         BROKER_CORES: brokers.broker_cpu / seconds,

@@ -93,18 +93,18 @@ def _heartbeats(context: CaseContext) -> Sample:
         ).milliseconds(0.99)
 
     with topic(broker.port) as name, group_members(broker.port) as members:
-        before = p99(name)
-        joined = members.do("come", _groups(scale.members // group_size, name), group_size)
+        latency_before = p99(name)
+        joins = members.do("come", _groups(scale.members // group_size, name), group_size)
         with Meter(broker.pid) as meter:
             end = members.begin("beat", scale.warm_up_seconds + scale.latency_seconds, _EVERY)
-            meanwhile = p99(name)
+            latency_meanwhile = p99(name)
             result = end()
     return {
         _HEARTBEAT: result.milliseconds(0.99),
         _BEATS: result.count / result.seconds,
-        _PRODUCE: meanwhile,
-        _BEFORE: before,
-        _JOINED: joined.seconds,
+        _PRODUCE: latency_meanwhile,
+        _BEFORE: latency_before,
+        _JOINED: joins.seconds,
         **_costs(result, meter),
     }
 
@@ -120,11 +120,11 @@ def _one_more(context: CaseContext, *, of_all: bool) -> Sample:
         topic(broker.port, partitions=(count + 1) * _EACH) as name,
         group_members(broker.port) as members,
     ):
-        *shares, more = _shares(name, count)
-        joined = members.do("come", [name], count, shares)
+        *shares, last_share = _shares(name, count)
+        joins = members.do("come", [name], count, shares)
         with Meter(broker.pid) as meter:
-            result = members.do("one_more", _SOON, more)
-    return {_SETTLED: result.seconds, _JOINED: joined.seconds, **_costs(result, meter)}
+            result = members.do("one_more", _SOON, last_share)
+    return {_SETTLED: result.seconds, _JOINED: joins.seconds, **_costs(result, meter)}
 
 
 def _one_dies(context: CaseContext) -> Sample:
@@ -144,19 +144,19 @@ def _beside_rebalances(context: CaseContext) -> Sample:
     broker, scale = context.broker, context.scale
     with (
         topic(broker.port, partitions=_PARTITIONS) as name,
-        group_members(broker.port) as committing,
-        group_members(broker.port) as restless,
+        group_members(broker.port) as committing_members,
+        group_members(broker.port) as restless_members,
     ):
-        committing.do("come", [f"{name}-steady"], 1)
-        before = committing.do("commit", scale.seconds, name, _PARTITIONS)
-        restless.do("come", _groups(_COMING, name), 1)
+        committing_members.do("come", [f"{name}-steady"], 1)
+        result_before = committing_members.do("commit", scale.seconds, name, _PARTITIONS)
+        restless_members.do("come", _groups(_COMING, name), 1)
         with Meter(broker.pid) as meter:
-            end = restless.begin("come_and_go", scale.seconds, f"{name}-restless")
-            result = committing.do("commit", scale.seconds, name, _PARTITIONS)
+            end = restless_members.begin("come_and_go", scale.seconds, f"{name}-restless")
+            result = committing_members.do("commit", scale.seconds, name, _PARTITIONS)
             end()
     return {
         _ANSWERED: result.milliseconds(0.99),
-        _ALONE: before.milliseconds(0.99),
+        _ALONE: result_before.milliseconds(0.99),
         _COMMITTED: result.count / result.seconds,
         **_costs(result, meter),
     }

@@ -20,7 +20,7 @@ LATE = Figure("sent late by the client: p99.9, ms", 2)
 
 def _run(context: CaseContext, *, options: dict[str, str]) -> Sample:
     with topic(context.broker.port) as name:
-        latencies, late = produce_to_consume(
+        latencies, schedule_delays = produce_to_consume(
             context.broker.port,
             name,
             rate=_RATE,
@@ -28,7 +28,7 @@ def _run(context: CaseContext, *, options: dict[str, str]) -> Sample:
             warm_up=context.scale.warm_up_seconds,
             options=options,
         )
-    return {**_figures(latencies), LATE: late.milliseconds(0.999)}
+    return {**_figures(latencies), LATE: schedule_delays.milliseconds(0.999)}
 
 
 def _alone(context: CaseContext, *, acks: int) -> Sample:

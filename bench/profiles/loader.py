@@ -27,14 +27,14 @@ _OPEN: Final = {"completeness": {"settle": _NEVER, "deadline": _NEVER}}
 _CLOSED: Final = {"completeness": {"settle": 0.0}}
 
 
-def _sample(rows: int, loaded: Loaded) -> Sample:
-    peaks = loaded.peaks
+def _sample(rows: int, result: Loaded) -> Sample:
+    peaks = result.peaks
     workers = {_WORKERS: peaks.workers / 1e6, WORKER: peaks.worker / 1e6}
     return {
-        ROWS_PER_SECOND: rows / loaded.seconds,
-        _CPU: loaded.cpu_seconds / rows * 1e6,
-        _BYTES: loaded.bytes / rows,
-        FILES: loaded.files,
+        ROWS_PER_SECOND: rows / result.seconds,
+        _CPU: result.cpu_seconds / rows * 1e6,
+        _BYTES: result.bytes / rows,
+        FILES: result.files,
         _JVM: peaks.jvm / 1e6,
         **(workers if peaks.workers else {}),
         _ALL: peaks.everything / 1e6,
@@ -52,18 +52,19 @@ def _closed(context: CaseContext) -> Sample:
     if context.server.name != PENSTOCK:
         raise NotMeasured("Spark's Kafka source closes no hours")
     rows = context.scale.rows
-    loaded = loader_of(context).load(LoaderCase(topics_of(context).spread, rows, _CLOSED))
-    if not loaded.files == loaded.closed == loaded.hours:
-        closed = f"{loaded.closed} of {loaded.hours} hours"
-        raise ServerFailed(f"{closed} are closed, with {loaded.files} files")
-    return _sample(rows, loaded)
+    result = loader_of(context).load(LoaderCase(topics_of(context).spread, rows, _CLOSED))
+    if not result.files == result.closed == result.hours:
+        closed_hours = f"{result.closed} of {result.hours} hours"
+        raise ServerFailed(f"{closed_hours} are closed, with {result.files} files")
+    return _sample(rows, result)
 
 
 def _single(context: CaseContext) -> Sample:
     rows = context.scale.rows
-    in_one_task = {**_OPEN, "tasks": {"records": rows + 1}}
+    one_task_settings = {**_OPEN, "tasks": {"records": rows + 1}}
     return _sample(
-        rows, loader_of(context).load(LoaderCase(topics_of(context).single, rows, in_one_task))
+        rows,
+        loader_of(context).load(LoaderCase(topics_of(context).single, rows, one_task_settings)),
     )
 
 

@@ -38,16 +38,16 @@ def _load(
     spark: bool = False,
 ) -> Sample:
     loads, topics = _loads(context), max(1, context.scale.topics // share)
-    loaded = loads.load(loads.topics(topics, hours), topics, settings)
-    if loaded.spark != spark:
-        raise ServerFailed("Spark was started" if loaded.spark else "Spark was not started")
-    if settings is _CLOSED and not loaded.files == loaded.closed == topics * hours:
-        raise ServerFailed(f"{loaded.closed} hours are closed, with {loaded.files} files")
+    result = loads.load(loads.topics(topics, hours), topics, settings)
+    if result.spark != spark:
+        raise ServerFailed("Spark was started" if result.spark else "Spark was not started")
+    if settings is _CLOSED and not result.files == result.closed == topics * hours:
+        raise ServerFailed(f"{result.closed} hours are closed, with {result.files} files")
     return {
-        SECONDS: loaded.seconds,
-        _CPU: loaded.cpu_seconds,
-        _PEAK: loaded.peak_bytes / 1e6,
-        FILES: loaded.files,
+        SECONDS: result.seconds,
+        _CPU: result.cpu_seconds,
+        _PEAK: result.peak_bytes / 1e6,
+        FILES: result.files,
     }
 
 

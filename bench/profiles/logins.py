@@ -46,14 +46,14 @@ def _steadily(context: CaseContext) -> Sample:
         ).milliseconds(0.99)
 
     with topic(port) as name, login_load(context.locked, with_tls=True) as clients:
-        before = p99(name)
+        latency_before = p99(name)
         with Meter(context.broker.pid) as meter:
             end = clients.begin(scale.warm_up_seconds + scale.latency_seconds, _STEADY)
-            meanwhile = p99(name)
+            latency_meanwhile = p99(name)
             result = end()
     return {
-        _MEANWHILE: meanwhile,
-        _BEFORE: before,
+        _MEANWHILE: latency_meanwhile,
+        _BEFORE: latency_before,
         _LOGINS: result.count / result.seconds,
         _CORES: meter.broker_cpu / result.seconds,
     }

@@ -77,10 +77,10 @@ def _lines(directory: Path, messages: int) -> Path:
     """A file of lines of MESSAGE_SIZE bytes, half random, so that lz4 halves them; written once."""
     path = directory / f"mixed-lines-{messages}"
     if not path.exists():
-        chance, rest = random.Random("mixed lines"), b"." * (MESSAGE_SIZE // 2)
+        generator, padding = random.Random("mixed lines"), b"." * (MESSAGE_SIZE // 2)
         with path.open("wb") as lines:
             for _ in range(messages):
-                lines.write(chance.randbytes(MESSAGE_SIZE // 4).hex().encode() + rest + b"\n")
+                lines.write(generator.randbytes(MESSAGE_SIZE // 4).hex().encode() + padding + b"\n")
     return path
 
 
@@ -92,18 +92,18 @@ def _settled(port: int, name: str, partitions: int, messages: int) -> int:
 def _measured(  # noqa: PLR0917
     mirror: RunningServer, port: int, name: str, partitions: int, total: int, size: int
 ) -> Sample:
-    copied = partial(_messages, port, PREFIX + name, partitions)
-    _wait(lambda: copied() > 0, "the copy begins")
-    began, cpu_before, copied_before = time.perf_counter(), _cpu(mirror), copied()
+    count_copied = partial(_messages, port, PREFIX + name, partitions)
+    _wait(lambda: count_copied() > 0, "the copy begins")
+    start_time, cpu_before, copied_before = time.perf_counter(), _cpu(mirror), count_copied()
     if copied_before >= total:
         raise NotMeasured("the mirror copied everything before the measurement: raise --missed-gb")
-    _wait(lambda: copied() >= total, "the copy is complete")
-    seconds, cpu = time.perf_counter() - began, max(0.01, _cpu(mirror) - cpu_before)
-    size_copied = size * (total - copied_before) / total
+    _wait(lambda: count_copied() >= total, "the copy is complete")
+    seconds, cpu = time.perf_counter() - start_time, max(0.01, _cpu(mirror) - cpu_before)
+    copied_bytes = size * (total - copied_before) / total
     return {
-        MEGABYTES: size_copied / seconds / 1e6,
-        PER_CPU_SECOND: size_copied / cpu / 1e6,
-        MIRROR_CPU: cpu / max(1.0, size_copied) * 1e9,
+        MEGABYTES: copied_bytes / seconds / 1e6,
+        PER_CPU_SECOND: copied_bytes / cpu / 1e6,
+        MIRROR_CPU: cpu / max(1.0, copied_bytes) * 1e9,
         CORES: cpu / seconds,
         MEMORY: peak_bytes(mirror.process.pid) / 1e6,
     }
@@ -114,7 +114,7 @@ def _steady(context: CaseContext) -> Sample:
     with _topic(clusters, 1) as name, clusters.mirror(name) as mirror:
         copy = PREFIX + name
         _wait(lambda: is_served(clusters.target.port, {copy: 1}), "the copy exists")
-        cpu_before, began = _cpu(mirror), time.perf_counter()
+        cpu_before, start_time = _cpu(mirror), time.perf_counter()
         latencies, delays = produce_to_consume(
             clusters.source.port,
             name,
@@ -125,7 +125,7 @@ def _steady(context: CaseContext) -> Sample:
             size=_STEADY_SIZE,
             consumed_at=(clusters.target.port, copy),
         )
-        cores = (_cpu(mirror) - cpu_before) / (time.perf_counter() - began)
+        cores = (_cpu(mirror) - cpu_before) / (time.perf_counter() - start_time)
         return {
             LAG_P99: latencies.milliseconds(0.99),
             LAG_P50: latencies.milliseconds(0.5),
@@ -152,10 +152,10 @@ def _cpu(mirror: RunningServer) -> float:
 
 
 def _wait(condition: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + _PATIENCE
+    end_time = time.monotonic() + _PATIENCE
     while not condition():
-        if time.monotonic() > until:
-            raise AnswerError(f"not after {_PATIENCE:g} s: {what}")
+        if time.monotonic() > end_time:
+            raise AnswerError(f"timed out after {_PATIENCE:g} s: {what}")
         time.sleep(0.02)
 
 

@@ -37,9 +37,9 @@ def _raw(context: CaseContext, *, batch: int, acks: int, connections: int, windo
 
 
 def _raw_case(batch: int, acks: int, connections: int, window: int, *goals: Goal) -> Case:
-    plural = "s" if connections > 1 else ""
+    suffix = "s" if connections > 1 else ""
     return Case(
-        f"{_ACKS[acks]}, {connections} connection{plural}",
+        f"{_ACKS[acks]}, {connections} connection{suffix}",
         partial(_raw, batch=batch, acks=acks, connections=connections, window=window),
         (*goals, SMALL),
     )

@@ -1,4 +1,4 @@
-"""SIGKILL after the last acknowledgement of a 10 GB log, and the time until it is served again.
+"""The time from a SIGKILL, after the last acknowledgement of a 10 GB log, until the log is served.
 
 The page cache survives the process, so every acknowledged message must still be there.
 """

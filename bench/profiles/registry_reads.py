@@ -24,15 +24,15 @@ _CHECKED = post_schema(
 
 def _prepare(context: CaseContext) -> None:
     fill(context)
-    register = post_schema(f"/subjects/{_WIDE}/versions", wide_schema())
-    load(registry_of(context), iter([register]), connections=1, seconds=1)
+    registration = post_schema(f"/subjects/{_WIDE}/versions", wide_schema())
+    load(registry_of(context), iter([registration]), connections=1, seconds=1)
 
 
 def _cycle(requests: Iterable[bytes]) -> Iterator[bytes]:
     """Cycle through the requests in an order that is the same for every registry."""
-    shuffled = list(requests)
-    random.Random(0).shuffle(shuffled)
-    return itertools.cycle(shuffled)
+    shuffled_requests = list(requests)
+    random.Random(0).shuffle(shuffled_requests)
+    return itertools.cycle(shuffled_requests)
 
 
 def _ask(

@@ -24,15 +24,15 @@ _PAUSE = 0.005
 
 def _seconds_until(process: RegistryProcess, path: str) -> float:
     """Start the process; return the seconds until the path is served."""
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     process.process.spawn()
     while process.ask("GET", path).status != 200:
         if not process.process.alive:
             raise ServerFailed(f"exited during its start\n{process.process.last_words()}")
-        if time.perf_counter() - started > _PATIENCE:
-            raise ServerFailed(f"not up after {_PATIENCE:g} s")
+        if time.perf_counter() - start_time > _PATIENCE:
+            raise ServerFailed(f"did not start within {_PATIENCE:g} s")
         time.sleep(_PAUSE)
-    return time.perf_counter() - started
+    return time.perf_counter() - start_time
 
 
 def _memory(pid: int) -> dict[Figure, float]:
@@ -55,14 +55,14 @@ def _start(context: CaseContext, *, gently: bool) -> Sample:
         process.terminate()
     else:
         process.kill()
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     answers = _seconds_until(process, f"/schemas/ids/{ids_of(context)[-1]}")
     memory = _memory(process.process.pid)
     while not _registers(process):
-        if time.perf_counter() - started > _PATIENCE:
+        if time.perf_counter() - start_time > _PATIENCE:
             raise AnswerError(f"no registration within {_PATIENCE:g} s")
         time.sleep(_PAUSE)
-    return {_ANSWERS: answers, _WRITES: time.perf_counter() - started, **memory}
+    return {_ANSWERS: answers, _WRITES: time.perf_counter() - start_time, **memory}
 
 
 def _registers(process: RegistryProcess) -> bool:

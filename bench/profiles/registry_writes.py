@@ -1,4 +1,4 @@
-"""Writes of a registry: new schemas.
+"""Writes to a registry: new schemas.
 
 Each run has its own subjects and schemas. A subject gets the same number of versions on every
 registry, however fast, since each version is compared with the earlier ones. The schemas have many

@@ -21,24 +21,26 @@ def _idle(context: CaseContext) -> Sample:
     assert isinstance(pipeline, WholePipeline)
     time.sleep(context.scale.settling_seconds)
     programs = pipeline.programs
-    before = {name: sum(map(cpu_nanoseconds, pids)) for name, pids in programs.items()}
-    began = time.monotonic_ns()
+    cpu_before = {name: sum(map(cpu_nanoseconds, pids)) for name, pids in programs.items()}
+    start_time = time.monotonic_ns()
     time.sleep(context.scale.idle_seconds)
-    elapsed = time.monotonic_ns() - began
-    cores_percent = {
-        name: (sum(map(cpu_nanoseconds, pids)) - before[name]) / elapsed * 100
+    elapsed = time.monotonic_ns() - start_time
+    percent_by_program = {
+        name: (sum(map(cpu_nanoseconds, pids)) - cpu_before[name]) / elapsed * 100
         for name, pids in programs.items()
     }
-    pss = {name: sum(map(proportional_bytes_of, pids)) / 1e6 for name, pids in programs.items()}
-    resident = sum(resident_bytes_of(pid) for pids in programs.values() for pid in pids)
+    megabytes_by_program = {
+        name: sum(map(proportional_bytes_of, pids)) / 1e6 for name, pids in programs.items()
+    }
+    resident_total = sum(resident_bytes_of(pid) for pids in programs.values() for pid in pids)
     figures: dict[Figure, float] = {
-        _CORE: sum(cores_percent.values()),
-        _PSS: sum(pss.values()),
-        _RESIDENT: resident / 1e6,
+        _CORE: sum(percent_by_program.values()),
+        _PSS: sum(megabytes_by_program.values()),
+        _RESIDENT: resident_total / 1e6,
     }
     for name in sorted(programs):
-        figures[Figure(f"{name}: % of a core", 3)] = cores_percent[name]
-        figures[Figure(f"{name}: Pss, MB", 1)] = pss[name]
+        figures[Figure(f"{name}: % of a core", 3)] = percent_by_program[name]
+        figures[Figure(f"{name}: Pss, MB", 1)] = megabytes_by_program[name]
     return figures
 
 

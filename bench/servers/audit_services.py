@@ -70,28 +70,28 @@ class AuditOfHours(msgspec.Struct):
 
     def ask(self, target: str) -> tuple[float, bytes]:
         """The latency in seconds, and the answer's body."""
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         self.connection.request("GET", target)
         answer = self.connection.getresponse()
         body = answer.read()
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start_time
         if answer.status != http.HTTPStatus.OK:
-            raise ServerFailed(f"{target}: status {answer.status}:  {body[:200]!r}")
+            raise ServerFailed(f"{target}: status {answer.status}: {body[:200]!r}")
         return seconds, body
 
     def hear(self) -> Seen:
-        """Publish the fleet's next minute; wait until agents and brokers count all of it."""
+        """Publishes the fleet's next minute; waits until agents and brokers count all of it."""
         start = self.fleet.begin + self.minutes * MINUTE
-        _, before = self.ask(self._minute(start - MINUTE))
+        _, body_before = self.ask(self._minute(start - MINUTE))
         batches = self.ledger.minute(self.minutes)
         self.minutes += 1
         publish(self.broker.port, batches)
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         answers: list[float] = []
-        while (elapsed := time.perf_counter() - began) < _SEEN_WITHIN:
+        while (elapsed := time.perf_counter() - start_time) < _SEEN_WITHIN:
             seconds, body = self.ask(self._minute(start))
             answers.append(seconds)
-            if _counted(body) == _counted(before):  # all minutes have equal counts
+            if _counted(body) == _counted(body_before):  # all minutes have equal counts
                 return Seen(elapsed + seconds, answers)
             time.sleep(_OFTEN)
         raise ServerFailed(f"the audit did not count a minute within {_SEEN_WITHIN:g} s")
@@ -142,12 +142,14 @@ AUDITS: Final[Mapping[str, ServerKind]] = {PENSTOCK: _audits}
 def _started(site: AuditSite, scale: Scale, files: Path) -> Iterator[AuditOfHours]:
     fleet = fleet_of(scale, scale.kept_hours)
     with site.audit(fleet, "hours") as audit:
-        kept = fold_hours(audit.data_dir, fleet, scale.kept_hours)
+        kept_hours = fold_hours(audit.data_dir, fleet, scale.kept_hours)
         minutes = fold_until_now(audit.data_dir, fleet, scale.kept_hours * HOUR_MINUTES)
         ledger = site.empty_ledger(fleet, files)
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         audit.start(within=PATIENCE)
-        ready_in = time.perf_counter() - began
+        ready_seconds = time.perf_counter() - start_time
         connection = http.client.HTTPConnection("127.0.0.1", audit.port, timeout=_ANSWERS)
         with contextlib.closing(connection):
-            yield AuditOfHours(site.broker, audit, ledger, kept, ready_in, connection, minutes)
+            yield AuditOfHours(
+                site.broker, audit, ledger, kept_hours, ready_seconds, connection, minutes
+            )

@@ -26,8 +26,8 @@ _POLL: Final = 0.5  # the default
 
 def fleet_of(scale: Scale, hours: int) -> Fleet:
     """A fleet of `hours` hours, including the current one, since an audit deletes old entries."""
-    begin = (int(time.time() * 1000) // HOUR - hours) * HOUR
-    return Fleet(begin, agents=scale.agents, topics=scale.agents_topics)
+    first_hour = (int(time.time() * 1000) // HOUR - hours) * HOUR
+    return Fleet(first_hour, agents=scale.agents, topics=scale.agents_topics)
 
 
 class AuditSite(msgspec.Struct, frozen=True):

@@ -23,9 +23,11 @@ def audits(
         case "audit-broker":
             yield ledger_brokers(scale, beside=beside)
         case "audit-agent":
-            with_ledger = {"ledger": True, "ledger_interval": scale.ledger_interval}
-            others = {NO_LEDGER: {"ledger": False}} if beside else {}
-            with agents(directory, {PENSTOCK: with_ledger, **others}) as kinds:
-                yield kinds
+            ledger_settings = {"ledger": True, "ledger_interval": scale.ledger_interval}
+            other_settings = {NO_LEDGER: {"ledger": False}} if beside else {}
+            with agents(
+                directory, {PENSTOCK: ledger_settings, **other_settings}
+            ) as servers_by_name:
+                yield servers_by_name
         case _:
             yield AUDITS

@@ -112,16 +112,16 @@ def _apache_kafka(directory: Path, nodes: int) -> Iterator[Cluster]:
 
 def _leader_of_quorum(member: Member) -> int:
     """DescribeQuorum v0; Metadata names an arbitrary broker as the controller."""
-    flexible = b"\0"  # no tagged fields
+    tagged_fields = b"\0"  # no tagged fields
     name = bytes([1 + len(_QUORUM)]) + _QUORUM
-    partition = struct.pack(">i", 0) + flexible
-    body = flexible + b"\2" + name + b"\2" + partition + flexible + flexible
+    partition = struct.pack(">i", 0) + tagged_fields
+    body = tagged_fields + b"\2" + name + b"\2" + partition + tagged_fields + tagged_fields
     answer = ask(member.port, frame(_DESCRIBE_QUORUM, 0, 0, body))
     (error,) = struct.unpack_from(">h", answer, 5)
     if error:
         raise AnswerError(f"DescribeQuorum: error {error}")
-    index_at = 4 + len(flexible) + 2 + 1 + len(name) + 1
-    _, error, leader = struct.unpack_from(">ihi", answer, index_at)
+    index_position = 4 + len(tagged_fields) + 2 + 1 + len(name) + 1
+    _, error, leader = struct.unpack_from(">ihi", answer, index_position)
     if error:
         raise AnswerError(f"DescribeQuorum: error {error} for the partition")
     return int(leader)

@@ -62,16 +62,16 @@ class Broker(msgspec.Struct, frozen=True):
         self.server.process.kill()
 
     def seconds_until_served(self, topics: Mapping[str, int]) -> float:
-        """Restart the broker; return the seconds until it serves every partition."""
-        started = time.perf_counter()
+        """Restarts the broker; returns the seconds until it serves every partition."""
+        start_time = time.perf_counter()
         self.server.process.spawn()
         while not is_served(self.port, topics):
             if not self.server.process.alive:
                 raise ServerFailed(f"exited during its start\n{self.server.process.last_words()}")
-            if time.perf_counter() - started > _RESTART_PATIENCE:
-                raise ServerFailed(f"not up after {_RESTART_PATIENCE:g} s")
+            if time.perf_counter() - start_time > _RESTART_PATIENCE:
+                raise ServerFailed(f"did not start within {_RESTART_PATIENCE:g} s")
             time.sleep(0.005)
-        return time.perf_counter() - started
+        return time.perf_counter() - start_time
 
 
 def apache_kafka_server(
@@ -90,7 +90,7 @@ def apache_kafka_server(
 
 
 def begin_with_whole_heap(server: ApacheKafka) -> None:
-    """Set the initial heap to its maximum, as kafka-server-start.sh does."""
+    """Sets the initial heap to its maximum, as kafka-server-start.sh does."""
     server.process.command.insert(1, f"-Xms{KAFKA_HEAP}")
 
 
@@ -104,7 +104,7 @@ def _apache_kafka(directory: Path) -> Iterator[Broker]:
 def penstock_cluster(
     directory: Path, settings: Mapping[str, object] | None = None
 ) -> Iterator[tuple[str, BrokerProcess]]:
-    """Start a broker and its ZooKeeper; yields the address of its cluster map as well."""
+    """Starts a broker and its ZooKeeper; yields the address of its cluster map as well."""
     zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
     try:
         address = f"{zookeeper.address}/penstock"

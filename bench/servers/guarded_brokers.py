@@ -37,21 +37,25 @@ class GuardedBroker(msgspec.Struct, frozen=True):
 def _penstock(directory: Path) -> Iterator[GuardedBroker]:
     rules = {"authorization": {"allow_if_no_acl": True}}
     with (
-        penstock_cluster(directory / "open") as (_, plain),
-        penstock_cluster(directory / "guarded", rules) as (_, guarded),
+        penstock_cluster(directory / "open") as (_, open_broker),
+        penstock_cluster(directory / "guarded", rules) as (_, guarded_broker),
     ):
-        yield GuardedBroker(PENSTOCK, Broker(PENSTOCK, plain, {}), Broker(PENSTOCK, guarded, {}))
+        yield GuardedBroker(
+            PENSTOCK, Broker(PENSTOCK, open_broker, {}), Broker(PENSTOCK, guarded_broker, {})
+        )
 
 
 @contextlib.contextmanager
 def _apache_kafka(directory: Path) -> Iterator[GuardedBroker]:
     rules = {"authorizer.class.name": _AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
     with (
-        apache_kafka_server(directory / "open") as plain,
-        apache_kafka_server(directory / "guarded", settings=rules) as guarded,
+        apache_kafka_server(directory / "open") as open_broker,
+        apache_kafka_server(directory / "guarded", settings=rules) as guarded_broker,
     ):
         yield GuardedBroker(
-            APACHE_KAFKA, Broker(APACHE_KAFKA, plain, {}), Broker(APACHE_KAFKA, guarded, {})
+            APACHE_KAFKA,
+            Broker(APACHE_KAFKA, open_broker, {}),
+            Broker(APACHE_KAFKA, guarded_broker, {}),
         )
 
 

@@ -131,7 +131,7 @@ class Loader(msgspec.Struct):
         return self.driver.last_words(lines)
 
     def load(self, case: LoaderCase) -> Loaded:
-        """Raises ServerFailed if events are missing from the files."""
+        """Runs one load. Raises ServerFailed if events are missing from the files."""
         self.loads += 1
         root = self.home / f"root-{self.loads}"
         try:
@@ -183,10 +183,12 @@ def loaders(directory: Path, peer: SparkPeer | None) -> Iterator[Mapping[str, Se
         with registry:
             wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")
             site = Site(broker, registry)
-            kinds: dict[str, ServerKind] = {PENSTOCK: lambda context: _ours(site, context)}
+            servers_by_name: dict[str, ServerKind] = {
+                PENSTOCK: lambda context: _ours(site, context)
+            }
             if peer is not None:
-                kinds[SPARK] = lambda context: _peers(site, peer, context)
-            yield kinds
+                servers_by_name[SPARK] = lambda context: _peers(site, peer, context)
+            yield servers_by_name
 
 
 @contextlib.contextmanager

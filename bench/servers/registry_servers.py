@@ -85,8 +85,8 @@ def penstock(directory: Path) -> Iterator[Registry]:
         penstock_cluster(directory) as (address, broker),
         _registry(directory / "registry", broker, address, "_schemas") as process,
     ):
-        empty = _registry(directory / "empty", broker, address, "_nothing")
-        processes = Ours(process, empty)
+        empty_registry = _registry(directory / "empty", broker, address, "_nothing")
+        processes = Ours(process, empty_registry)
         wait_until(lambda: process.is_writer, within=_PATIENCE, what="a registry that writes")
         yield Registry(PENSTOCK, "127.0.0.1", process.port, ours=processes)
 

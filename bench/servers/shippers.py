@@ -91,7 +91,7 @@ class Running(msgspec.Struct, frozen=True):
         return self.site.broker.port
 
     def wait_for(self, lines: int, *, within: float = _PATIENCE) -> None:
-        """Wait until `lines` more lines can be consumed."""
+        """Waits until `lines` more lines can be consumed."""
         wait_for_end(self.port, self.topic, self.shipped + lines, within=within)
 
 
@@ -104,16 +104,16 @@ def shipper_of(context: CaseContext) -> Shipper:
 def shipping(shipper: Shipper, *, json: bool = False) -> Iterator[Running]:
     shipper.runs += 1
     home = shipper.directory / f"run-{shipper.runs}"
-    watched = home / "watched"
-    watched.mkdir(parents=True)
-    (watched / _FIRST).write_bytes(_first(json=json))
+    watched_folder = home / "watched"
+    watched_folder.mkdir(parents=True)
+    (watched_folder / _FIRST).write_bytes(_first(json=json))
     site = shipper.site
     with topic(site.broker.port) as name:
         if json:
             answer = site.registry.register(f"{name}-value", REQUEST_SCHEMA)
             assert answer.status == 200, answer
-        with _started(shipper, home, watched, name, json=json) as process:
-            running = Running(site, process.pid, watched, name, 1)
+        with _started(shipper, home, watched_folder, name, json=json) as process:
+            running = Running(site, process.pid, watched_folder, name, 1)
             wait_for_end(site.broker.port, name, 1, within=_PATIENCE)
             yield running
 
@@ -129,24 +129,24 @@ def _first(*, json: bool) -> bytes:
 
 @contextlib.contextmanager
 def _started(
-    shipper: Shipper, home: Path, watched: Path, name: str, *, json: bool
+    shipper: Shipper, home: Path, watched_folder: Path, name: str, *, json: bool
 ) -> Iterator[ServerProcess]:
     site = shipper.site
     if shipper.name in PEERS:
-        task = Task(home, watched, site.broker.port, name)
+        task = Task(home, watched_folder, site.broker.port, name)
         process = PEERS[shipper.name].process(task, site.wrapper)
         shipper.process = process
         with process:
             process.spawn()
             yield process
         return
-    source = {"paths": [str(watched / "*")], "topic": name}
-    typed = {"format": "json", "time": {"field": "ts"}} if json else {}
+    source = {"paths": [str(watched_folder / "*")], "topic": name}
+    json_settings = {"format": "json", "time": {"field": "ts"}} if json else {}
     agent = AgentProcess(
         home,
         brokers=site.broker.bootstrap,
         registry=site.registry.url,
-        inputs=[{**source, **typed}],
+        inputs=[{**source, **json_settings}],
         settings={**_DEFAULTS, **shipper.settings},
         environment={"PYTHONPATH": str(without_hypothesis(home))},
         wrapper=site.wrapper,
@@ -175,7 +175,7 @@ def agents(
 @contextlib.contextmanager
 def _started_site(directory: Path) -> Iterator[Site]:
     with (
-        _own_core() as wrapper,
+        _own_core() as core_prefix,
         tempfile.TemporaryDirectory(dir=directory) as home,
         penstock_cluster(Path(home)) as (address, broker),
     ):
@@ -185,7 +185,7 @@ def _started_site(directory: Path) -> Iterator[Site]:
         )
         with registry:
             wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")
-            yield Site(broker, registry, wrapper)
+            yield Site(broker, registry, core_prefix)
 
 
 def _kind(name: str, site: Site, settings: Mapping[str, object]) -> ServerKind:
@@ -198,9 +198,9 @@ def _own_core() -> Iterator[Sequence[str]]:
     cores = os.sched_getaffinity(0)
     if len(cores) < 2:
         raise NotMeasured("a shipper needs its own core, and this machine has only one")
-    last = max(cores)
-    os.sched_setaffinity(0, cores - {last})
+    last_core = max(cores)
+    os.sched_setaffinity(0, cores - {last_core})
     try:
-        yield ["taskset", "--cpu-list", str(last)]
+        yield ["taskset", "--cpu-list", str(last_core)]
     finally:
         os.sched_setaffinity(0, cores)

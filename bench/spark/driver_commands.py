@@ -15,7 +15,7 @@ Command = Callable[[Json], Json]
 
 
 def serve(commands: Mapping[str, Command]) -> None:
-    """Run commands until stdin ends. Other output to stdout goes to stderr."""
+    """Runs commands until stdin ends. Other output to stdout goes to stderr."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

@@ -46,14 +46,14 @@ class _Driver:
         return {}
 
     def load(self, config: Json) -> Json:
-        """Load one table."""
+        """Loads one table."""
         spark = self._spark
         assert spark is not None, "never started"
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         (outcome,) = load(
             msgspec.convert(config, LoaderConfig), LoadRequest(), lambda: spark, _Unwatched()
         )
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start_time
         if outcome.error is not None:
             raise outcome.error
         return {"seconds": seconds}

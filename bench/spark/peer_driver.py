@@ -44,9 +44,9 @@ class _Driver:
         return {}
 
     def load(self, task: Json) -> Json:
-        """Load a topic into a new folder."""
+        """Loads a topic into a new folder."""
         assert self._spark is not None, "never started"
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         messages = (
             self._spark.read.format("kafka")
             .option("kafka.bootstrap.servers", task["brokers"])
@@ -59,16 +59,16 @@ class _Driver:
         # Avro's bytes follow a zero and the schema's ID.
         event = from_avro(expr("substring(value, 6)"), task["schema"])
         events = messages.select(event.alias("event"), "topic", "partition", "offset")
-        time_of_event = col("event.header.time")
+        event_time = col("event.header.time")
         rows = events.select(
             *(col(f"event.header.{name}") for name in _HEADER_FIELDS),
             *(col(f"event.{name}") for name in task["fields"]),
             *(col(name).alias(f"_{name}") for name in ("topic", "partition", "offset")),
-            date_format(time_of_event, "yyyy-MM-dd").alias("dt"),
-            date_format(time_of_event, "HH").alias("hour"),
+            date_format(event_time, "yyyy-MM-dd").alias("dt"),
+            date_format(event_time, "HH").alias("hour"),
         )
         rows.write.partitionBy("dt", "hour").option("compression", "zstd").parquet(task["folder"])
-        return {"seconds": time.perf_counter() - started}
+        return {"seconds": time.perf_counter() - start_time}
 
     def end(self) -> None:
         if self._spark is not None:

@@ -28,7 +28,7 @@ _PATIENCE_AT_END = 60.0
 
 
 class SparkDriver:
-    """`with SparkDriver(command, output=file) as driver: driver.ask("load", …)`."""
+    """A driver: `with SparkDriver(command, output=file) as driver: driver.ask("load", …)`."""
 
     def __init__(
         self, command: Sequence[str], *, output: Path, environment: Mapping[str, str]
@@ -49,7 +49,7 @@ class SparkDriver:
         return "\n".join(self._output.read_text(errors="replace").splitlines()[-lines:])
 
     def ask(self, name: str, arguments: Json, *, within: float = _PATIENCE) -> Json:
-        """Run a command; return its answer. Raises ServerFailed."""
+        """Runs a command; returns its answer. Raises ServerFailed."""
         commands, answers = self._pipes()
         try:
             commands.write(json.dumps([name, arguments]).encode() + b"\n")

@@ -32,14 +32,15 @@ _DOWNLOAD_SECONDS: Final = 1200
 
 
 class SparkPeer(msgspec.Struct, frozen=True):
-    """What its driver needs."""
+    """The Python and the jars of the peer's driver."""
 
     python: Path
     jars: tuple[str, ...]
 
 
 def spark_peer() -> SparkPeer:
-    """Downloads half a gigabyte on first use. Raises NotMeasured if that fails."""
+    """Installs the peer: downloads half a gigabyte on first use. Raises NotMeasured if that
+    fails."""
     classpath = _JARS.classpath
     if classpath is None:
         raise NotMeasured(_JARS.why_not)
@@ -49,16 +50,16 @@ def spark_peer() -> SparkPeer:
 def _python() -> Path:
     """The interpreter of a virtual environment with PySpark."""
     home = CACHE / f"pyspark-{VERSION}"
-    python, complete = home / "bin" / "python", home / "complete"
-    if complete.exists():
-        return python
+    interpreter, completion_mark = home / "bin" / "python", home / "complete"
+    if completion_mark.exists():
+        return interpreter
     print(f"installing PySpark {VERSION} (455 MB) into {home}", file=sys.stderr, flush=True)
     shutil.rmtree(home, ignore_errors=True)
     _run(sys.executable, "-m", "venv", str(home))
-    pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    pip = (str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     _run(*pip, f"pyspark=={VERSION}")
-    complete.touch()
-    return python
+    completion_mark.touch()
+    return interpreter
 
 
 def _run(*command: str) -> None:

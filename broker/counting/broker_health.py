@@ -1,4 +1,5 @@
-"""The broker's health for the ledger: its disk, its certificates, its session with ZooKeeper.
+"""The broker's health for the ledger: its disk, its certificates, its session with
+ZooKeeper, and damage that it serves.
 
 Each server of the ensemble is asked at most once a minute whether it serves, on another thread. A
 cluster without a ledger is not given one for this.
@@ -6,6 +7,7 @@ cluster without a ledger is not given one for this.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from broker.configs.config import BrokerConfig
@@ -13,7 +15,7 @@ from client.connection.connection import SOFTWARE_VERSION
 from cluster.session.session import Session, SessionState
 from cluster.view import ClusterView
 from cluster.zookeeper_server.status import serving
-from ledger.health import Health, HealthProbe, ZooKeeperSession
+from ledger.health import Health, HealthProbe, Problem, ZooKeeperSession
 from ledger.names import LEDGER_TOPIC
 
 _SERVERS_SECONDS: Final = 60.0
@@ -35,13 +37,13 @@ class BrokerHealth:
         self._serving = -1
         self._servers_due = 0.0
 
-    async def now(self) -> Health | None:
-        """Returns the health at this moment; None if there is no ledger."""
+    async def now(self, problems: Sequence[Problem]) -> Health | None:
+        """Returns the health at this moment, with these problems; None if there is no ledger."""
         if LEDGER_TOPIC not in self._cluster.snapshot.topics:
             return None
-        return await asyncio.to_thread(self._look)
+        return await asyncio.to_thread(self._look, problems)
 
-    def _look(self) -> Health:
+    def _look(self, problems: Sequence[Problem]) -> Health:
         session, now = self._session, time.monotonic()
         if now >= self._servers_due:
             self._servers_due = now + _SERVERS_SECONDS
@@ -52,4 +54,4 @@ class BrokerHealth:
             servers=len(session.address.hosts),
             serving=self._serving,
         )
-        return self._probe.health(zookeeper)
+        return self._probe.health(zookeeper, problems)

@@ -12,7 +12,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 import msgspec
@@ -36,6 +36,7 @@ from broker.replicas.partitions import Partitions
 from broker.storage.log import Log
 from ground.known_types import known_type
 from ledger.counting.counted_offsets import EpochStart
+from ledger.health import Problem, ProblemKind
 from ledger.names import topic_id_text
 
 log = logging.getLogger(__name__)
@@ -63,9 +64,17 @@ class CountingFindings:
         self.checked: dict[tuple[str, int], CheckedLog] = {}
         """When each counted partition's log was last re-read."""
 
-    def follow(self, led: Sequence[Led]) -> None:
-        keys = [(led_partition.topic, led_partition.partition) for led_partition in led]
-        self.checked = {key: self.checked.get(key, CheckedLog(*key, -1, -1)) for key in keys}
+    def follow(self, led: Sequence[Led], held: Container[tuple[str, int]]) -> None:
+        """Forgets damage in offsets before the start of a log, and in partitions that this broker
+        does not hold any more."""
+        starts = {(entry.topic, entry.partition): entry.start for entry in led}
+        self.checked = {key: self.checked.get(key, CheckedLog(*key, -1, -1)) for key in starts}
+        self.damaged = [
+            damage
+            for damage in self.damaged
+            if (key := (damage.topic, damage.partition)) in held
+            and damage.first + damage.offsets > starts.get(key, 0)
+        ]
 
     def note(self, looked: CountingResult) -> None:
         for damage in looked.damaged:
@@ -89,8 +98,22 @@ class CountingFindings:
         """Returns a line for each damaged batch."""
         return [
             f"damaged: {damage.topic}-{damage.partition}, messages {damage.first:,} to "
-            f"{damage.first + damage.offsets - 1:,}: {damage.reason}"
+            f"{damage.first + damage.offsets - 1:,}: {damage.reason}; what ends this line: "
+            "docs/runbook.md, `damaged`"
             for damage in self.damaged
+        ]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The same for the ledger, one for each partition."""
+        first = {(damage.topic, damage.partition): damage for damage in reversed(self.damaged)}
+        return [
+            Problem(
+                ProblemKind.OTHER,
+                f"damaged messages in {topic}-{partition}",
+                f"{damage.first:,} to {damage.first + damage.offsets - 1:,}",
+            )
+            for (topic, partition), damage in first.items()
         ]
 
 
@@ -200,7 +223,9 @@ class LedgerCounter:
 
     async def _report(self) -> CountingReport:
         led_partitions: list[Led] = []
+        held: set[tuple[str, int]] = set()
         for index, partition in enumerate(self._partitions):
+            held.add((partition.topic, partition.index))
             if index % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
             if partition.topic.startswith("_") or partition.unavailable is not None:
@@ -226,7 +251,7 @@ class LedgerCounter:
                     mirror_of=partition.mirror_of,
                 )
             )
-        self._found.follow(led_partitions)
+        self._found.follow(led_partitions, held)
         return CountingReport(
             led_partitions,
             list(self._partitions.offline),
@@ -244,7 +269,7 @@ class LedgerCounter:
                 )
                 for loss in self._withdrawals.untold()
             ],
-            await self._health.now(),
+            await self._health.now(self._found.problems),
         )
 
 

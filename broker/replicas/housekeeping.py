@@ -181,6 +181,8 @@ async def _every(seconds: float, act: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(seconds)
         try:
             await act()
+        except OSError as error:  # such as a full disk
+            log.error("housekeeping failed, retrying later error=%r", str(error))
         except Exception:
             log.exception("housekeeping failed, retrying later")
 

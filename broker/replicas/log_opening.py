@@ -256,7 +256,7 @@ class LogOpener:
         start = known.start if known else 0
         if reached > start:
             count = reached - start if known else UNKNOWN
-            return [Loss(start, count, f"its directory is missing, {_former_end(reached, known)}")]
+            return [Loss(start, count, f"its log is missing, {_former_end(reached, known)}")]
         if known is None and self._is_replaced:
             return [Loss(0, UNKNOWN, "the broker's data directory is not the one it had before")]
         return []

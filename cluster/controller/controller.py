@@ -22,9 +22,9 @@ from cluster.values import ControllerEpoch
 def current_epoch(session: Session) -> ControllerEpoch:
     """The current controller epoch; 0 if the cluster never had a controller."""
     while (node := session.read(paths.CONTROLLER_EPOCH)) is None:
-        create = Create(paths.CONTROLLER_EPOCH, nodes.encode(EpochNode(epoch=0)))
+        creation = Create(paths.CONTROLLER_EPOCH, nodes.encode(EpochNode(epoch=0)))
         try:
-            session.write([create], done=lambda: session.exists(paths.CONTROLLER_EPOCH))
+            session.write([creation], done=lambda: session.exists(paths.CONTROLLER_EPOCH))
         except Conflict:  # created concurrently
             continue
     counter = nodes.decode(paths.CONTROLLER_EPOCH, node.data, EpochNode)
@@ -50,16 +50,16 @@ class _Controllership(msgspec.Struct, frozen=True):
         return current_epoch(session)
 
     def following(self, epoch: ControllerEpoch) -> tuple[ControllerEpoch, Set]:
-        counted = nodes.encode(EpochNode(epoch=epoch.epoch + 1))
-        won = ControllerEpoch(epoch.epoch + 1, epoch.version + 1)
-        return won, Set(paths.CONTROLLER_EPOCH, counted, epoch.version)
+        data = nodes.encode(EpochNode(epoch=epoch.epoch + 1))
+        next_epoch = ControllerEpoch(epoch.epoch + 1, epoch.version + 1)
+        return next_epoch, Set(paths.CONTROLLER_EPOCH, data, epoch.version)
 
     def is_left_over(self, claim: bytes) -> bool:
         return nodes.decode(self.path, claim, ControllerNode).broker_id == self.broker_id
 
 
 def elect(session: Session, broker_id: int) -> ControllerEpoch | None:
-    """Becomes the controller, or confirms that this session is; None if another one is."""
+    """Becomes the controller, or confirms that this session is; None if another session is."""
     return election.elect(session, _Controllership(broker_id))
 
 

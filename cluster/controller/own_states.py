@@ -43,50 +43,50 @@ class OwnStates(msgspec.Struct, frozen=True):
     def raise_epoch(
         self, topic: str, topic_id: UUID, partition: int, *, above: int
     ) -> PartitionInfo:
-        """Raise the epoch above the current one and `above`. Returns the new state."""
+        """Raises the epoch above the current one and `above`. Returns the new state."""
         while True:
-            stored = self._read(topic, topic_id, partition)
-            before = stored.info
-            if before.leader not in {self.broker_id, NO_LEADER}:
+            state = self._read(topic, topic_id, partition)
+            old_info = state.info
+            if old_info.leader not in {self.broker_id, NO_LEADER}:
                 path = paths.partition_state(topic, partition)
-                message = f"{topic}-{partition} is led by broker {before.leader}"
+                message = f"{topic}-{partition} is led by broker {old_info.leader}"
                 raise Conflict(message, path, Cause.CHANGED)
-            raised = replace(before, leader_epoch=max(before.leader_epoch, above) + 1)
-            if self._write(topic, partition, stored, raised):
-                return replace(raised, version=before.version + 1)
+            new_info = replace(old_info, leader_epoch=max(old_info.leader_epoch, above) + 1)
+            if self._write(topic, partition, state, new_info):
+                return replace(new_info, version=old_info.version + 1)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> PartitionInfo:
-        """Remove this broker from the in-sync set and the leadership, unless it is the only member;
-        the epoch invalidates what a leader knows of it. Returns the new state."""
+        """Removes this broker from the in-sync set and the leadership, unless it is the only
+        member; the new epoch invalidates the leader's view of the state. Returns the new state."""
         while True:
-            stored = self._read(topic, topic_id, partition)
-            before = stored.info
-            others = tuple(replica for replica in before.isr if replica != self.broker_id)
-            if not others:
-                return before
-            reduced = replace(before, isr=others, leader_epoch=before.leader_epoch + 1)
-            if before.leader == self.broker_id:
-                reduced = replace(reduced, leader=NO_LEADER)
-            if self._write(topic, partition, stored, reduced):
-                return replace(reduced, version=before.version + 1)
+            state = self._read(topic, topic_id, partition)
+            old_info = state.info
+            other_replicas = tuple(replica for replica in old_info.isr if replica != self.broker_id)
+            if not other_replicas:
+                return old_info
+            new_info = replace(old_info, isr=other_replicas, leader_epoch=old_info.leader_epoch + 1)
+            if old_info.leader == self.broker_id:
+                new_info = replace(new_info, leader=NO_LEADER)
+            if self._write(topic, partition, state, new_info):
+                return replace(new_info, version=old_info.version + 1)
 
     def _read(self, topic: str, topic_id: UUID, partition: int) -> _Stored:
-        unchanged = nothing_removed(self.session, paths.TOPICS)
+        removal_check = nothing_removed(self.session, paths.TOPICS)
         node = self.session.read(paths.topic(topic))
         path = paths.partition_state(topic, partition)
         state = self.session.read(path)
         if node is None or state is None:
             raise UnknownTopic(f"topic {topic!r} has no partition {partition}")
-        known = nodes.decode(paths.topic(topic), node.data, TopicNode)
-        if known.topic_id != topic_id:
+        topic_node = nodes.decode(paths.topic(topic), node.data, TopicNode)
+        if topic_node.topic_id != topic_id:
             raise UnknownTopic(f"topic {topic!r} no longer has the id {topic_id}")
-        replicas = (known.replicas or ())[partition : partition + 1]
+        replicas = (topic_node.replicas or ())[partition : partition + 1]
         info = nodes.partition_info(
             replicas[0] if replicas else (),
             nodes.decode(path, state.data, StateNode),
             state.version,
         )
-        return _Stored(unchanged, info)
+        return _Stored(removal_check, info)
 
     def _write(self, topic: str, partition: int, stored: _Stored, info: PartitionInfo) -> bool:
         """Write the state; False if it was changed concurrently."""

@@ -1,4 +1,4 @@
-"""Changes of partitions' states in the map by compare-and-set: many together, each on its own.
+"""Changes partitions' states in the map by compare-and-set: many in one call, each independently.
 
 The controller assigns leaders; a leader changes the in-sync set. Both change the same node, based
 on one version of it: if that has changed, nothing is written, and the caller consults the map
@@ -40,53 +40,54 @@ class _Prepared(NamedTuple):
 def change_states(
     session: Session, changes: Sequence[StateChange], epoch: ControllerEpoch | None = None
 ) -> list[PartitionInfo | None]:
-    """The new states with their versions; None for those that were not changed because the map has
-    changed meanwhile. Blocks. Raises Fenced or Unavailable, when some may have been changed."""
-    done: list[PartitionInfo | None] = [None] * len(changes)
-    unchanged, waiting = _prepared(session, changes, range(len(changes)))
-    while waiting:
-        piece = _first_transaction(unchanged, waiting)
-        paths_of_piece = {unchanged.path, *(prepared.set_.path for prepared in piece)}
+    """The new states with their versions; None for those that were not changed because the map had
+    changed meanwhile. Blocks. Raises Fenced or Unavailable, after which some may have been
+    changed."""
+    results: list[PartitionInfo | None] = [None] * len(changes)
+    removal_check, pending = _prepared(session, changes, range(len(changes)))
+    while pending:
+        piece = _first_transaction(removal_check, pending)
+        piece_paths = {removal_check.path, *(prepared.set_.path for prepared in piece)}
         try:
-            _write(session, unchanged, piece, epoch)
+            _write(session, removal_check, piece, epoch)
         except Fenced:
             raise
         except Conflict as conflict:
-            is_known = conflict.cause in {Cause.CHANGED, Cause.MISSING}
-            if not is_known or conflict.path not in paths_of_piece:
+            is_expected = conflict.cause in {Cause.CHANGED, Cause.MISSING}
+            if not is_expected or conflict.path not in piece_paths:
                 raise
             # If one was changed, many may have been: avoid one transaction for each.
-            numbers = [prepared.number for prepared in waiting]
-            unchanged, waiting = _prepared(session, changes, numbers)
-            waiting = _still_valid(session, waiting)
+            indexes = [prepared.number for prepared in pending]
+            removal_check, pending = _prepared(session, changes, indexes)
+            pending = _still_valid(session, pending)
             continue
-        for number, _ in piece:
-            after = changes[number].after
-            done[number] = replace(after, version=after.version + 1)
-        waiting = waiting[len(piece) :]
-    return done
+        for index, _ in piece:
+            new_state = changes[index].after
+            results[index] = replace(new_state, version=new_state.version + 1)
+        pending = pending[len(piece) :]
+    return results
 
 
 def _prepared(
-    session: Session, changes: Sequence[StateChange], numbers: Sequence[int]
+    session: Session, changes: Sequence[StateChange], indexes: Sequence[int]
 ) -> tuple[Check, list[_Prepared]]:
     """The changes of topics that still have the same id, and a check that they keep it."""
-    unchanged = nothing_removed(session, paths.TOPICS)
-    names = {changes[number].topic for number in numbers}
-    pending = {name: session.start_read(paths.topic(name)) for name in names}
+    removal_check = nothing_removed(session, paths.TOPICS)
+    names = {changes[index].topic for index in indexes}
+    answers = {name: session.start_read(paths.topic(name)) for name in names}
     ids: dict[str, UUID] = {}
-    for name, answer in pending.items():
+    for name, answer in answers.items():
         node = answer.get(session.timeout_s)
         if node is not None:
             ids[name] = nodes.decode(paths.topic(name), node.data, TopicNode).topic_id
-    prepared = []
-    for number in numbers:
-        change = changes[number]
+    pending = []
+    for index in indexes:
+        change = changes[index]
         if ids.get(change.topic) == change.topic_id:
             path = paths.partition_state(change.topic, change.partition)
             data = nodes.encode(nodes.state_node(change.after))
-            prepared.append(_Prepared(number, Set(path, data, change.after.version)))
-    return unchanged, prepared
+            pending.append(_Prepared(index, Set(path, data, change.after.version)))
+    return removal_check, pending
 
 
 def _still_valid(session: Session, waiting: Sequence[_Prepared]) -> list[_Prepared]:
@@ -109,8 +110,8 @@ def _write(
     session: Session, unchanged: Check, piece: Sequence[_Prepared], epoch: ControllerEpoch | None
 ) -> None:
     operations: list[Operation] = [unchanged, *(prepared.set_ for prepared in piece)]
-    done = partial(session.stands, piece[-1].set_)
+    is_done = partial(session.stands, piece[-1].set_)
     if epoch is None:
-        session.write(operations, done)
+        session.write(operations, is_done)
     else:
-        write_fenced(session, epoch, operations, done)
+        write_fenced(session, epoch, operations, is_done)

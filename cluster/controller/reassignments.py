@@ -26,25 +26,35 @@ def change_replicas(
     topic: TopicInfo,
     partitions: Mapping[int, PartitionInfo],
 ) -> None:
-    """Write partitions of a topic: replicas, move and state. Raises Conflict, without changes, if
+    """Writes partitions of a topic: replicas, move and state. Raises Conflict, without changes, if
     the map differs from `topic`. Blocks."""
     path = paths.topic(topic.name)
-    unchanged = nothing_removed(session, paths.TOPICS)
+    removal_check = nothing_removed(session, paths.TOPICS)
     node = session.read(path)
-    before = None if node is None else nodes.decode(path, node.data, TopicNode)
-    if node is None or before is None or before.topic_id != topic.topic_id or not before.replicas:
+    old_node = None if node is None else nodes.decode(path, node.data, TopicNode)
+    if (
+        node is None
+        or old_node is None
+        or old_node.topic_id != topic.topic_id
+        or not old_node.replicas
+    ):
         raise UnknownTopic(f"topic {topic.name!r} with id {topic.topic_id} does not exist")
-    replicas, moves = list(before.replicas), dict(before.moves or {})
+    replicas, reassignments = list(old_node.replicas), dict(old_node.moves or {})
     states: list[Operation] = []
-    for index, after in partitions.items():
-        replicas[index] = after.replicas
-        moves.pop(index, None)
-        if after.move:
-            moves[index] = after.move
-        state = nodes.encode(nodes.state_node(after))
-        states.append(Set(paths.partition_state(topic.name, index), state, after.version))
-    changed = msgspec.structs.replace(
-        before, replicas=tuple(replicas), moves=moves or msgspec.UNSET
+    for index, new_state in partitions.items():
+        replicas[index] = new_state.replicas
+        reassignments.pop(index, None)
+        if new_state.move:
+            reassignments[index] = new_state.move
+        state = nodes.encode(nodes.state_node(new_state))
+        states.append(Set(paths.partition_state(topic.name, index), state, new_state.version))
+    new_node = msgspec.structs.replace(
+        old_node, replicas=tuple(replicas), moves=reassignments or msgspec.UNSET
     )
-    last = Set(path, nodes.encode(changed), node.version)
-    write_fenced(session, epoch, [unchanged, *states, last], done=partial(session.stands, last))
+    topic_write = Set(path, nodes.encode(new_node), node.version)
+    write_fenced(
+        session,
+        epoch,
+        [removal_check, *states, topic_write],
+        done=partial(session.stands, topic_write),
+    )

@@ -73,7 +73,7 @@ def add_partitions(
     first: int,
     added: Sequence[PartitionInfo],
 ) -> None:
-    """Add partitions from number `first` on. Raises Conflict if that is not the next one."""
+    """Adds partitions from number `first` on. Raises Conflict if that is not the next one."""
     path = paths.topic(name)
     with _writing:
         topic, version = _existing(session, name)
@@ -86,28 +86,29 @@ def add_partitions(
                 path,
                 Cause.CHANGED,
             )
-        grown = msgspec.structs.replace(
-            topic, replicas=replicas + tuple(new.replicas for new in added)
+        grown_topic = msgspec.structs.replace(
+            topic,
+            replicas=replicas + tuple(partition_replicas.replicas for partition_replicas in added),
         )
-        leftovers = [index for index in _partitions_of(session, name) if index >= first]
+        leftover_indexes = [index for index in _partitions_of(session, name) if index >= first]
         _write_all(
             session,
             epoch,
             [
-                *_deletions(session, name, leftovers),
+                *_deletions(session, name, leftover_indexes),
                 *_creations(name, enumerate(added, first)),
-                Set(path, nodes.encode(grown), version),
+                Set(path, nodes.encode(grown_topic), version),
             ],
         )
 
 
 def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
-    """Mark the topic for deletion; repetition is not an error."""
+    """Marks the topic for deletion; repetition is not an error."""
     with _writing:
         topic, version = _existing(session, name)
         if session.exists(paths.deletion(name)):
             return
-        marker = nodes.encode(DeletionNode(topic_id=topic.topic_id))
+        data = nodes.encode(DeletionNode(topic_id=topic.topic_id))
         holders = sorted(set(chain.from_iterable(topic.replicas or ())))
         _write_all(
             session,
@@ -115,7 +116,7 @@ def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
             [
                 Check(paths.topic(name), version),
                 *(Create(paths.owed_deletion(holder, topic.topic_id)) for holder in holders),
-                Create(paths.deletion(name), marker),
+                Create(paths.deletion(name), data),
             ],
         )
 
@@ -123,7 +124,8 @@ def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
 def finish_deletion(
     session: Session, epoch: ControllerEpoch, name: str, live: Collection[int] = ()
 ) -> bool:
-    """Remove a marked topic with its overrides and, last, its marker; without one, do nothing.
+    """Removes a marked topic with its overrides and, last, its marker; without a marker, does
+    nothing.
 
     Returns False, without changes, while a broker of `live` owes its part of the deletion.
     """
@@ -131,21 +133,21 @@ def finish_deletion(
         marker = session.read(paths.deletion(name))
         if marker is None:
             return True
-        wanted = nodes.decode(paths.deletion(name), marker.data, DeletionNode).topic_id
-        owing = [session.start_exists(paths.owed_deletion(broker, wanted)) for broker in live]
-        if any(answer.get(session.timeout_s) for answer in owing):
+        topic_id = nodes.decode(paths.deletion(name), marker.data, DeletionNode).topic_id
+        answers = [session.start_exists(paths.owed_deletion(broker, topic_id)) for broker in live]
+        if any(answer.get(session.timeout_s) for answer in answers):
             return False
         node = session.read(paths.topic(name))
         if node is not None:
             existing_id = nodes.decode(paths.topic(name), node.data, TopicNode).topic_id
-            if existing_id == wanted:
+            if existing_id == topic_id:
                 _remove(session, epoch, name)
         _write_all(session, epoch, [Delete(paths.deletion(name))])
         return True
 
 
 def has_deleted(session: Session, broker_id: int, topic_id: UUID) -> None:
-    """Record that the broker holds no part of the topic any more."""
+    """Records that the broker holds no part of the topic any more."""
     path = paths.owed_deletion(broker_id, topic_id)
     with suppress(Conflict):  # already recorded
         session.write([Delete(path)], done=lambda: not session.exists(path))
@@ -216,13 +218,13 @@ def _make_way(
     node = session.read(paths.topic(topic.name))
     if node is None or conflict.path != paths.topic(topic.name):
         raise conflict
-    existing = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
-    if existing.replicas is None:
+    old_node = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
+    if old_node.replicas is None:
         _remove(session, epoch, topic.name)
         return True
     if session.exists(paths.deletion(topic.name)):
         raise TopicExists(f"topic {topic.name!r} is being deleted")
-    if existing.topic_id != topic.topic_id:
+    if old_node.topic_id != topic.topic_id:
         raise TopicExists(f"topic {topic.name!r} exists already")
     return False
 

@@ -41,12 +41,12 @@ def read_claims(session: Session, name: str) -> Claims | None:
         return None
     ids = paths.group_ids(name)
     segments = session.children(ids) or ()
-    members_found = zip(
+    answers = zip(
         segments, session.read_all([f"{ids}/{segment}" for segment in segments]), strict=True
     )
     members = {
         paths.member_of(segment): nodes.decode(f"{ids}/{segment}", node.data, MemberNode).topics
-        for segment, node in members_found
+        for segment, node in answers
         if node is not None
     }
     return Claims(members, _owners(session, name))
@@ -60,13 +60,15 @@ def without_members(session: Session, names: Sequence[str]) -> list[bool]:
 def commit_for(
     session: Session, name: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> bool:
-    """Commit offsets for future members; False if there is no such group.
+    """Commits offsets for future members; False if there is no such group.
 
     A thousand partitions per transaction. Raises GroupHasMembers.
     """
-    wanted = sorted(offsets)
-    for start in range(0, len(wanted), _TOGETHER):
-        batch = {partition: offsets[partition] for partition in wanted[start : start + _TOGETHER]}
+    partitions = sorted(offsets)
+    for start in range(0, len(partitions), _TOGETHER):
+        batch = {
+            partition: offsets[partition] for partition in partitions[start : start + _TOGETHER]
+        }
         if not _commit(session, name, batch):
             return False
     return True
@@ -75,10 +77,10 @@ def commit_for(
 def _commit(session: Session, name: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> bool:
     ids = paths.group_ids(name)
     for attempt in range(_ATTEMPTS):
-        stored = _read_info(session, name)
-        if stored is None:
+        info_and_version = _read_info(session, name)
+        if info_and_version is None:
             return False
-        info, version = stored
+        info, version = info_and_version
         # The new version tells a concurrent expiry that the group is in use.
         mark = _set(replace(info, empty_since_ms=None), version)
         operations = [mark, *_guard(session, name), *_writes(session, info, offsets)]
@@ -97,7 +99,7 @@ def _commit(session: Session, name: str, offsets: Mapping[TopicPartition, Commit
 
 
 def delete_offsets(session: Session, name: str, partitions: Collection[TopicPartition]) -> None:
-    """Delete offsets; missing ones are ignored. For topics without subscribers."""
+    """Deletes offsets; missing ones are ignored. For topics without subscribers."""
     for attempt in range(_ATTEMPTS):
         try:
             return remove(session, name, _versions(session, name, sorted(partitions)))
@@ -109,45 +111,47 @@ def delete_offsets(session: Session, name: str, partitions: Collection[TopicPart
 
 
 def remove(session: Session, name: str, versions: Mapping[TopicPartition, int]) -> None:
-    """Remove offsets with these versions; raises Conflict otherwise, when some may be removed."""
+    """Removes offsets with these versions. Raises Conflict if one has changed; some may then have
+    been removed."""
     for deletions in in_transactions(_deletions(name, versions)):
         session.write(deletions, done=partial(session.stand, tuple(deletions)))
 
 
 def note_empty(session: Session, name: str, now_ms: int) -> None:
-    """Record since when the group is empty. Does nothing if it has members, or a time is
-    recorded."""
-    stored = _read_info(session, name)
-    if stored is None or stored[0].empty_since_ms is not None:
+    """Records the time at which the group became empty. Does nothing if it has members, or a time
+    is recorded."""
+    info_and_version = _read_info(session, name)
+    if info_and_version is None or info_and_version[0].empty_since_ms is not None:
         return
-    info, version = stored
-    noted = replace(info, empty_since_ms=now_ms)
-    _is_done(session, [_set(noted, version), *_guard(session, name)])
+    info, version = info_and_version
+    new_info = replace(info, empty_since_ms=now_ms)
+    _is_done(session, [_set(new_info, version), *_guard(session, name)])
 
 
 def expire(
     session: Session, name: str, empty_since_ms: int, versions: Mapping[TopicPartition, int]
 ) -> bool:
-    """Remove offsets with these versions from a group that has been empty since then; whether that
-    succeeded."""
+    """Removes offsets with these versions from a group that has been empty since then; returns
+    whether that succeeded."""
     for deletions in in_transactions(_deletions(name, versions)):
-        stored = _read_info(session, name)
-        if stored is None or stored[0].empty_since_ms != empty_since_ms:
+        info_and_version = _read_info(session, name)
+        if info_and_version is None or info_and_version[0].empty_since_ms != empty_since_ms:
             return False
-        check = Check(paths.group(name), stored[1])
+        check = Check(paths.group(name), info_and_version[1])
         if not _is_done(session, [check, *_guard(session, name), *deletions]):
             return False
     return True
 
 
 def forget(session: Session, name: str, empty_since_ms: int) -> bool:
-    """Remove a group that has been empty since then, and has no offsets; whether that succeeded."""
-    stored = _read_info(session, name)
-    if stored is None or stored[0].empty_since_ms != empty_since_ms:
+    """Removes a group that has been empty since then, and has no offsets; returns whether that
+    succeeded."""
+    info_and_version = _read_info(session, name)
+    if info_and_version is None or info_and_version[0].empty_since_ms != empty_since_ms:
         return False
     path = paths.group(name)
-    below = [Delete(child) for child in groups.below(session, path)]
-    return _is_done(session, [*below, Delete(path, stored[1])])
+    deletions = [Delete(child) for child in groups.below(session, path)]
+    return _is_done(session, [*deletions, Delete(path, info_and_version[1])])
 
 
 def _writes(
@@ -159,18 +163,18 @@ def _writes(
     for (topic, number), offset in offsets.items():
         by_topic.setdefault(topic, {})[number] = offset
     operations: list[Operation] = []
-    for topic, of_topic in by_topic.items():
+    for topic, topic_offsets in by_topic.items():
         parent = paths.topic_offsets(info.name, topic)
         children = session.children(parent)
-        existing = set(children or ())
+        nodes_below = set(children or ())
         if children is None:
             operations.append(Create(parent))
-        if (other := _other_topic(session, info.name, topic)) is not None:
-            operations.append(other)
-            operations += [Delete(f"{parent}/{number}") for number in existing]
-            existing = set()
-        for number, offset in of_topic.items():
-            kind = Set if str(number) in existing else Create
+        if (recreation := _other_topic(session, info.name, topic)) is not None:
+            operations.append(recreation)
+            operations += [Delete(f"{parent}/{number}") for number in nodes_below]
+            nodes_below = set()
+        for number, offset in topic_offsets.items():
+            kind = Set if str(number) in nodes_below else Create
             operations.append(kind(f"{parent}/{number}", nodes.encode_offset(offset)))
     return operations
 
@@ -178,22 +182,22 @@ def _writes(
 def _other_topic(session: Session, name: str, topic: str) -> Operation | None:
     """The write that records that the topic was recreated; None if it was not."""
     path = paths.topic_owners(name, topic)
-    node, today = session.read(path), group_members.topic_of(session, topic)
-    if node is None or today is None:
+    node, current_topic = session.read(path), group_members.topic_of(session, topic)
+    if node is None or current_topic is None:
         return None
-    if nodes.decode(path, node.data, OwnedTopicNode).topic_id == today[0]:
+    if nodes.decode(path, node.data, OwnedTopicNode).topic_id == current_topic[0]:
         return None
-    new = OwnedTopicNode(topic_id=today[0], partitions=0)
-    return Set(path, nodes.encode(new), node.version)
+    owned_topic = OwnedTopicNode(topic_id=current_topic[0], partitions=0)
+    return Set(path, nodes.encode(owned_topic), node.version)
 
 
 def _owners(session: Session, name: str) -> dict[TopicPartition, str]:
     root = paths.group_owners(name)
     topics = session.children(root) or ()
-    below = session.children_of_all([f"{root}/{topic}" for topic in topics])
+    children = session.children_of_all([f"{root}/{topic}" for topic in topics])
     by_path = {
         f"{root}/{topic}/{number}": TopicPartition(topic, int(number))
-        for topic, numbers in zip(topics, below, strict=True)
+        for topic, numbers in zip(topics, children, strict=True)
         for number in numbers or ()
         if number.isdecimal()
     }
@@ -208,10 +212,10 @@ def _owners(session: Session, name: str) -> dict[TopicPartition, str]:
 def _versions(
     session: Session, name: str, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    read = session.read_all([_offset(name, partition) for partition in partitions])
+    version_nodes = session.read_all([_offset(name, partition) for partition in partitions])
     return {
         partition: node.version
-        for partition, node in zip(partitions, read, strict=True)
+        for partition, node in zip(partitions, version_nodes, strict=True)
         if node is not None
     }
 

@@ -47,20 +47,22 @@ class StoredGroup(msgspec.Struct, frozen=True):
 def read_group(session: Session, name: str) -> StoredGroup | None:
     """A consistent view of a group; None if it does not exist."""
     path = paths.group(name)
-    while (before := session.read(path)) is not None:
+    while (node := session.read(path)) is not None:
         members = _read_members(session, name)
-        after = session.read(path)
-        if after is not None and after.version == before.version:
-            return StoredGroup(_info(name, before), members)
+        node_again = session.read(path)
+        if node_again is not None and node_again.version == node.version:
+            return StoredGroup(_info(name, node), members)
     return None
 
 
 def list_groups(session: Session) -> list[GroupInfo]:
     """All groups by name. Unreadable ones are skipped and logged."""
     names = [paths.group_of(segment) for segment in session.children(paths.CONSUMERS) or ()]
-    known = sorted(name for name in names if name is not None)
+    group_names = sorted(name for name in names if name is not None)
     infos = []
-    for name, node in zip(known, session.read_all([*map(paths.group, known)]), strict=True):
+    for name, node in zip(
+        group_names, session.read_all([*map(paths.group, group_names)]), strict=True
+    ):
         try:
             if node is not None:
                 infos.append(_info(name, node))
@@ -86,9 +88,9 @@ def create_group(session: Session, group: GroupInfo) -> GroupFence:
                 f"ZooKeeper at {session.address} has no node {paths.CONSUMERS}: no broker has used "
                 "it yet, or it was wiped"
             ) from None
-        existing = session.read(path)
-        if existing is not None:
-            _check_kind(_info(group.name, existing), group.kind)
+        node = session.read(path)
+        if node is not None:
+            _check_kind(_info(group.name, node), group.kind)
         raise
     return fence
 
@@ -96,20 +98,20 @@ def create_group(session: Session, group: GroupInfo) -> GroupFence:
 def take_over(
     session: Session, name: str, coordinator: int, kind: GroupKind
 ) -> tuple[GroupFence, StoredGroup] | None:
-    """Become the coordinator of a group; None if it does not exist.
+    """Becomes the coordinator of a group; None if it does not exist.
 
     Returns the group's last state. Raises OtherGroupKind, without changing anything.
     """
     path, fence = paths.group(name), GroupFence(name, uuid4().hex)
     for attempt in range(_ATTEMPTS):
-        node, below = session.read(path), session.children(path)
-        if node is None or below is None:
+        node, children = session.read(path), session.children(path)
+        if node is None or children is None:
             return None
         info = replace(_info(name, node), coordinator=coordinator)
         _check_kind(info, kind)
         operations: list[Operation] = [
             Set(path, nodes.encode(nodes.group_node(info)), node.version),
-            *(Delete(f"{path}/{child}") for child in below if child.startswith(paths.FENCE)),
+            *(Delete(f"{path}/{child}") for child in children if child.startswith(paths.FENCE)),
             Create(_path(fence)),
         ]
         try:
@@ -126,30 +128,30 @@ def take_over(
 def save_group(
     session: Session, fence: GroupFence, group: GroupInfo, members: Sequence[GroupMember]
 ) -> None:
-    """Save a finished generation. Raises Fenced, GroupTooLarge.
+    """Saves a finished generation. Raises Fenced, GroupTooLarge.
 
     One at a time for each group, since the order of concurrent ones is undefined.
     """
     path, data = paths.group_members(fence.group), nodes.encode_members(fence.group, members)
-    set_ = Set(paths.group(fence.group), nodes.encode(nodes.group_node(group)))
+    write = Set(paths.group(fence.group), nodes.encode(nodes.group_node(group)))
     try:
-        write_fenced(session, [fence], [set_, Set(path, data)])
+        write_fenced(session, [fence], [write, Set(path, data)])
     except Conflict as conflict:
         if conflict.path != path or conflict.cause is not Cause.MISSING:
             raise
-        write_fenced(session, [fence], [set_, Create(path, data)])  # the first generation
+        write_fenced(session, [fence], [write, Create(path, data)])  # the first generation
 
 
 def delete_group(session: Session, fence: GroupFence) -> None:
-    """Remove a group with everything below it. Raises Fenced."""
+    """Removes a group with everything below it. Raises Fenced."""
     path = paths.group(fence.group)
     for attempt in range(_ATTEMPTS):
         operations = [Delete(child) for child in below(session, path) if child != _path(fence)]
-        last: list[Operation] = [Delete(_path(fence)), Delete(path)]
+        group_deletions: list[Operation] = [Delete(_path(fence)), Delete(path)]
         try:
             for piece in in_transactions(operations):
                 write_fenced(session, [fence], piece)
-            return write_fenced(session, [fence], last)
+            return write_fenced(session, [fence], group_deletions)
         except Fenced:
             raise
         except Conflict:  # a member has joined or left, or an offset was committed
@@ -162,8 +164,8 @@ def delete_group(session: Session, fence: GroupFence) -> None:
 def write_fenced(
     session: Session, fences: Iterable[GroupFence], operations: Sequence[Operation]
 ) -> None:
-    """Do all operations in one transaction if all fences are valid; otherwise raises Fenced with
-    the `path` of an invalid one (`fenced_out`).
+    """Performs all operations in one transaction if all fences are valid; otherwise raises Fenced
+    with the `path` of an invalid one (`fenced_out`).
 
     If the answer was lost, the write counts as done when every node has its final contents. So
     operations must not depend on earlier contents, and no others may be made on the same nodes

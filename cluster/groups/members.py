@@ -1,4 +1,4 @@
-"""Penstock's consumer groups in ZooKeeper: members that coordinate without a coordinator.
+"""Penstock's consumer groups in ZooKeeper: members that share partitions without a coordinator.
 
     /consumers/{group}                      GroupNode of kind PENSTOCK, without a coordinator
     /consumers/{group}/ids/{member}         ephemeral: a member's subscriptions
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Membership:
-    """Register under an id that was never used; the group is created if necessary.
+    """Registers a member under an id that was never used; creates the group if necessary.
 
     Raises OtherGroupKind; Unavailable if the session ends meanwhile.
     """
@@ -66,10 +66,10 @@ def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Me
     data = nodes.encode(MemberNode(topics=tuple(sorted(topics))))
     for attempt in range(_ATTEMPTS):
         _make_group(session, group)
-        create = Create(path, data, ephemeral=True)
-        operations = [*_not_empty(session, group), Check(ids), create]
+        creation = Create(path, data, ephemeral=True)
+        operations = [*_not_empty(session, group), Check(ids), creation]
         try:
-            session.write(operations, done=partial(_stands, session, create))
+            session.write(operations, done=partial(_stands, session, creation))
         except Conflict as conflict:
             is_temporary = conflict.cause in {Cause.MISSING, Cause.CHANGED}
             if not is_temporary or attempt == _ATTEMPTS - 1:
@@ -84,7 +84,7 @@ def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Me
 
 
 def leave(session: Session, membership: Membership, claims: Collection[TopicPartition]) -> None:
-    """Release all claims, then leave. A lost membership is not an error."""
+    """Releases all claims, then leaves the group. A lost membership is not an error."""
     try:
         release(session, membership, claims)
         path = paths.group_id(membership.group, membership.member)
@@ -102,13 +102,15 @@ def members(
     """The members and their subscriptions; only members that are not `known` are read."""
     ids = paths.group_ids(group)
     names = session.start_children(ids, on_change).get(session.timeout_s) or ()
-    present = {paths.member_of(name): f"{ids}/{name}" for name in names}
-    unknown = [member for member in present if member not in known]
-    subscriptions = {member: known[member] for member in present if member in known}
-    member_nodes = session.read_all([present[member] for member in unknown])
-    for member, node in zip(unknown, member_nodes, strict=True):
+    paths_by_member = {paths.member_of(name): f"{ids}/{name}" for name in names}
+    new_members = [member for member in paths_by_member if member not in known]
+    subscriptions = {member: known[member] for member in paths_by_member if member in known}
+    member_nodes = session.read_all([paths_by_member[member] for member in new_members])
+    for member, node in zip(new_members, member_nodes, strict=True):
         if node is not None:  # otherwise it has left again, which triggers the watch
-            subscriptions[member] = nodes.decode(present[member], node.data, MemberNode).topics
+            subscriptions[member] = nodes.decode(
+                paths_by_member[member], node.data, MemberNode
+            ).topics
     return subscriptions
 
 
@@ -120,8 +122,8 @@ def topic_of(
     while (node := session.start_read(path, on_change).get(session.timeout_s)) is None:
         if not session.start_exists(path, on_change).get(session.timeout_s):
             return None
-    decoded = nodes.decode(path, node.data, TopicNode)
-    return None if decoded.replicas is None else (decoded.topic_id, len(decoded.replicas))
+    topic_node = nodes.decode(path, node.data, TopicNode)
+    return None if topic_node.replicas is None else (topic_node.topic_id, len(topic_node.replicas))
 
 
 def open_topic(
@@ -135,22 +137,22 @@ def open_topic(
     for attempt in range(_ATTEMPTS):
         node = session.read(path)
         if node is None:
-            new = nodes.encode(OwnedTopicNode(topic_id=topic_id, partitions=partitions))
-            operations: list[Operation] = [Create(path, new)]
-            before: list[Operation] = []
+            data = nodes.encode(OwnedTopicNode(topic_id=topic_id, partitions=partitions))
+            operations: list[Operation] = [Create(path, data)]
+            deletions: list[Operation] = []
         else:
-            known = nodes.decode(path, node.data, OwnedTopicNode)
-            if known.topic_id == topic_id:
-                return OwnedTopic(topic, node.version, known.partitions)
+            owned_topic = nodes.decode(path, node.data, OwnedTopicNode)
+            if owned_topic.topic_id == topic_id:
+                return OwnedTopic(topic, node.version, owned_topic.partitions)
             # There are no start offsets for the recreated topic.
-            new = nodes.encode(OwnedTopicNode(topic_id=topic_id, partitions=0))
-            operations = [Set(path, new, node.version)]
+            data = nodes.encode(OwnedTopicNode(topic_id=topic_id, partitions=0))
+            operations = [Set(path, data, node.version)]
             offsets = paths.topic_offsets(membership.group, topic)
-            before = [Delete(f"{offsets}/{number}") for number in session.children(offsets) or ()]
-            if len(before) <= _TOGETHER:
-                operations, before = [*before, *operations], []
+            deletions = [Delete(f"{offsets}/{name}") for name in session.children(offsets) or ()]
+            if len(deletions) <= _TOGETHER:
+                operations, deletions = [*deletions, *operations], []
         try:
-            for piece in in_transactions(before):
+            for piece in in_transactions(deletions):
                 _write(session, membership, [Check(path, node.version if node else -1), *piece])
             _write(session, membership, operations)
         except Fenced:
@@ -174,28 +176,28 @@ def owned(
 def claim(
     session: Session, membership: Membership, topic: OwnedTopic, partitions: Iterable[int]
 ) -> frozenset[int]:
-    """Claim partitions that have no owner; returns those that this member owns now.
+    """Claims partitions that have no owner; returns those that this member owns now.
 
     Raises Fenced.
     """
-    claimed: set[int] = set()
-    for together in _pieces(sorted(partitions)):
-        claimed |= _claim(session, membership, topic, together)
+    claimed_partitions: set[int] = set()
+    for batch in _pieces(sorted(partitions)):
+        claimed_partitions |= _claim(session, membership, topic, batch)
     if session.session_id != membership.session_id:
         raise fenced(session, membership.member, membership.group)
-    return frozenset(claimed)
+    return frozenset(claimed_partitions)
 
 
 def release(session: Session, membership: Membership, partitions: Iterable[TopicPartition]) -> None:
-    """Release partitions; those of other owners are ignored. Raises Fenced."""
+    """Releases partitions; those of other owners are ignored. Raises Fenced."""
     owners = [paths.partition_owner(membership.group, *key) for key in sorted(set(partitions))]
-    for together in _pieces(owners):
+    for batch in _pieces(owners):
         for attempt in range(_ATTEMPTS):
-            own = _own(session, membership, together)
-            if not own:
+            own_owners = _own(session, membership, batch)
+            if not own_owners:
                 break
             try:
-                _write(session, membership, [Delete(path) for path in own])
+                _write(session, membership, [Delete(path) for path in own_owners])
                 break
             except Fenced:
                 raise
@@ -211,16 +213,14 @@ def commit(
     topics: Mapping[str, OwnedTopic],
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> None:
-    """Commit offsets of partitions that this member owns: up to 1,000 in one transaction, which
+    """Commits offsets of partitions that this member owns: up to 1,000 in one transaction, which
     otherwise fails as a whole with Fenced."""
-    for together in _pieces(sorted(offsets)):
-        _commit(
-            session, membership, topics, {partition: offsets[partition] for partition in together}
-        )
+    for batch in _pieces(sorted(offsets)):
+        _commit(session, membership, topics, {partition: offsets[partition] for partition in batch})
 
 
 def delete_group(session: Session, name: str) -> bool:
-    """Remove a group of this kind that has no members; False if there is none.
+    """Removes a group of this kind that has no members; False if there is none.
 
     Raises GroupHasMembers, OtherGroupKind.
     """
@@ -242,7 +242,7 @@ def delete_group(session: Session, name: str) -> bool:
 def _make_group(session: Session, name: str) -> None:
     """Create a group of this kind with all its nodes. Raises OtherGroupKind."""
     path = paths.group(name)
-    below = [paths.group_offsets(name), paths.group_ids(name), paths.group_owners(name)]
+    folders = [paths.group_offsets(name), paths.group_ids(name), paths.group_owners(name)]
     while True:
         node = session.read(path)
         if node is not None:
@@ -253,16 +253,16 @@ def _make_group(session: Session, name: str) -> None:
                     f"{GroupKind.PENSTOCK.value} consumers cannot join it: use another group, or "
                     "delete this one"
                 )
-        existence = [session.exists(child) for child in below]
-        missing = [
-            Create(child) for child, exists in zip(below, existence, strict=True) if not exists
+        answers = [session.exists(child) for child in folders]
+        creations = [
+            Create(child) for child, exists in zip(folders, answers, strict=True) if not exists
         ]
-        if node is not None and not missing:
+        if node is not None and not creations:
             return
         new = GroupInfo(name=name, kind=GroupKind.PENSTOCK, coordinator=NOBODY)
         first = [] if node is not None else [Create(path, nodes.encode(nodes.group_node(new)))]
         try:
-            session.write([*first, *missing], done=lambda: False)
+            session.write([*first, *creations], done=lambda: False)
         except Conflict as conflict:
             if not session.exists(paths.CONSUMERS):
                 raise MapMissing(
@@ -281,8 +281,8 @@ def _not_empty(session: Session, name: str) -> list[Operation]:
     info = nodes.group_info(name, nodes.decode(path, node.data, GroupNode)) if node else None
     if node is None or info is None or info.empty_since_ms is None:
         return []
-    present = nodes.group_node(replace(info, empty_since_ms=None))
-    return [Set(path, nodes.encode(present), node.version)]
+    group_node = nodes.group_node(replace(info, empty_since_ms=None))
+    return [Set(path, nodes.encode(group_node), node.version)]
 
 
 def _claim(
@@ -290,34 +290,37 @@ def _claim(
 ) -> set[int]:
     data = nodes.encode(OwnerNode(member=membership.member))
     by_path = {
-        paths.partition_owner(membership.group, topic.name, number): number for number in partitions
+        paths.partition_owner(membership.group, topic.name, partition): partition
+        for partition in partitions
     }
-    claimed: set[int] = set()
+    own_partitions: set[int] = set()
     for _ in range(_ATTEMPTS):
         owner_nodes = zip(by_path, session.read_all(list(by_path)), strict=True)
-        free: list[Operation] = []
+        claim_operations: list[Operation] = []
         for path, node in owner_nodes:
             if node is None:
-                free.append(Create(path, data, ephemeral=True))
+                claim_operations.append(Create(path, data, ephemeral=True))
             elif node.data == data and node.owner == membership.session_id:
-                claimed.add(by_path[path])
+                own_partitions.add(by_path[path])
             elif node.owner == membership.session_id:  # a stale claim of our own session
-                free += [Delete(path, node.version), Create(path, data, ephemeral=True)]
-        if not free:
-            return claimed
+                claim_operations += [Delete(path, node.version), Create(path, data, ephemeral=True)]
+        if not claim_operations:
+            return own_partitions
         try:
-            _write(session, membership, [_check(membership, topic), *free])
+            _write(session, membership, [_check(membership, topic), *claim_operations])
         except Fenced:
             raise
         except Conflict as conflict:
             if conflict.path == paths.topic_owners(membership.group, topic.name):
-                return claimed  # the topic was recreated
+                return own_partitions  # the topic was recreated
             session.sync()
         except Unanswered:
             session.sync()
         else:
-            return claimed | {by_path[write.path] for write in free if isinstance(write, Create)}
-    return claimed
+            return own_partitions | {
+                by_path[write.path] for write in claim_operations if isinstance(write, Create)
+            }
+    return own_partitions
 
 
 def _commit(
@@ -331,28 +334,31 @@ def _commit(
     checks: list[Operation] = [_check(membership, topics[name]) for name in names]
     owners = {partition: paths.partition_owner(group, *partition) for partition in offsets}
     checks += [Check(path) for path in owners.values()]
-    guarded = {check.path for check in checks}
+    guarded_paths = {check.path for check in checks}
     data = {key: nodes.encode_offset(offset) for key, offset in offsets.items()}
     with_node = set(offsets)  # almost always
     for attempt in range(_ATTEMPTS):
-        writes: list[Operation] = []
+        topic_writes: list[Operation] = []
         for name in names:
             parent = paths.topic_offsets(group, name)
             wanted = [partition for partition in offsets if partition.topic == name]
             if with_node.isdisjoint(wanted) and not session.exists(parent):
-                writes.append(Create(parent))
-            writes += [
+                topic_writes.append(Create(parent))
+            topic_writes += [
                 (Set if key in with_node else Create)(f"{parent}/{key.partition}", data[key])
                 for key in wanted
             ]
         try:
             return _write(
-                session, membership, [*checks, *writes], partial(session.stand, tuple(writes))
+                session,
+                membership,
+                [*checks, *topic_writes],
+                partial(session.stand, tuple(topic_writes)),
             )
         except Fenced:
             raise
         except Conflict as conflict:
-            if conflict.path in guarded:
+            if conflict.path in guarded_paths:
                 raise fenced(session, membership.member, membership.group, conflict) from None
             if attempt == _ATTEMPTS - 1:
                 raise

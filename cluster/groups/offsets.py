@@ -79,23 +79,25 @@ class OffsetWriter:
         self._lock = threading.Lock()  # for the outer dictionary; a group belongs to one thread
 
     def commit(self, commits: Iterable[GroupCommit]) -> set[GroupFence]:
-        """Write commits in order. Returns the invalid fences, whose commits were refused.
+        """Writes commits in order. Returns the invalid fences, whose commits were refused.
 
         Raises Unavailable; then the outcome is unknown.
         """
-        refused: set[GroupFence] = set()
-        for gathered in _gathered(_parts(commits)):
-            refused |= self._write([part for part in gathered if part.fence not in refused])
-        return refused
+        invalid_fences: set[GroupFence] = set()
+        for batch in _gathered(_parts(commits)):
+            invalid_fences |= self._write(
+                [part for part in batch if part.fence not in invalid_fences]
+            )
+        return invalid_fences
 
     def delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> None:
-        """Remove offsets; missing ones are ignored. Raises Fenced."""
-        wanted: dict[str, set[int]] = {}
+        """Removes offsets; missing ones are ignored. Raises Fenced."""
+        partitions_by_topic: dict[str, set[int]] = {}
         for topic, partition in partitions:
-            wanted.setdefault(topic, set()).add(partition)
+            partitions_by_topic.setdefault(topic, set()).add(partition)
         for attempt in range(_ATTEMPTS):
             self.forget(fence)
-            operations = self._deletions(fence, wanted)
+            operations = self._deletions(fence, partitions_by_topic)
             try:
                 for piece in in_transactions(operations):
                     write_fenced(self._session, [fence], piece)
@@ -110,100 +112,113 @@ class OffsetWriter:
                 self.forget(fence)
 
     def forget(self, fence: GroupFence) -> None:
-        """Forget the known nodes of a group that was deleted, or belongs to another broker by
+        """Forgets the known nodes of a group that was deleted, or belongs to another broker by
         now."""
         with self._lock:
             self._known.pop(fence, None)
 
     def _write(self, parts: Sequence[_Part]) -> set[GroupFence]:
-        refused: set[GroupFence] = set()
+        invalid_fences: set[GroupFence] = set()
         for attempt in range(_ATTEMPTS):
             fences = {part.fence: None for part in parts}
             if not fences:
                 break
-            created, operations = self._operations(parts)
+            created_nodes, operations = self._operations(parts)
             try:
                 write_fenced(self._session, fences, operations)
             except Fenced as fenced:
-                changed = fenced_out(self._session, fences, fenced)
-                refused |= changed
-                parts = [part for part in parts if part.fence not in changed]
+                new_invalid_fences = fenced_out(self._session, fences, fenced)
+                invalid_fences |= new_invalid_fences
+                parts = [part for part in parts if part.fence not in new_invalid_fences]
             except Conflict:  # nodes were created or removed concurrently
                 if attempt == _ATTEMPTS - 1:
                     raise
-                changed = set(fences)
+                new_invalid_fences = set(fences)
                 self._session.sync()
             else:
-                self._remember(created)
+                self._remember(created_nodes)
                 break
-            for fence in changed:
+            for fence in new_invalid_fences:
                 self.forget(fence)
-        return refused
+        return invalid_fences
 
     def _operations(self, parts: Sequence[_Part]) -> tuple[_Created, list[Operation]]:
         """The operations, and the nodes that they create."""
-        known = self._look_up({(part.fence, key.topic) for part in parts for key in part.data})
-        created: _Created = set()
+        topics_by_fence = self._look_up(
+            {(part.fence, key.topic) for part in parts for key in part.data}
+        )
+        created_nodes: _Created = set()
         parents: set[str] = set()
         operations: list[Operation] = []
         for part in parts:
-            topics = known[part.fence]
+            topics = topics_by_fence[part.fence]
             for partition, data in part.data.items():
                 topic = topics[partition.topic]
                 path = f"{topic.path}/{partition.partition}"
-                if partition.partition in topic.partitions or (part.fence, partition) in created:
+                if (
+                    partition.partition in topic.partitions
+                    or (part.fence, partition) in created_nodes
+                ):
                     operations.append(Set(path, data))
                     continue
                 if not topic.is_there and topic.path not in parents:
                     parents.add(topic.path)
                     operations.append(Create(topic.path))
-                created.add((part.fence, partition))
+                created_nodes.add((part.fence, partition))
                 operations.append(Create(path, data))
-        return created, operations
+        return created_nodes, operations
 
     def _deletions(self, fence: GroupFence, wanted: Mapping[str, set[int]]) -> list[Operation]:
         topics = self._look_up({(fence, topic) for topic in wanted}).get(fence, {})
         operations: list[Operation] = []
         for name, topic in topics.items():
-            going = topic.partitions & wanted[name]
-            operations += [Delete(f"{topic.path}/{number}") for number in sorted(going)]
-            if topic.is_there and going == topic.partitions:
+            deleted_partitions = topic.partitions & wanted[name]
+            operations += [
+                Delete(f"{topic.path}/{number}") for number in sorted(deleted_partitions)
+            ]
+            if topic.is_there and deleted_partitions == topic.partitions:
                 operations.append(Delete(topic.path))
         return operations
 
     def _look_up(self, topics: Iterable[tuple[GroupFence, str]]) -> dict[GroupFence, _Known]:
         """The existing nodes of these topics; only unknown ones are read."""
         with self._lock:
-            known = {fence: self._known.setdefault(fence, {}) for fence, _ in topics}
-        unknown = [
+            topics_by_fence = {fence: self._known.setdefault(fence, {}) for fence, _ in topics}
+        missing_topics = [
             (fence, topic, paths.topic_offsets(fence.group, topic))
             for fence, topic in topics
-            if topic not in known[fence]
+            if topic not in topics_by_fence[fence]
         ]
-        children = self._session.children_of_all([path for _, _, path in unknown])
-        for (fence, topic, path), names in zip(unknown, children, strict=True):
-            numbers = {int(name) for name in names or () if _is_number(name)}
-            known[fence][topic] = _Topic(path, names is not None, numbers)
-        return known
+        children = self._session.children_of_all([path for _, _, path in missing_topics])
+        for (fence, topic, path), names in zip(missing_topics, children, strict=True):
+            partitions = {int(name) for name in names or () if _is_number(name)}
+            topics_by_fence[fence][topic] = _Topic(path, names is not None, partitions)
+        return topics_by_fence
 
     def _remember(self, created: _Created) -> None:
         with self._lock:
             for fence, (topic, partition) in created:
-                known = self._known.get(fence)
-                if known is not None and topic in known:
-                    known[topic].is_there = True
-                    known[topic].partitions.add(partition)
+                topics = self._known.get(fence)
+                if topics is not None and topic in topics:
+                    topics[topic].is_there = True
+                    topics[topic].partitions.add(partition)
 
 
 def read_offsets(
     session: Session, group: str, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, CommittedOffset]:
     """A group's committed offsets, for these partitions or for all; empty if there is no group."""
-    wanted = _committed(session, group) if partitions is None else dict.fromkeys(partitions)
-    parents = {topic: paths.topic_offsets(group, topic) for topic in {key.topic for key in wanted}}
-    by_partition = {key: f"{parents[key.topic]}/{key.partition}" for key in wanted}
-    found = zip(by_partition.items(), session.read_all([*by_partition.values()]), strict=True)
-    return {key: nodes.offset_of(path, node.data) for (key, path), node in found if node}
+    selection = _committed(session, group) if partitions is None else dict.fromkeys(partitions)
+    parents = {
+        topic: paths.topic_offsets(group, topic) for topic in {key.topic for key in selection}
+    }
+    by_partition = {key: f"{parents[key.topic]}/{key.partition}" for key in selection}
+    nodes_by_partition = zip(
+        by_partition.items(), session.read_all([*by_partition.values()]), strict=True
+    )
+    return {
+        key: nodes.offset_of(path, node.data) for (key, path), node in nodes_by_partition if node
+    }
 
 
 class StoredOffset(msgspec.Struct, frozen=True):
@@ -221,18 +236,20 @@ def read_stored(session: Session, group: str) -> dict[TopicPartition, StoredOffs
     offset_paths = [
         f"{paths.topic_offsets(group, key.topic)}/{key.partition}" for key in partitions
     ]
-    found = session.read_all(offset_paths)
+    offset_nodes = session.read_all(offset_paths)
     topics = sorted({key.topic for key in partitions})
     # Read afterwards: offsets are committed only for existing topics.
     topic_nodes = session.read_all([*map(paths.topic, topics)])
-    created = {topic: node.created for topic, node in zip(topics, topic_nodes, strict=True) if node}
+    creation_zxids = {
+        topic: node.created for topic, node in zip(topics, topic_nodes, strict=True) if node
+    }
     return {
         key: StoredOffset(
             nodes.offset_of(path, node.data),
             node.version,
-            key.topic not in created or node.changed < created[key.topic],
+            key.topic not in creation_zxids or node.changed < creation_zxids[key.topic],
         )
-        for key, path, node in zip(partitions, offset_paths, found, strict=True)
+        for key, path, node in zip(partitions, offset_paths, offset_nodes, strict=True)
         if node is not None
     }
 
@@ -241,11 +258,13 @@ def _committed(session: Session, group: str) -> list[TopicPartition]:
     """The partitions with committed offsets of a group, in order."""
     names = session.children(paths.group_offsets(group)) or ()
     topics = sorted(name for name in names if _is_topic(name))
-    found = session.children_of_all([paths.topic_offsets(group, topic) for topic in topics])
+    children_by_topic = session.children_of_all(
+        [paths.topic_offsets(group, topic) for topic in topics]
+    )
     return [
-        TopicPartition(topic, number)
-        for topic, below in zip(topics, found, strict=True)
-        for number in sorted(int(name) for name in below or () if _is_number(name))
+        TopicPartition(topic, partition)
+        for topic, children in zip(topics, children_by_topic, strict=True)
+        for partition in sorted(int(name) for name in children or () if _is_number(name))
     ]
 
 
@@ -276,18 +295,18 @@ def _parts(commits: Iterable[GroupCommit]) -> Iterator[_Part]:
 
 def _gathered(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
     """Groups parts into transactions, in order."""
-    together: list[_Part] = []
+    batch: list[_Part] = []
     size = count = 0
     for part in parts:
         is_full = count + len(part.data) > GATHERED or size + part.size > MAX_BYTES
-        if together and is_full:
-            yield together
-            together, size, count = [], 0, 0
-        together.append(part)
+        if batch and is_full:
+            yield batch
+            batch, size, count = [], 0, 0
+        batch.append(part)
         size += part.size
         count += len(part.data)
-    if together:
-        yield together
+    if batch:
+        yield batch
 
 
 def _is_number(segment: str) -> bool:

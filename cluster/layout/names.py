@@ -22,19 +22,19 @@ _SHOWN = 80
 
 
 def check_topic_name(name: str) -> None:
-    """Raise InvalidTopicName, with the reason, unless Kafka would accept the name."""
+    """Raises InvalidTopicName, with the reason, unless Kafka would accept the name."""
     if not name:
         raise InvalidTopicName("a topic's name cannot be empty")
-    shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
+    excerpt = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
     if len(name) > LONGEST_NAME:
         raise InvalidTopicName(
-            f"topic name {shown} has {len(name)} characters; at most {LONGEST_NAME} are allowed"
+            f"topic name {excerpt} has {len(name)} characters; at most {LONGEST_NAME} are allowed"
         )
     if name in {".", ".."}:
-        raise InvalidTopicName(f"a topic cannot be named {shown}")
+        raise InvalidTopicName(f"a topic cannot be named {excerpt}")
     if not _LEGAL.fullmatch(name):
         raise InvalidTopicName(
-            f"topic name {shown} has a character other than ASCII letters, digits, '.', '_', '-'"
+            f"topic name {excerpt} has a character other than ASCII letters, digits, '.', '_', '-'"
         )
 
 
@@ -43,38 +43,38 @@ def colliding(name: str, existing: Iterable[str]) -> str | None:
 
     Kafka rejects such a pair because both become one metric name; tools rely on that.
     """
-    plain = name.replace(".", "_")
-    for other in existing:
-        if other != name and other.replace(".", "_") == plain:
-            return other
+    normalized_name = name.replace(".", "_")
+    for existing_name in existing:
+        if existing_name != name and existing_name.replace(".", "_") == normalized_name:
+            return existing_name
     return None
 
 
 def check_user_name(name: str) -> None:
-    """Raise InvalidUserName, with the reason, unless the name is allowed for a user."""
+    """Raises InvalidUserName, with the reason, unless the name is allowed for a user."""
     if not name:
         raise InvalidUserName("Username must not be empty")
-    shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
+    excerpt = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
     if len(name) > LONGEST_USER:
         raise InvalidUserName(
-            f"user name {shown} has {len(name)} characters; at most {LONGEST_USER} are allowed"
+            f"user name {excerpt} has {len(name)} characters; at most {LONGEST_USER} are allowed"
         )
     if not name.isprintable() or name in {".", ".."}:
-        raise InvalidUserName(f"a user cannot be named {shown}")
+        raise InvalidUserName(f"a user cannot be named {excerpt}")
 
 
 def check_group_name(name: str) -> None:
-    """Raise InvalidGroupName, with the reason, unless the name is allowed for a group."""
-    shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
+    """Raises InvalidGroupName, with the reason, unless the name is allowed for a group."""
+    excerpt = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
     if len(name) > LONGEST_GROUP:
         raise InvalidGroupName(
-            f"group name {shown} has {len(name)} characters; at most {LONGEST_GROUP} are allowed"
+            f"group name {excerpt} has {len(name)} characters; at most {LONGEST_GROUP} are allowed"
         )
     try:
         name.encode()
     except UnicodeEncodeError:
         raise InvalidGroupName(
-            f"a group cannot be named {shown}: it is not valid Unicode"
+            f"a group cannot be named {excerpt}: it is not valid Unicode"
         ) from None
 
 
@@ -84,7 +84,7 @@ def user_node_name(name: str) -> str:
 
 
 def user_of_node(node_name: str) -> str | None:
-    """The user of a node; None if the node name is not ours."""
+    """The user of a node; None if no user has this node name."""
     try:
         name = unquote(node_name, errors="strict")
         check_user_name(name)

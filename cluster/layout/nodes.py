@@ -105,7 +105,7 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProducerIdsNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/producer_ids: the first id that earlier brokers had not given yet"""
+    """/producer_ids: the first id that earlier brokers had not assigned"""
 
     version: int = VERSION
     next_id: int
@@ -174,7 +174,7 @@ class GroupNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MembersNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/consumers/{group}/members: MessagePack compressed by zlib, since members repeat much, and
+    """/consumers/{group}/members: MessagePack compressed by zlib, since members are repetitive, and
     may be large. Other readers see bytes, so JSON would be no help."""
 
     version: int = VERSION
@@ -229,7 +229,7 @@ def encode(node: msgspec.Struct) -> bytes:
 
 
 def decode(path: str, data: bytes, kind: type[N]) -> N:
-    """Decode a node's data. Raises NodeUnreadable, which names the node."""
+    """Decodes a node's data. Raises NodeUnreadable, which names the node."""
     return _decode(path, data, kind, msgspec.json.decode)
 
 
@@ -244,8 +244,10 @@ def _decode(path: str, data: bytes, kind: type[N], decoded: Callable[..., Any]) 
         node: N = decoded(data, type=kind)
         return node
     except msgspec.DecodeError as error:
-        shown = data[:100].decode("utf-8", "replace")
-        raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: {error}: {shown!r}") from None
+        excerpt = data[:100].decode("utf-8", "replace")
+        raise NodeUnreadable(
+            f"ZooKeeper node {path} cannot be read: {error}: {excerpt!r}"
+        ) from None
 
 
 def broker_node(info: BrokerInfo) -> BrokerNode:
@@ -277,8 +279,10 @@ def broker_info(broker_id: int, node: BrokerNode) -> BrokerInfo:
 
 def topic_node(topic: TopicInfo) -> TopicNode:
     replicas = tuple(partition.replicas for partition in topic.partitions)
-    moves = {index: p.move for index, p in enumerate(topic.partitions) if p.move}
-    return TopicNode(topic_id=topic.topic_id, replicas=replicas, moves=moves or msgspec.UNSET)
+    moves_by_index = {index: p.move for index, p in enumerate(topic.partitions) if p.move}
+    return TopicNode(
+        topic_id=topic.topic_id, replicas=replicas, moves=moves_by_index or msgspec.UNSET
+    )
 
 
 def state_node(partition: PartitionInfo) -> StateNode:
@@ -373,27 +377,27 @@ def group_info(name: str, node: GroupNode) -> GroupInfo:
 
 def encode_members(group: str, members: Iterable[GroupMember]) -> bytes:
     """Encodes the members. Raises GroupTooLarge."""
-    plain = msgspec.msgpack.encode(MembersNode(members=tuple(members)))
-    packed = b"" if len(plain) > MOST_UNPACKED else zlib.compress(plain, _FAST)
-    if not packed or len(packed) > MOST_PACKED:
+    uncompressed = msgspec.msgpack.encode(MembersNode(members=tuple(members)))
+    compressed = b"" if len(uncompressed) > MOST_UNPACKED else zlib.compress(uncompressed, _FAST)
+    if not compressed or len(compressed) > MOST_PACKED:
         raise GroupTooLarge(
-            f"the metadata and assignments of group {group!r} have {len(plain)} "
-            f"bytes, {len(packed) or 'not'} compressed; a node may hold {MOST_PACKED}, from "
+            f"the metadata and assignments of group {group!r} have {len(uncompressed)} "
+            f"bytes, {len(compressed) or 'not'} compressed; a node may hold {MOST_PACKED}, from "
             f"{MOST_UNPACKED}: reduce the number of members or subscriptions"
         )
-    return packed
+    return compressed
 
 
 def members_of(path: str, data: bytes) -> tuple[GroupMember, ...]:
-    """Decode a group's members. Raises NodeUnreadable."""
-    unpacking = zlib.decompressobj()
+    """Decodes a group's members. Raises NodeUnreadable."""
+    decompressor = zlib.decompressobj()
     try:
-        plain = unpacking.decompress(data, MOST_UNPACKED)
+        uncompressed = decompressor.decompress(data, MOST_UNPACKED)
     except zlib.error as error:
         raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: {error}") from None
-    if not unpacking.eof:
+    if not decompressor.eof:
         raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: it is truncated")
-    return _decode(path, plain, MembersNode, msgspec.msgpack.decode).members
+    return _decode(path, uncompressed, MembersNode, msgspec.msgpack.decode).members
 
 
 def encode_offset(offset: CommittedOffset) -> bytes:
@@ -409,7 +413,7 @@ def encode_offset(offset: CommittedOffset) -> bytes:
 
 
 def offset_of(path: str, data: bytes) -> CommittedOffset:
-    """Decode a committed offset. Raises NodeUnreadable."""
+    """Decodes a committed offset. Raises NodeUnreadable."""
     node = decode(path, data, OffsetNode)
     return CommittedOffset(
         offset=node.offset,

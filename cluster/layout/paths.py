@@ -1,4 +1,4 @@
-"""The paths of nodes in ZooKeeper, below the chroot. The only module that spells a path.
+"""The paths of nodes in ZooKeeper, below the chroot. No other module spells a path.
 
 Names of topics and users are checked here, so that no name from outside becomes a path unchecked.
 The resource of an ACL may have any name, and so may a group: it is percent-encoded into one
@@ -109,7 +109,7 @@ def topic_config(name: str) -> str:
 
 
 def broker_config(broker_id: int | None) -> str:
-    """The overrides of one broker, or with None those shared by all brokers."""
+    """The node with the overrides of one broker, or with None those shared by all brokers."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if broker_id is None else broker_id}"
 
 
@@ -128,13 +128,13 @@ def owed_deletion(broker_id: int, topic_id: UUID) -> str:
 
 
 def owed_by(segment: str) -> tuple[int, UUID] | None:
-    """The broker and the topic of an owed deletion; None if the node is not ours."""
+    """The broker and the topic of an owed deletion; None for any other node."""
     broker_id, _, topic_id = segment.partition("-")
     try:
-        owed = int(broker_id), UUID(topic_id)
+        deletion = int(broker_id), UUID(topic_id)
     except ValueError:
         return None
-    return owed if owed_deletion(*owed) == f"{OWED_DELETIONS}/{segment}" else None
+    return deletion if owed_deletion(*deletion) == f"{OWED_DELETIONS}/{segment}" else None
 
 
 def registry(schemas_topic: str) -> str:
@@ -157,7 +157,7 @@ def acl(pattern: ResourcePattern) -> str:
 
 
 def acl_pattern(directory: str, segment: str) -> ResourcePattern | None:
-    """The pattern of a node in one of `ACL_DIRECTORIES`; None if the node is not ours."""
+    """The pattern of a node in one of `ACL_DIRECTORIES`; None for any other node."""
     kind, pattern_type = ACL_DIRECTORIES[directory]
     name = unquote(segment, errors="replace")
     if not name or _segment(name) != segment:
@@ -171,7 +171,7 @@ def group(name: str) -> str:
 
 
 def group_of(segment: str) -> str | None:
-    """The group of a node; None if the node is not ours."""
+    """The group of a node; None for any other node."""
     if segment == _NAMELESS:
         return ""
     name = unquote(segment, errors="replace")

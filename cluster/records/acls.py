@@ -30,12 +30,12 @@ def standing(session: Session, pattern: ResourcePattern) -> tuple[Acl, ...]:
 
 
 def add(session: Session, pattern: ResourcePattern, acls: Iterable[Acl]) -> None:
-    """Add rules; existing ones are skipped."""
+    """Adds rules; existing ones are skipped."""
     _alter(session, pattern, added=frozenset(acls), removed=frozenset())
 
 
 def remove(session: Session, pattern: ResourcePattern, acls: Collection[Acl]) -> None:
-    """Remove rules; missing ones are ignored."""
+    """Removes rules; missing ones are ignored."""
     _alter(session, pattern, added=frozenset(), removed=frozenset(acls))
 
 
@@ -48,22 +48,22 @@ def _alter(
 ) -> None:
     while True:
         node = removable.read(session, paths.acl(pattern))
-        before = _standing(node)
-        after = tuple(sorted((set(before) | added) - removed))
-        if after == before:
+        old_acls = _standing(node)
+        new_acls = tuple(sorted((set(old_acls) | added) - removed))
+        if new_acls == old_acls:
             return
-        data = nodes.encode(nodes.acl_node(after))
+        data = nodes.encode(nodes.acl_node(new_acls))
         if len(data) > MAX_BYTES:
             raise ClusterError(
                 f"the ACLs on {pattern.name[:80]!r} would have {len(data)} bytes; {MAX_BYTES} are "
                 "allowed: reduce the number of principals with rules"
             )
-        done = partial(_is, session, pattern, after)
+        is_done = partial(_is, session, pattern, new_acls)
         try:
-            if after:
-                node.replace(session, data, done)
+            if new_acls:
+                node.replace(session, data, is_done)
             else:
-                node.remove(session, done)
+                node.remove(session, is_done)
         except Conflict:  # changed concurrently
             continue
         return

@@ -37,19 +37,19 @@ log = logging.getLogger(__name__)
 
 
 def register(session: Session, info: BrokerInfo) -> None:
-    """Add the broker to the map for as long as the session lives."""
-    give_up = time.monotonic() + session.timeout_s + _EXPIRY_SLACK_S
+    """Adds the broker to the map for as long as the session lives."""
+    give_up_time = time.monotonic() + session.timeout_s + _EXPIRY_SLACK_S
     while True:
-        existing = session.read(paths.broker(info.broker_id))
-        if existing is not None and existing.owner == session.session_id:
+        node = session.read(paths.broker(info.broker_id))
+        if node is not None and node.owner == session.session_id:
             return
         operations: list[Operation] = []
-        if existing is not None:
-            existing_info = _read(info.broker_id, existing)
-            if not _is_certainly_ours(existing_info, info):
-                _wait_for_ghost(session, info, existing_info, give_up)
+        if node is not None:
+            other_broker = _read(info.broker_id, node)
+            if not _is_certainly_ours(other_broker, info):
+                _wait_for_ghost(session, info, other_broker, give_up_time)
                 continue
-            operations = [Delete(paths.broker(info.broker_id), existing.version)]
+            operations = [Delete(paths.broker(info.broker_id), node.version)]
         if session.exists(paths.draining(info.broker_id)):  # left by its earlier process
             operations.append(Delete(paths.draining(info.broker_id)))
         if _create(session, info, operations):
@@ -81,7 +81,7 @@ class Registration:
         self._upkeep = Upkeep("broker registration", self._ensure)
 
     def start(self) -> None:
-        """Register on this thread, so that errors are raised here; then keep the registration."""
+        """Registers on this thread, so that errors are raised here; then keeps the registration."""
         register(self._session, self._info)
         self._session.add_listener(self._on_state)
         self._upkeep.start()
@@ -112,16 +112,16 @@ class Registration:
 
 
 def last_directory(session: Session, broker_id: int) -> UUID | None:
-    """The broker's last data directory; None if the map has none: the broker is new, or its release
-    did not record it."""
+    """The broker's last data directory; None if the map has none because the broker is new or its
+    release did not record it."""
     path = paths.data_directory(broker_id)
     node = session.read(path)
     return None if node is None else nodes.decode(path, node.data, DirectoryNode).directory_id
 
 
 def note_directory(session: Session, broker_id: int, directory_id: UUID) -> None:
-    """Record the broker's data directory, once it has opened all its logs, so that an interrupted
-    start is made good."""
+    """Records the broker's data directory, once it has opened all its logs, so that an interrupted
+    start is completed by the next one."""
     path, data = (
         paths.data_directory(broker_id),
         nodes.encode(DirectoryNode(directory_id=directory_id)),
@@ -164,29 +164,31 @@ def _is_certainly_ours(existing: BrokerInfo, info: BrokerInfo) -> bool:
 
 
 def _wait_for_ghost(
-    session: Session, info: BrokerInfo, existing: BrokerInfo, give_up: float
+    session: Session, info: BrokerInfo, existing: BrokerInfo, give_up_time: float
 ) -> None:
     """Wait for the node to go, if that can be expected; otherwise raise BrokerIdTaken."""
-    remaining = give_up - time.monotonic()
-    if existing.directory_id == info.directory_id and remaining > 0:
+    remaining_s = give_up_time - time.monotonic()
+    if existing.directory_id == info.directory_id and remaining_s > 0:
         log.info(
             "waiting for the registration of an earlier process to expire id=%d", info.broker_id
         )
-        removed = threading.Event()
+        removal_event = threading.Event()
         path = paths.broker(info.broker_id)
-        if not session.start_exists(path, lambda _: removed.set()).get(remaining) or removed.wait(
-            remaining
-        ):
+        if not session.start_exists(path, lambda _: removal_event.set()).get(
+            remaining_s
+        ) or removal_event.wait(remaining_s):
             return
     raise id_taken(existing, session)
 
 
 def id_taken(existing: BrokerInfo, session: Session) -> BrokerIdTaken:
     """The error for another registered broker with the same id."""
-    started = datetime.fromtimestamp(existing.started_ms / 1000, UTC).isoformat(timespec="seconds")
+    start_time = datetime.fromtimestamp(existing.started_ms / 1000, UTC).isoformat(
+        timespec="seconds"
+    )
     return BrokerIdTaken(
         f"broker id {existing.broker_id} is taken: a broker at {existing.host}:{existing.port}, "
-        f"started {started}, data directory {existing.location}, is registered with it at "
+        f"started {start_time}, data directory {existing.location}, is registered with it at "
         f"{session.address}. Give this broker another `id`, or stop that one; if it was killed, "
         "its registration expires after `zookeeper_session_seconds`: start this one again then",
         existing,

@@ -51,19 +51,19 @@ def get(session: Session, resource: Resource) -> Overrides:
 def alter(
     session: Session, resource: Resource, change: Callable[[Overrides], Overrides]
 ) -> Overrides:
-    """Replace the overrides by `change(overrides)`. `change` must be pure: it is called again if
+    """Replaces the overrides by `change(overrides)`. `change` must be pure: it is called again if
     they were changed concurrently."""
     while True:
-        before, version = _get(session, resource)
-        after = dict(change(before))
-        data = nodes.encode(ConfigNode(config=after))
+        old_overrides, version = _get(session, resource)
+        new_overrides = dict(change(old_overrides))
+        data = nodes.encode(ConfigNode(config=new_overrides))
         if len(data) > MAX_BYTES:
             raise ClusterError(
                 f"the overrides for {resource} have {len(data)} bytes; "
                 f"at most {MAX_BYTES} are allowed"
             )
-        if after == before:
-            return after
+        if new_overrides == old_overrides:
+            return new_overrides
         operations: list[Operation] = []
         if isinstance(resource, TopicResource):  # a deleted topic must not keep overrides
             operations.append(Check(paths.topic(resource.topic)))
@@ -71,12 +71,12 @@ def alter(
             Create(resource.path, data) if version is None else Set(resource.path, data, version)
         )
         try:
-            session.write(operations, partial(_is, session, resource, after))
+            session.write(operations, partial(_is, session, resource, new_overrides))
         except Conflict as conflict:
             if isinstance(resource, TopicResource) and conflict.path == paths.topic(resource.topic):
                 raise UnknownTopic(f"topic {resource.topic!r} does not exist") from None
         else:
-            return after
+            return new_overrides
 
 
 def replace(session: Session, resource: Resource, overrides: Overrides) -> Overrides:

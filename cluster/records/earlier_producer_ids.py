@@ -1,5 +1,5 @@
-"""Producer ids of earlier brokers of this cluster: 22 random bits for the cluster, then a counter
-of 40 bits. Their node is only read here."""
+"""Producer ids that earlier releases assigned: 22 random bits for the cluster, then a counter of 40
+bits. This release only reads their node."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ COUNTING_BITS: Final = 40
 
 
 def drawn_by_cluster(session: Session) -> int | None:
-    """The upper bits of these ids; None if there never was such a broker."""
+    """The cluster's upper bits of these ids; None if no such id was ever assigned."""
     node = session.read(paths.PRODUCER_IDS)
     if node is None:
         return None

@@ -25,13 +25,13 @@ def find_cluster_id(session: Session) -> str | None:
 
 def cluster_id(session: Session, random_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
     """The cluster's id, created if missing. If several create it concurrently, one wins."""
-    while (existing := find_cluster_id(session)) is None:
+    while (known_id := find_cluster_id(session)) is None:
         claim_cluster_id(session, new_cluster_id(random_uuid))
-    return existing
+    return known_id
 
 
 def claim_cluster_id(session: Session, wanted: str) -> None:
-    """Set the map's id unless it has one."""
+    """Sets the map's id, unless the map has one."""
     node = Create(paths.CLUSTER_ID, nodes.encode(ClusterNode(cluster_id=wanted)))
     try:
         session.write([node], done=lambda: find_cluster_id(session) is not None)

@@ -38,24 +38,24 @@ log = logging.getLogger(__name__)
 
 
 def alter(session: Session, entity: Entity, change: Callable[[QuotaValues], QuotaValues]) -> None:
-    """Replace an entity's quotas by `change(quotas)`. `change` must be pure: it is called again if
+    """Replaces an entity's quotas by `change(quotas)`. `change` must be pure: it is called again if
     they were changed concurrently."""
     path = f"{paths.QUOTAS}/{node_name(entity)}"
     while True:
         node = removable.read(session, path)
-        before = {} if node.data is None else _values(path, node.data)
-        after = dict(change(before))
-        if after == before:
+        old_quotas = {} if node.data is None else _values(path, node.data)
+        new_quotas = dict(change(old_quotas))
+        if new_quotas == old_quotas:
             return
         if node.data is None and len(session.children(paths.QUOTAS) or ()) >= MOST:
             raise ClusterError(f"there are quotas for {MOST} entities, which is the limit")
-        done = partial(_is, session, path, after)
+        is_done = partial(_is, session, path, new_quotas)
         with contextlib.suppress(Conflict):  # changed concurrently
-            if after:
-                config = {key: repr(quota) for key, quota in after.items()}
-                node.replace(session, nodes.encode(ConfigNode(config=config)), done)
+            if new_quotas:
+                config = {key: repr(quota) for key, quota in new_quotas.items()}
+                node.replace(session, nodes.encode(ConfigNode(config=config)), is_done)
             else:
-                node.remove(session, done)
+                node.remove(session, is_done)
             return
 
 
@@ -102,10 +102,10 @@ def entity_of(name: str) -> Entity | None:
     """The entity of a node; None if it has an unknown kind."""
     parts = []
     for part in name.split(","):
-        kind, has_name, quoted = part.partition("=")
+        kind, separator, quoted_name = part.partition("=")
         if kind not in {USER, CLIENT, ADDRESS}:
             return None
-        parts.append((kind, unquote(quoted) if has_name else None))
+        parts.append((kind, unquote(quoted_name) if separator else None))
     return tuple(parts)
 
 

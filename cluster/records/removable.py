@@ -13,7 +13,7 @@ from cluster.session.session import Session
 
 
 def nothing_removed(session: Session, folder: str) -> Check:
-    """A check that no node is removed from a folder from now on; read it before the node to
+    """A check that no node has been removed from a folder; create it before reading the node to
     change."""
     node = session.read(folder)
     return Check(folder, 0 if node is None else node.version)
@@ -33,7 +33,7 @@ class Removable(NamedTuple):
     unchanged: Check  # of the folder
 
     def replace(self, session: Session, data: bytes, done: Callable[[], bool]) -> None:
-        """Set the node's data; see `Session.write`. Raises Conflict if it has changed."""
+        """Sets the node's data; see `Session.write`. Raises Conflict if it has changed."""
         operations: list[Operation] = [Create(self.path, data)]
         if self.data is not None:
             operations = [self.unchanged, Set(self.path, data, self.version)]
@@ -46,8 +46,8 @@ class Removable(NamedTuple):
 
 
 def read(session: Session, path: str) -> Removable:
-    unchanged = nothing_removed(session, path.rpartition("/")[0])
+    removal_check = nothing_removed(session, path.rpartition("/")[0])
     node = session.read(path)
     if node is None:
-        return Removable(path, None, 0, unchanged)
-    return Removable(path, node.data, node.version, unchanged)
+        return Removable(path, None, 0, removal_check)
+    return Removable(path, node.data, node.version, removal_check)

@@ -76,16 +76,16 @@ def all_users(session: Session) -> Users:
 
 
 def alter(session: Session, name: str, change: Callable[[Credentials], Credentials]) -> Credentials:
-    """Replace a user's credentials by `change(credentials)`; if none remain, the user is removed.
+    """Replaces a user's credentials by `change(credentials)`; if none remain, the user is removed.
     `change` must be pure: it is called again if they were changed concurrently."""
     while True:
         node = removable.read(session, paths.user_config(name))
-        before = _credentials_in(node)
-        after = change(before)
-        if after == before:
-            return after
+        old_credentials = _credentials_in(node)
+        new_credentials = change(old_credentials)
+        if new_credentials == old_credentials:
+            return new_credentials
         try:
-            _write(session, node, after)
+            _write(session, node, new_credentials)
         except Conflict as conflict:
             if node.data is None and conflict.cause is Cause.MISSING:
                 raise MapMissing(
@@ -93,10 +93,10 @@ def alter(session: Session, name: str, change: Callable[[Credentials], Credentia
                     "has used it yet, or it was wiped"
                 ) from None
             if conflict.cause is Cause.NOT_EMPTY:  # has quotas of the user's programs below it
-                _write(session, node, after, keeps_node=True)
-                return after
+                _write(session, node, new_credentials, keeps_node=True)
+                return new_credentials
         else:
-            return after
+            return new_credentials
 
 
 def login_key(session: Session) -> bytes:
@@ -149,19 +149,19 @@ class UsersView:
         return self._users
 
     def _take(self, contents: Contents) -> None:
-        before, self._read = self._read, {}
+        old_entries, self._read = self._read, {}
         users = {}
         for node_name, data in contents.items():
             name = user_of_node(node_name)
             if name is None:
                 continue
-            known = before.get(node_name)
+            entry = old_entries.get(node_name)
             # Parse only what has changed, and log errors only once.
-            if known is None or known[0] != data:
-                known = data, _readable(paths.user_config(name), data)
-            self._read[node_name] = known
-            if known[1]:
-                users[name] = known[1]
+            if entry is None or entry[0] != data:
+                entry = data, _readable(paths.user_config(name), data)
+            self._read[node_name] = entry
+            if entry[1]:
+                users[name] = entry[1]
         self._users = MappingProxyType(users)
         self._on_change(self._users)
 
@@ -189,7 +189,7 @@ def _overrides(path: str, data: bytes) -> Mapping[str, str]:
             else ConfigNode(config={})
         )
     except msgspec.MsgspecError:
-        raise NodeUnreadable(f"ZooKeeper node {path} is not a user's") from None
+        raise NodeUnreadable(f"ZooKeeper node {path} is not a valid user configuration") from None
     if read.version > nodes.VERSION:
         raise NodeUnreadable(
             f"ZooKeeper node {path} has version {read.version}, this release reads up to "
@@ -213,8 +213,8 @@ def _credentials(path: str, overrides: Mapping[str, str]) -> Credentials:
 def _write(
     session: Session, node: Removable, after: Credentials, *, keeps_node: bool = False
 ) -> None:
-    others = {} if node.data is None else _overrides(node.path, node.data)
-    config = {key: value for key, value in others.items() if key not in set(ScramMechanism)}
+    other_settings = {} if node.data is None else _overrides(node.path, node.data)
+    config = {key: value for key, value in other_settings.items() if key not in set(ScramMechanism)}
     config |= {str(mechanism): credential.text() for mechanism, credential in after.items()}
     data = nodes.encode(ConfigNode(config=config))
     if len(data) > _MOST_BYTES:

@@ -22,7 +22,7 @@ class ZooKeeperAddress(msgspec.Struct, frozen=True):
 
 
 def parse_address(text: str) -> ZooKeeperAddress:
-    """Parse `zk1:2181,zk2:2181/penstock`. The default port is 2181, the default chroot
+    """Parses `zk1:2181,zk2:2181/penstock`. The default port is 2181, the default chroot
     /penstock."""
     hosts, slash, rest = text.strip().partition("/")
     chroot = DEFAULT_CHROOT

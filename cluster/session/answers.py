@@ -1,4 +1,4 @@
-"""Converts kazoo's results to values, and its exceptions to our errors."""
+"""Converts kazoo's results to values, and its exceptions to this package's errors."""
 
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class PendingAnswer(Generic[T]):
-    """A pending answer."""
+    """A result of kazoo that may not have arrived."""
 
     __slots__ = ("_address", "_convert", "_path", "_result")
 
@@ -59,7 +59,7 @@ class PendingAnswer(Generic[T]):
         return bool(self._result.ready())
 
     def get(self, timeout_s: float) -> T:
-        """Wait for the answer. A missing node is converted from None."""
+        """Waits for the answer. A missing node is converted from None."""
         try:
             value = self._result.get(timeout=max(timeout_s, 0.0))
         except NoNodeError:

@@ -52,7 +52,7 @@ class Probe:
 
 
 def why_never(host_and_port: str, tls: ClientTls | None) -> str:
-    """The reason why waiting is useless; empty if it is not."""
+    """The reason why waiting is useless; empty if waiting may help."""
     host, _, port = host_and_port.rpartition(":")
     address = (host.strip("[]"), int(port))
     reason = _in_the_clear(address) if tls is None else _encrypted(address, tls)

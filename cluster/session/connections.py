@@ -1,4 +1,4 @@
-"""The sockets that kazoo gets: with time limits, TLS and login.
+"""The sockets that kazoo uses: with time limits, TLS and login.
 
 kazoo's own TLS trusts the system's authorities in addition to `ca`, and checks no names unless
 asked; ours is that of all our clients. kazoo hides the reason of a failed connection, so it is
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads, and the sockets they get.
+    """Provides kazoo with threads and sockets.
 
     kazoo would let one attempt take a whole session timeout: with an unreachable member of an
     ensemble, the session would end before the next member is tried; and a server whose port is open
@@ -48,7 +48,7 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
         )
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
-        """Connects. Raises OSError."""
+        """Connects to a server. Raises OSError."""
         address = kwargs["address"]
         try:
             self._take_password()
@@ -69,7 +69,7 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
 
     def select(self, *args: Any, **kwargs: Any) -> Any:
         """Waits for events. Raises OSError if a login does not end: a server without logins answers
-        each step with nothing, and kazoo would ask forever in a busy loop."""
+        each step with an empty token, and kazoo would repeat the step forever."""
         if len(args[0]) > 1:  # after the greeting, kazoo also waits for a second socket
             self._greeting_deadline = None
         if self._greeting_deadline is None:
@@ -77,9 +77,9 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise OSError("the login does not end")
-        readable, writable, failed, timeout_s = args
+        readable, writable, errored, timeout_s = args
         left_s = max(0.0, self._greeting_deadline - time.monotonic())
-        return super().select(readable, writable, failed, min(timeout_s, left_s))
+        return super().select(readable, writable, errored, min(timeout_s, left_s))
 
     def _take_password(self) -> None:
         """Raises NoSecret."""

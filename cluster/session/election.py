@@ -45,11 +45,11 @@ class Office(Protocol[Epoch]):
         """The current epoch, also when another broker holds the role."""
 
     def following(self, epoch: Epoch) -> tuple[Epoch, Set]:
-        """The next epoch, and the write that counts it, which fails if `epoch` is over
+        """The next epoch, and the write that counts it, which fails if `epoch` has ended
         meanwhile."""
 
     def is_left_over(self, claim: bytes) -> bool:
-        """Whether the node of another session belongs to an ended process of our own."""
+        """Whether another session's node belongs to an ended process on this host."""
 
 
 def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
@@ -67,14 +67,14 @@ def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
             if not office.is_left_over(holder.data):
                 return None
             operations.append(Delete(office.path))
-        won, counted = office.following(epoch)
-        operations += [Create(office.path, office.claim, ephemeral=True), counted]
+        next_epoch, epoch_write = office.following(epoch)
+        operations += [Create(office.path, office.claim, ephemeral=True), epoch_write]
         try:
             session.write(operations, done=lambda: _holds(session, office.path))
         except Conflict:
             continue
-        log.info("elected path=%s epoch=%d", office.path, won.epoch)
-        return won
+        log.info("elected path=%s epoch=%d", office.path, next_epoch.epoch)
+        return next_epoch
 
 
 class Candidate(Generic[Epoch]):
@@ -142,10 +142,10 @@ class Candidate(Generic[Epoch]):
     def _become(self, epoch: Epoch | None) -> None:
         if self._upkeep.stopping:
             return
-        before, self._epoch = self._epoch, epoch
-        if before is not None and epoch != before:
+        old_epoch, self._epoch = self._epoch, epoch
+        if old_epoch is not None and epoch != old_epoch:
             self._on_deposed()
-        if epoch is not None and epoch != before:
+        if epoch is not None and epoch != old_epoch:
             self._on_elected(epoch)
 
 

@@ -37,33 +37,35 @@ class FollowedDirectory:
         """Returns once `on_change` has everything that was written before this call."""
         self._follower.refresh()
 
-    def _read(self, dirty: set[str] | None) -> None:
-        known = {} if dirty is None else dict(self._known)
-        self._read_into(known, {self._path} if dirty is None else dirty)
-        self._known = known
-        if known != self._reported and not self._follower.stopping:
-            self._on_change(MappingProxyType(known))
-            self._reported = known
+    def _read(self, changed_paths: set[str] | None) -> None:
+        contents = {} if changed_paths is None else dict(self._known)
+        self._read_into(contents, {self._path} if changed_paths is None else changed_paths)
+        self._known = contents
+        if contents != self._reported and not self._follower.stopping:
+            self._on_change(MappingProxyType(contents))
+            self._reported = contents
 
-    def _read_into(self, known: dict[str, bytes], dirty: set[str]) -> None:
+    def _read_into(self, contents: dict[str, bytes], changed_paths: set[str]) -> None:
         session, watch = self._session, self._follower.note
         deadline = time.monotonic() + session.timeout_s
-        wanted = {path.rpartition("/")[2] for path in dirty if path != self._path}
-        if self._path in dirty:
+        names_to_read = {path.rpartition("/")[2] for path in changed_paths if path != self._path}
+        if self._path in changed_paths:
             names = session.start_children(self._path, watch).get(deadline - time.monotonic())
             if names is None:
                 raise MapMissing(
                     f"ZooKeeper at {session.address} has no node {self._path}: it was wiped or "
                     "replaced; its last known contents stay in use"
                 )
-            wanted |= set(names) - known.keys()
-            for name in known.keys() - set(names):
-                del known[name]
+            names_to_read |= set(names) - contents.keys()
+            for name in contents.keys() - set(names):
+                del contents[name]
         # Pipelined, to avoid a round trip per node.
-        pending = [(name, session.start_read(f"{self._path}/{name}", watch)) for name in wanted]
-        for name, answer in pending:
+        answers = [
+            (name, session.start_read(f"{self._path}/{name}", watch)) for name in names_to_read
+        ]
+        for name, answer in answers:
             node = answer.get(deadline - time.monotonic())
             if node is None:
-                known.pop(name, None)
+                contents.pop(name, None)
             else:
-                known[name] = node.data
+                contents[name] = node.data

@@ -59,7 +59,7 @@ class NodeFollower:
             self._upkeep.poke()
 
     def wait_until(self, met: Callable[[], bool], timeout_s: float) -> bool:
-        """Whether the condition was met in time. Checked now, and after each read."""
+        """Whether the condition was met in time. Checks now, and after each read."""
         with self._changed:
             return self._changed.wait_for(met, timeout_s)
 
@@ -86,15 +86,15 @@ class NodeFollower:
             return  # poked again when connected
         with self._changed:
             self._begun += 1
-            begun, stale = self._begun, self._stale
-            dirty, self._dirty = self._dirty, set()
+            begun_event, is_stale = self._begun, self._stale
+            changed_nodes, self._dirty = self._dirty, set()
             self._stale = False
         try:
-            self._read(None if stale else dirty)
+            self._read(None if is_stale else changed_nodes)
         except BaseException:
             with self._changed:
                 self._stale = True
             raise
         with self._changed:
-            self._completed = begun
+            self._completed = begun_event
             self._changed.notify_all()

@@ -1,5 +1,4 @@
-"""The operations of a ZooKeeper transaction, as values. A transaction happens as a whole or not at
-all.
+"""The operations of a ZooKeeper transaction, as values. A transaction succeeds or fails as a whole.
 
 ZooKeeper rejects requests of more than 1 MiB (its `jute.maxbuffer`), so larger sequences are split
 into several transactions, in an order in which every prefix is consistent.
@@ -16,7 +15,7 @@ _OVERHEAD: Final = 160  # per operation: headers, the access list with its diges
 
 
 class Check(msgspec.Struct, frozen=True):
-    """Fail the transaction unless the node exists and has this version."""
+    """Fails the transaction unless the node exists and has this version."""
 
     path: str
     version: int = ANY_VERSION
@@ -59,7 +58,7 @@ def estimated_bytes(path: str, data: bytes = b"") -> int:
 
 
 def in_transactions(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
-    """Split a sequence of operations, in order, into transactions that ZooKeeper accepts."""
+    """Splits a sequence of operations, in order, into transactions that ZooKeeper accepts."""
     piece: list[Operation] = []
     size = 0
     for operation in operations:

@@ -29,9 +29,9 @@ class ZooKeeperSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def __post_init__(self) -> None:
         sources = [source for source in (self.password_file, self.password_env) if source]
         if self.user and len(sources) != 1:
-            raise ValueError("`user` needs one of password_file or password_env")
+            raise ValueError("`user` requires exactly one of `password_file` and `password_env`")
         if sources and not self.user:
-            raise ValueError("a password needs a `user`")
+            raise ValueError("`password_file` and `password_env` require a `user`")
 
     @property
     def password(self) -> Secret:
@@ -41,8 +41,8 @@ class ZooKeeperSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def certificate_files(self) -> CertificateFiles:
         """Files to watch for expiry."""
         tls = self.tls or Tls()
-        own, trusted = frozenset({tls.certificate}), frozenset({tls.ca})
-        return CertificateFiles(own - {""}, trusted - {""})
+        own_files, ca_files = frozenset({tls.certificate}), frozenset({tls.ca})
+        return CertificateFiles(own_files - {""}, ca_files - {""})
 
 
 def can_log_in() -> bool:

@@ -122,8 +122,8 @@ class Session:
         connect_timeout_s: float = 10.0,
         makes_map: bool = True,
     ) -> "Session":
-        """Open a session; create the chroot with the nodes that every cluster has, unless told not
-        to.
+        """Opens a session; creates the chroot with the nodes that every cluster has, unless told
+        not to.
 
         Raises Unavailable if no server answers, or none can be understood or trusted; NotAllowed if
         the map was created with another secret, or the login is refused.
@@ -174,7 +174,7 @@ class Session:
         return self._granted_s
 
     def add_listener(self, on_state: Callable[[SessionState], None]) -> None:
-        """Call `on_state` at every change, on kazoo's connection thread: it must not block."""
+        """Calls `on_state` at every change, on kazoo's connection thread: it must not block."""
 
         def listener(state: str) -> None:
             on_state(_STATES[state])
@@ -187,7 +187,7 @@ class Session:
         return self._public if public else self._private
 
     def close(self) -> None:
-        """End the session, and with it its ephemeral nodes."""
+        """Ends the session, and with it its ephemeral nodes."""
         self._closed = True
         self._closing.set()
         with self._restarting:
@@ -213,7 +213,7 @@ class Session:
         return self._patiently(lambda: self.start_exists(path))
 
     def read_all(self, paths_of_nodes: Sequence[str]) -> list[Node | None]:
-        """Read many nodes with requests in flight together."""
+        """Reads many nodes with requests in flight together."""
         return self._all(self.start_read, paths_of_nodes)
 
     def children_of_all(self, paths_of_nodes: Sequence[str]) -> list[tuple[str, ...] | None]:
@@ -222,7 +222,7 @@ class Session:
     def start_read(
         self, path: str, on_change: OnChange | None = None
     ) -> PendingAnswer[Node | None]:
-        """Request a node without waiting; `on_change` is called once, when it changes or is
+        """Requests a node without waiting; `on_change` is called once, when it changes or is
         removed."""
         return self._pending(path, self.client.get_async(path, watch=on_change), answers.node)
 
@@ -239,12 +239,12 @@ class Session:
         return self._pending(path, result, answers.is_there)
 
     def start_sync(self) -> PendingAnswer[bool]:
-        """Request a sign of life of this session, which ZooKeeper's leader gives only while it is
+        """Requests a sign of life of this session, which ZooKeeper's leader gives only while it is
         alive. Not a barrier; see `sync`."""
         return self._pending("/", self.client.sync_async("/"), answers.is_there)
 
     def sync(self) -> None:
-        """Wait until the connected server has everything that was written before, and until all
+        """Waits until the connected server has everything that was written before, and until all
         watches triggered by it have been called.
 
         This is a transaction that writes nothing. ZooKeeper's own `sync` does not suffice if we are
@@ -252,9 +252,9 @@ class Session:
         may answer a `sync` in between.
         """
         self._patiently(self._start_nothing)
-        called = self.client.handler.event_object()
-        self.client.handler.dispatch_callback(Callback("watch", called.set, ()))
-        if not called.wait(self.timeout_s):
+        events_done = self.client.handler.event_object()
+        self.client.handler.dispatch_callback(Callback("watch", events_done.set, ()))
+        if not events_done.wait(self.timeout_s):
             raise answers.silent(self.address, "/")
 
     # Writing
@@ -262,25 +262,25 @@ class Session:
     def write(
         self, operations: Iterable[Operation], done: Callable[[], bool] | None = None
     ) -> None:
-        """Do all operations in one transaction; raises Conflict if none was done.
+        """Performs all operations in one transaction; raises Conflict if none was performed.
 
         If the answer is lost, `done` tells, once the connection is back, whether the write has
         happened; if not, it is retried. Without `done`, Unanswered is raised.
         """
         operations = tuple(operations)
         deadline = time.monotonic() + self.timeout_s
-        unsure = False
+        may_be_done = False
         while True:
             try:
                 return self._commit(operations, deadline - time.monotonic())
             except Conflict:
-                if unsure and done is not None and _answer(done):
+                if may_be_done and done is not None and _answer(done):
                     return None
                 raise
             except Unanswered:
                 if done is None or self._closed or time.monotonic() >= deadline:
                     raise
-                unsure = True
+                may_be_done = True
                 if _answer(done):
                     return None
             except Unavailable:  # the session had ended: nothing was sent
@@ -294,22 +294,25 @@ class Session:
         return node is not None and node.data == set_.data
 
     def stand(self, operations: Iterable[Operation]) -> bool:
-        """The same for a whole transaction: whether every node has its final contents."""
-        final = {write.path: write for write in operations if not isinstance(write, Check)}
+        """Whether every node of a transaction has its final contents; for `write` after a lost
+        answer."""
+        last_writes = {write.path: write for write in operations if not isinstance(write, Check)}
         return all(
             node is None
             if isinstance(operation, Delete)
             else node is not None and node.data == operation.data
-            for operation, node in zip(final.values(), self.read_all(tuple(final)), strict=True)
+            for operation, node in zip(
+                last_writes.values(), self.read_all(tuple(last_writes)), strict=True
+            )
         )
 
     def _commit(self, operations: tuple[Operation, ...], timeout_s: float) -> None:
         transaction = self.client.transaction()
         transaction.operations += map(self._request, operations)
         results = self._pending(operations[0].path, transaction.commit_async(), tuple)
-        failed = answers.failed_operation(operations, results.get(timeout_s))
-        if failed is not None:
-            operation, error = failed
+        failure = answers.failed_operation(operations, results.get(timeout_s))
+        if failure is not None:
+            operation, error = failure
             raise answers.translated(error, self.address, operation.path)
 
     def _start_nothing(self) -> PendingAnswer[tuple[Any, ...]]:
@@ -345,10 +348,10 @@ class Session:
                 raise NobodyThere("; ".join(probe.reasons))
             time_now = time.monotonic()
             if time_now >= deadline:
-                known = "".join(f"; {reason}" for reason in probe.reasons) if probe else ""
+                reasons = "".join(f"; {reason}" for reason in probe.reasons) if probe else ""
                 raise NobodyThere(
                     f"no ZooKeeper answers at {', '.join(self.address.hosts)} "
-                    f"(waited {within_s:g} s): check that it is running, and the address{known}"
+                    f"(waited {within_s:g} s): check that it is running, and the address{reasons}"
                 )
             if time_now >= next_probe and (probe is None or probe.is_over):
                 probe = Probe(self.address.hosts, client_tls)
@@ -364,9 +367,9 @@ class Session:
         self._is_open = True
 
     def _create_missing(self, nodes: Sequence[str]) -> None:
-        while missing := [node for node in nodes if self.read(node) is None]:
+        while missing_nodes := [node for node in nodes if self.read(node) is None]:
             try:
-                self.write([Create(node) for node in missing], done=lambda: False)
+                self.write([Create(node) for node in missing_nodes], done=lambda: False)
             except Conflict as conflict:
                 if conflict.cause is not Cause.EXISTS:  # otherwise created concurrently
                     raise
@@ -472,7 +475,7 @@ def _answer(done: Callable[[], bool]) -> bool:
 
 
 def guard_root(address: str, secret: str, security: ZooKeeperSecurity = _NO_SECURITY) -> None:
-    """Restrict changes at a ZooKeeper's root, and in its own nodes, to owners of the secret.
+    """Restricts changes at a ZooKeeper's root, and in its own nodes, to owners of the secret.
 
     A new ZooKeeper lets everyone who reaches its port create nodes there, until its memory is
     exhausted. Nodes below the root are not changed: they are protected, or not, by their creators.

@@ -35,7 +35,7 @@ class Upkeep:
         self._thread.start()
 
     def poke(self) -> None:
-        """Run `act` soon. Never blocks: may be called on any thread, including kazoo's."""
+        """Runs `act` soon. Never blocks: may be called on any thread, including kazoo's."""
         self._poked.set()
 
     @property

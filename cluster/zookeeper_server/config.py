@@ -114,11 +114,11 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             files = (self.tls.ca, self.tls.certificate)
             if any("\n" in name or "\\" in name for name in files):
                 raise ValueError("`tls`: file names must not contain a line break or \\")
-        others = [server.host for server in self.servers if server.id == self.id]
-        open_to_others = [host for host in (self.host, *others) if not is_loopback(host)]
-        if open_to_others and self.tls is None and not self.insecure:
+        own_hosts = [server.host for server in self.servers if server.id == self.id]
+        public_hosts = [host for host in (self.host, *own_hosts) if not is_loopback(host)]
+        if public_hosts and self.tls is None and not self.insecure:
             raise ValueError(
-                f"`host: {open_to_others[0]}` can be reached from other machines without "
+                f"`host: {public_hosts[0]}` can be reached from other machines without "
                 "authentication: configure `tls`, or set `insecure: true` if that is intended"
             )
 

@@ -1,5 +1,5 @@
-"""The files that a ZooKeeper server is started with, as text. Paths are relative to their
-directory.
+"""The files that a ZooKeeper server is started with, as text. Their paths are relative to the
+server's directory.
 
 The server logs warnings to `zookeeper.log`, at most four files of a megabyte, through the logging
 library that its jars include. Messages of `ServerCnxn` are suppressed: it logs an error with a

@@ -26,8 +26,10 @@ _LOGGING: Final = (("log4j-api", "log4j-core", "log4j-slf4j2-impl"), ("slf4j-log
 
 
 def find_java() -> Path:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=Path(home) / "bin" if home else None) or shutil.which("java")
+    java_home = os.environ.get("JAVA_HOME")
+    java = shutil.which(
+        "java", path=Path(java_home) / "bin" if java_home else None
+    ) or shutil.which("java")
     if java is None:
         raise NoJava(
             "an embedded ZooKeeper needs Java, which is neither on the PATH nor in JAVA_HOME: "
@@ -70,19 +72,19 @@ def _pyspark_jars() -> Path | None:
 
 
 def _class_path_in(directory: Path) -> str | None:
-    needed = [_jar(directory, name) for name in _NEEDED]
-    if None in needed:
+    netty_files = [_jar(directory, name) for name in _NEEDED]
+    if None in netty_files:
         return None
     for names in _LOGGING:
-        logging = [_jar(directory, name) for name in names]
-        if None not in logging:
-            return ":".join(str(jar) for jar in needed + logging)
+        logging_jars = [_jar(directory, name) for name in names]
+        if None not in logging_jars:
+            return ":".join(str(jar) for jar in netty_files + logging_jars)
     return None
 
 
 def _jar(directory: Path, name: str) -> Path | None:
     """`name.jar`, or `name-1.2.3.jar`, but not `name-other-1.2.jar`."""
-    plain = directory / f"{name}.jar"
-    if plain.exists():
-        return plain
+    unversioned_jar = directory / f"{name}.jar"
+    if unversioned_jar.exists():
+        return unversioned_jar
     return next(iter(sorted(directory.glob(f"{name}-[0-9]*.jar"), reverse=True)), None)

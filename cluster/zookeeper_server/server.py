@@ -76,7 +76,7 @@ class EmbeddedZooKeeper:
         jars: Path | None = None,
         guarded: bool = False,
     ) -> "EmbeddedZooKeeper":
-        """Start a server and wait until it answers. Port 0: any free port. `guarded`: only owners
+        """Starts a server and waits until it answers. Port 0: any free port. `guarded`: only owners
         of its secret can create nodes at the root."""
         options = [*zookeeper_files.JAVA_OPTIONS, "-cp", find_class_path(jars)]
         server = cls._started(data_dir, host, port, options, None)
@@ -88,9 +88,9 @@ class EmbeddedZooKeeper:
     def start_configured(cls, config: ZooKeeperConfig) -> "EmbeddedZooKeeper":
         """Starts a server and waits until it answers. A member of an ensemble may answer that it
         does not serve yet, while it waits for the others."""
-        find = find_tls_class_path if config.tls else find_class_path
+        find_jars = find_tls_class_path if config.tls else find_class_path
         heap = f"-Xmx{config.heap_bytes >> 20}m"  # overrides the default: Java takes the last one
-        class_path = find(Path(config.jars) if config.jars else None)
+        class_path = find_jars(Path(config.jars) if config.jars else None)
         options = [*zookeeper_files.JAVA_OPTIONS, heap, "-cp", class_path]
         server = cls._started(Path(config.data_dir), config.host, config.port, options, config)
         if config.guarded:
@@ -110,8 +110,8 @@ class EmbeddedZooKeeper:
         directory = data_dir.absolute()
         try:
             directory.joinpath(zookeeper_files.DATA).mkdir(parents=True, exist_ok=True)
-            free = port or listening.free_ports(host, 1)[0]
-            server = cls(directory, host, free, command, config)
+            free_port = port or listening.free_ports(host, 1)[0]
+            server = cls(directory, host, free_port, command, config)
         except OSError as error:
             raise _unusable(directory, error) from None
         try:
@@ -135,14 +135,14 @@ class EmbeddedZooKeeper:
 
     def answers(self) -> bool:
         """Whether the server is up: it serves requests, or waits for the others of its ensemble."""
-        standing = self._asking.standing()
+        answer = self._asking.standing()
         may_wait = self._config is not None and bool(self._config.servers)
-        return standing is not None and (standing.serves or may_wait)
+        return answer is not None and (answer.serves or may_wait)
 
     def mode_text(self) -> str:
         """The server's mode in a word."""
-        standing = self._asking.standing()
-        return standing.mode if standing else "does not answer"
+        answer = self._asking.standing()
+        return answer.mode if answer else "does not answer"
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """The server's exit code, once it has ended; None if it still runs after the timeout."""
@@ -151,7 +151,7 @@ class EmbeddedZooKeeper:
         return self._process.returncode
 
     def ensure_running(self) -> bool:
-        """Restart the server if it has ended by itself; whether that was necessary."""
+        """Restarts the server if it has ended unexpectedly; returns whether that was necessary."""
         if self._lock.closed or self.is_running():
             return False
         log.warning("embedded zookeeper ended, restarting it address=%s", self.address)
@@ -159,7 +159,7 @@ class EmbeddedZooKeeper:
         return True
 
     def stop(self) -> None:
-        """End the server, and release its directory."""
+        """Ends the server, and releases its directory."""
         if self._process is not None and not self._ended.is_set():
             self._process.terminate()
             if not self._ended.wait(_STOP_S):
@@ -194,10 +194,10 @@ class EmbeddedZooKeeper:
         if self._config is None or not self._config.servers:
             return
         path = self.directory / zookeeper_files.DATA / zookeeper_files.MY_ID
-        before = path.read_text().strip() if path.exists() else ""
-        if before not in {"", str(self._config.id)}:
+        previous_id = path.read_text().strip() if path.exists() else ""
+        if previous_id not in {"", str(self._config.id)}:
             raise DirectoryUnusable(
-                f"ZooKeeper's directory {self.directory} belongs to server {before}, but this "
+                f"ZooKeeper's directory {self.directory} belongs to server {previous_id}, but this "
                 f"is server {self._config.id}: give each server its own"
             )
         replace_file(path, f"{self._config.id}\n".encode(), mode=0o644)
@@ -210,11 +210,11 @@ class EmbeddedZooKeeper:
             )
         self._ended.clear()
         self._process = None
-        started = threading.Event()
+        start_event = threading.Event()
         threading.Thread(
-            target=self._mind, args=(started,), name="embedded zookeeper", daemon=True
+            target=self._mind, args=(start_event,), name="embedded zookeeper", daemon=True
         ).start()
-        started.wait()
+        start_event.wait()
         deadline = time.monotonic() + _START_S
         while not self.answers():
             if self._ended.wait(0.05) or time.monotonic() > deadline:
@@ -223,7 +223,7 @@ class EmbeddedZooKeeper:
                 )
         log.info("embedded zookeeper started address=%s pid=%s", self.address, self.pid)
 
-    def _mind(self, started: threading.Event) -> None:
+    def _mind(self, start_event: threading.Event) -> None:
         """Start the child and wait for its end: the child lives only as long as this thread."""
         parent = [sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())]
         try:
@@ -237,11 +237,11 @@ class EmbeddedZooKeeper:
                     pass_fds=[] if self._lock.closed else [self._lock.fileno()],
                     start_new_session=True,  # Ctrl-C is for this process, which stops the child
                 )
-            started.set()
+            start_event.set()
             self._process.wait()
         finally:
             self._ended.set()
-            started.set()
+            start_event.set()
 
     def _last_words(self) -> str:
         """The end of the server's output, the only hint to why it ended."""
@@ -262,14 +262,14 @@ def read_secret(data_dir: Path) -> str | None:
 
 
 def run_configured(config: ZooKeeperConfig, manager: Supervisor) -> int:
-    """Run a server until SIGTERM or SIGINT, or until it ends by itself. Returns an exit code.
+    """Runs a server until SIGTERM or SIGINT, or until it exits unexpectedly. Returns an exit code.
 
     Must be called on the main thread.
     """
     stop_requested = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stop_requested.set())
-        for number in (signal.SIGTERM, signal.SIGINT)
+    old_handlers = {
+        signal_number: signal.signal(signal_number, lambda *_: stop_requested.set())
+        for signal_number in (signal.SIGTERM, signal.SIGINT)
     }
     try:
         server = EmbeddedZooKeeper.start_configured(config)
@@ -279,22 +279,22 @@ def run_configured(config: ZooKeeperConfig, manager: Supervisor) -> int:
             manager.tell(STOPPING)
             server.stop()
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for signal_number, handler in old_handlers.items():
+            signal.signal(signal_number, handler)
 
 
 def _watch(server: EmbeddedZooKeeper, stop_requested: threading.Event, manager: Supervisor) -> int:
     """Watch the server until a stop is requested or it ends. A hanging server is not reported as
     alive."""
     manager.tell(READY, status(server.mode_text()))
-    every = manager.watchdog_seconds / 3 or _LOOK_S
-    looked = time.monotonic()
+    interval = manager.watchdog_seconds / 3 or _LOOK_S
+    checked_at = time.monotonic()
     while not stop_requested.wait(_TURN_S):
         if not server.is_running():
-            log.error("zookeeper ended by itself code=%s", server.wait())
+            log.error("zookeeper exited unexpectedly code=%s", server.wait())
             return 1
-        if time.monotonic() - looked >= every:
-            looked = time.monotonic()
+        if time.monotonic() - checked_at >= interval:
+            checked_at = time.monotonic()
             if server.answers():
                 manager.tell(ALIVE, status(server.mode_text()))
     return 0
@@ -314,12 +314,12 @@ def _lock(directory: Path) -> DirectoryLock:
 
 
 def _secret(directory: Path) -> str:
-    existing = read_secret(directory)
-    if existing is not None:
-        return existing
-    new = secrets.token_urlsafe(32)
-    replace_file(directory / "secret", f"{new}\n".encode(), mode=0o600)
-    return new
+    secret = read_secret(directory)
+    if secret is not None:
+        return secret
+    new_secret = secrets.token_urlsafe(32)
+    replace_file(directory / "secret", f"{new_secret}\n".encode(), mode=0o600)
+    return new_secret
 
 
 def _can_listen(host: str, port: int) -> bool:

@@ -55,29 +55,30 @@ class Asking:
         return Standing(mode[1].decode(), zxid[1].decode() if zxid else "")
 
     def _query(self) -> bytes:
-        with socket.create_connection(self._address, timeout=_PATIENCE_S) as plain:
+        with socket.create_connection(self._address, timeout=_PATIENCE_S) as plain_socket:
             if self._tls is None:
-                return _answer(plain)
-            plain.getpeername()  # raises if it was reset: wrap_socket would leave it open then
-            with self._tls.current.wrap_socket(plain) as locked:
-                return _answer(locked)
+                return _answer(plain_socket)
+            # Raises after a reset, for which wrap_socket would leave it open.
+            plain_socket.getpeername()
+            with self._tls.current.wrap_socket(plain_socket) as tls_socket:
+                return _answer(tls_socket)
 
 
 def answers(host: str, port: int) -> bool:
     """Whether a ZooKeeper at this address serves requests, in the clear."""
-    standing = Asking(host, port).standing()
-    return standing is not None and standing.serves
+    status = Asking(host, port).standing()
+    return status is not None and status.serves
 
 
 def serving(hosts: Sequence[str], tls: Tls | None = None) -> int:
     """How many of an ensemble's servers, `host:port` each, serve requests; -1 if none answers: four
     letter words may be disabled. Blocks."""
-    standings = []
+    results = []
     for host in hosts:
         name, _, port = host.rpartition(":")
-        standings.append(Asking(name.strip("[]"), int(port), tls).standing())
-    known = [standing for standing in standings if standing is not None]
-    return sum(standing.serves for standing in known) if known else -1
+        results.append(Asking(name.strip("[]"), int(port), tls).standing())
+    answers = [status for status in results if status is not None]
+    return sum(status.serves for status in answers) if answers else -1
 
 
 def _context(tls: Tls) -> ssl.SSLContext:

@@ -36,7 +36,7 @@ def hadoop_classpath() -> str | None:
 
 
 def why_no_hadoop() -> str:
-    """Why `hadoop_classpath` is None."""
+    """The reason why `hadoop_classpath` is None."""
     return _JARS.why_not
 
 

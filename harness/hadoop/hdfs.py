@@ -67,7 +67,7 @@ class NameNode(RunningServer):
         self._format = format_
 
     def spawn(self) -> None:
-        """Formats its folder before the first start."""
+        """Starts the server; formats its folder before the first start."""
         if not self._names.exists():
             run = subprocess.run(
                 self._format,
@@ -100,7 +100,7 @@ class DataNode(RunningServer):
 
 
 class RunningHdfs(RunningServers):
-    """`with RunningHdfs(directory) as hdfs: hdfs.uri`, with `hdfs.namenode` and `hdfs.datanode`.
+    """An HDFS: `with RunningHdfs(directory) as hdfs`. Has a `uri`, a `namenode` and a `datanode`.
 
     `configuration` is what a client should set besides the URI.
     """

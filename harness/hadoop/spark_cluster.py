@@ -51,7 +51,7 @@ class Daemon(RunningServer):
 
 
 class SparkCluster(RunningServers):
-    """Drivers connect to `master`, with `conf`, and with `python` as their PYSPARK_PYTHON."""
+    """A cluster. Drivers connect to `master`, with `conf`, and with `python` as PYSPARK_PYTHON."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -69,8 +69,8 @@ class SparkCluster(RunningServers):
     @property
     def conf(self) -> dict[str, str]:
         """A driver's configuration: small, on loopback, waiting for both workers."""
-        temporary = self.directory / "temporary"
-        options = f"{quick_java()} -Djava.io.tmpdir={temporary}"
+        temporary_folder = self.directory / "temporary"
+        options = f"{quick_java()} -Djava.io.tmpdir={temporary_folder}"
         return {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -80,7 +80,7 @@ class SparkCluster(RunningServers):
             "spark.executor.extraJavaOptions": options,
             "spark.cores.max": str(WORKERS),
             "spark.scheduler.minRegisteredResourcesRatio": "1",
-            "spark.sql.warehouse.dir": str(temporary / "warehouse"),
+            "spark.sql.warehouse.dir": str(temporary_folder / "warehouse"),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
         }
@@ -103,9 +103,9 @@ class SparkCluster(RunningServers):
             f"-Djava.io.tmpdir={self.directory / 'temporary'}",
         ]
         command = ["java", *options, "-cp", str(SPARK_HOME / "jars" / "*")]
-        listen = ["--host", "127.0.0.1", "--webui-port", "0"]
+        listen_options = ["--host", "127.0.0.1", "--webui-port", "0"]
         return ServerProcess(
-            [*command, f"org.apache.spark.deploy.{program}", *listen, *arguments],
+            [*command, f"org.apache.spark.deploy.{program}", *listen_options, *arguments],
             output=self.directory / f"{name}.log",
             environment={
                 "SPARK_HOME": str(SPARK_HOME),
@@ -133,7 +133,7 @@ class SparkCluster(RunningServers):
         return [int(number) for file in children for number in file.read_text().split()]
 
     def stop(self) -> None:
-        """A worker that is asked to stop ends its executors first."""
+        """Stops all daemons; a worker ends its executors first."""
         with self._leaving_logs_alone():
             super().stop()
 

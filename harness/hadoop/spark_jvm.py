@@ -53,7 +53,7 @@ def quick_java() -> str:
 
 
 def quick_java_environment() -> dict[str, str]:
-    """For programs that have Java options of their own: `penstock up` and what it starts."""
+    """The environment for programs with Java options of their own, such as `penstock up`."""
     return {"JDK_JAVA_OPTIONS": _with_archive()}
 
 

@@ -42,11 +42,11 @@ def environment(folder: Path) -> dict[str, str]:
         (namespace / "pipeline").symlink_to(COLLECTION)
     settings = folder / "ansible.cfg"
     settings.touch()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     for variable in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS"):
-        kept.pop(variable, None)
+        env.pop(variable, None)
     return {
-        **kept,
+        **env,
         "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
         "ANSIBLE_HOME": str(folder / "ansible"),
         "ANSIBLE_LOCAL_TEMP": str(folder / "ansible" / "tmp"),
@@ -86,18 +86,18 @@ class Played(msgspec.Struct, frozen=True):
         plays: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         for name, result in self.tasks:
             plays.setdefault(result["play"], []).append((name, result))
-        failed = [
+        failures_by_play = [
             any(task["failed"] or task["ignored"] for _, task in run) for run in plays.values()
         ]
         return [
             Played(2 if has_failed else 0, self.said, tuple(results), self.seconds)
-            for has_failed, results in zip(failed, plays.values(), strict=True)
+            for has_failed, results in zip(failures_by_play, plays.values(), strict=True)
         ]
 
     @property
     def diff(self) -> str:
-        diffs = [result["diff"] for _, result in self.tasks if result.get("diff")]
-        return json.dumps(diffs)
+        differences = [result["diff"] for _, result in self.tasks if result.get("diff")]
+        return json.dumps(differences)
 
 
 def play(
@@ -107,7 +107,7 @@ def play(
     *options: str,
     variables: Mapping[str, Any] | None = None,
 ) -> Played:
-    """Plays it on hosts that are this machine, without ssh; its output must not contain secrets."""
+    """Plays a playbook on this machine, without ssh; its output must not contain secrets."""
     program = ansible_tool("ansible-playbook")
     assert program is not None
     if isinstance(document, Path):
@@ -118,7 +118,7 @@ def play(
     hosts = folder / "hosts.yml"
     hosts.write_text(yaml.safe_dump(inventory))
     (folder / "variables.yml").write_text(yaml.safe_dump(dict(variables or {})))
-    began = time.monotonic()
+    start_time = time.monotonic()
     results_file = folder / "told"
     results_file.write_text("")
     command = [program, "-i", str(hosts), "-e", f"@{folder}/variables.yml", *options]
@@ -142,4 +142,4 @@ def play(
         (entry["name"], entry["result"])
         for entry in map(json.loads, results_file.read_text().splitlines())
     )
-    return Played(run.returncode, output, tasks, time.monotonic() - began)
+    return Played(run.returncode, output, tasks, time.monotonic() - start_time)

@@ -90,17 +90,17 @@ class CannotMake(Exception):
 def layers(*, java: bool = False) -> list[Path]:
     """Returns the folders from the topmost to the lowest, creating them if necessary."""
     cache = Path(os.environ.get("PENSTOCK_HOSTS_CACHE", CACHE))
-    plain = cache / f"plain-{_name_of(RELEASE, *PACKAGES, _PREPARE, _TIDY)}"
-    over = cache / f"java-{_name_of(plain.name, _INSTALL_JAVA, _TIDY)}"
-    stack = [over, plain] if java else [plain]
+    plain_root = cache / f"plain-{_name_of(RELEASE, *PACKAGES, _PREPARE, _TIDY)}"
+    java_layer = cache / f"java-{_name_of(plain_root.name, _INSTALL_JAVA, _TIDY)}"
+    stack = [java_layer, plain_root] if java else [plain_root]
     if all(layer.exists() for layer in stack):
         return stack
     _check_here()
     with _alone(cache):
-        if not plain.exists():
-            _make_plain(plain)
-        if java and not over.exists():
-            _make_java(over, plain)
+        if not plain_root.exists():
+            _make_plain(plain_root)
+        if java and not java_layer.exists():
+            _make_java(java_layer, plain_root)
     return stack
 
 
@@ -125,21 +125,21 @@ def _check_here() -> None:
 
 
 def _make_plain(target: Path) -> None:
-    unfinished = target.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    include = f"--include={','.join(PACKAGES)}"
-    _run("debootstrap", "--variant=minbase", include, RELEASE, str(unfinished))
-    _run("chroot", str(unfinished), "bash", "-c", _PREPARE + _TIDY)
-    unfinished.rename(target)
+    unfinished_root = target.with_suffix(".unfinished")
+    shutil.rmtree(unfinished_root, ignore_errors=True)
+    package_option = f"--include={','.join(PACKAGES)}"
+    _run("debootstrap", "--variant=minbase", package_option, RELEASE, str(unfinished_root))
+    _run("chroot", str(unfinished_root), "bash", "-c", _PREPARE + _TIDY)
+    unfinished_root.rename(target)
 
 
-def _make_java(target: Path, plain: Path) -> None:
-    unfinished = target.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
+def _make_java(target: Path, plain_root: Path) -> None:
+    unfinished_root = target.with_suffix(".unfinished")
+    shutil.rmtree(unfinished_root, ignore_errors=True)
     prefix = ("unshare", "--mount", "bash", "-c", _IN_LAYER)
-    _run(*prefix, "-", str(plain), str(unfinished), _INSTALL_JAVA + _TIDY)
-    (unfinished / "upper").rename(target)
-    shutil.rmtree(unfinished)
+    _run(*prefix, "-", str(plain_root), str(unfinished_root), _INSTALL_JAVA + _TIDY)
+    (unfinished_root / "upper").rename(target)
+    shutil.rmtree(unfinished_root)
 
 
 def _run(*command: str) -> None:
@@ -155,5 +155,5 @@ def _run(*command: str) -> None:
         check=False,
     )
     if run.returncode:
-        last = "\n".join(run.stdout.splitlines()[-20:])
-        raise CannotMake(f"{command[0]} ended with {run.returncode}:\n{last}")
+        last_lines = "\n".join(run.stdout.splitlines()[-20:])
+        raise CannotMake(f"{command[0]} ended with {run.returncode}:\n{last_lines}")

@@ -121,7 +121,7 @@ class HostFailed(ServerFailed):
 
 
 class Hosts:
-    """`with` boots them, in parallel."""
+    """Several hosts; `with` boots them in parallel."""
 
     def __init__(self, directory: Path, hosts: Mapping[str, Host]) -> None:
         assert 0 < len(hosts) <= _MOST
@@ -140,7 +140,7 @@ class Hosts:
 
     @property
     def inside(self) -> list[str]:
-        """The prefix of commands that should see the hosts: they run at CONTROLLER, with the hosts'
+        """The prefix for commands that reach the hosts: they run at CONTROLLER, with the hosts'
         names in /etc/hosts, and end with the hosts."""
         return [
             "nsenter",
@@ -152,7 +152,7 @@ class Hosts:
 
     @property
     def ssh_options(self) -> list[str]:
-        """Options of ssh and scp: own keys, and nothing of the user's."""
+        """Options of ssh and scp: keys of their own, and no settings of the user."""
         options = {
             "UserKnownHostsFile": self.known_hosts,
             "GlobalKnownHostsFile": "/dev/null",
@@ -181,9 +181,9 @@ class Hosts:
 
     def ask(self, host: str, command: str, *, within: float = _WITHIN) -> Ended:
         """Runs a shell command on a host as root, and returns its outcome."""
-        shared = ["-oControlMaster=auto", "-oControlPersist=600", "-oControlPath=/run/ssh/%r@%h"]
+        sharing = ["-oControlMaster=auto", "-oControlPersist=600", "-oControlPath=/run/ssh/%r@%h"]
         target = f"root@{self._known(host)}"
-        return self.run("ssh", *self.ssh_options, *shared, target, command, within=within)
+        return self.run("ssh", *self.ssh_options, *sharing, target, command, within=within)
 
     def ssh(self, host: str, command: str, *, within: float = _WITHIN) -> str:
         """Returns the output of a command on a host, as root; raises HostFailed if it fails."""
@@ -241,9 +241,9 @@ class Hosts:
     # Lifecycle
 
     def __enter__(self) -> Self:
-        missing = why_no_hosts()
-        if missing:
-            raise CannotMake(missing)
+        obstacle = why_no_hosts()
+        if obstacle:
+            raise CannotMake(obstacle)
         # Created before the namespaces, which would hide mounts of the creating process.
         layers = {java: host_roots.layers(java=java) for java in self._kinds()}
         self._write_files()
@@ -251,9 +251,9 @@ class Hosts:
             name: ":".join(map(str, [*host.layers, *layers[host.java]]))
             for name, host in self.hosts.items()
         }
-        within = ("unshare", "--mount", "sh", "-c", _OUTER, "sh")
+        unshare = ("unshare", "--mount", "sh", "-c", _OUTER, "sh")
         self._outer = subprocess.Popen(
-            [*within, str(self.directory), self._group, _INNER],
+            [*unshare, str(self.directory), self._group, _INNER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -324,32 +324,32 @@ class Hosts:
         self.directory.mkdir(parents=True, exist_ok=True)
         host_key = self.directory / "host_key"
         for key in (self.key, host_key):
-            make = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "hosts", "-f", str(key))
-            subprocess.run(make, check=True, stdin=subprocess.DEVNULL)
+            keygen = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "hosts", "-f", str(key))
+            subprocess.run(keygen, check=True, stdin=subprocess.DEVNULL)
         names = "".join(f"{address} {name}\n" for name, address in self.addresses.items())
         hosts = f"127.0.0.1 localhost\n{CONTROLLER} controller\n{names}"
         (self.directory / "hosts").write_text(hosts)
-        public = host_key.with_suffix(".pub").read_text()
-        lines = (f"{name},{address} {public}" for name, address in self.addresses.items())
+        public_key = host_key.with_suffix(".pub").read_text()
+        lines = (f"{name},{address} {public_key}" for name, address in self.addresses.items())
         self.known_hosts.write_text("".join(lines))
         for name in self.hosts:
             folder = self.directory / name
             for subfolder in ("root", "work", "upper/etc/ssh", "upper/root/.ssh"):
                 (folder / subfolder).mkdir(parents=True, exist_ok=True)
-            upper = folder / "upper"
-            for path in (folder, upper, upper / "etc", upper / "etc/ssh"):
+            overlay = folder / "upper"
+            for path in (folder, overlay, overlay / "etc", overlay / "etc/ssh"):
                 path.chmod(0o755)
-            for path in (upper / "root", upper / "root/.ssh"):
+            for path in (overlay / "root", overlay / "root/.ssh"):
                 path.chmod(0o700)
-            shutil.copy(host_key, upper / "etc/ssh/ssh_host_ed25519_key")
-            shutil.copy(host_key.with_suffix(".pub"), upper / "etc/ssh/ssh_host_ed25519_key.pub")
-            (upper / "etc/hosts").write_text(hosts)
-            (upper / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")
-            shutil.copy(self.key.with_suffix(".pub"), upper / "root/.ssh/authorized_keys")
-            home = upper / "home" / OPERATOR
+            shutil.copy(host_key, overlay / "etc/ssh/ssh_host_ed25519_key")
+            shutil.copy(host_key.with_suffix(".pub"), overlay / "etc/ssh/ssh_host_ed25519_key.pub")
+            (overlay / "etc/hosts").write_text(hosts)
+            (overlay / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")
+            shutil.copy(self.key.with_suffix(".pub"), overlay / "root/.ssh/authorized_keys")
+            home = overlay / "home" / OPERATOR
             (home / ".ssh").mkdir(parents=True)
             shutil.copy(self.key.with_suffix(".pub"), home / ".ssh/authorized_keys")
-            (upper / "home").chmod(0o755)
+            (overlay / "home").chmod(0o755)
             for path in (home, home / ".ssh", home / ".ssh/authorized_keys"):
                 path.chmod(0o600 if path.is_file() else 0o700)
                 os.chown(path, _OPERATOR_ID, _OPERATOR_ID)
@@ -382,8 +382,8 @@ def _first_below(outer: int) -> int:
     pid = outer
     while time.monotonic() < deadline:
         status = Path(f"/proc/{pid}/status").read_text()
-        numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()
-        if len(numbers) > 2 and numbers[-1] == "1" and pid != outer:
+        pids = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()
+        if len(pids) > 2 and pids[-1] == "1" and pid != outer:
             return pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         pid = int(children[0]) if children else outer

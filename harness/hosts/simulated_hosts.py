@@ -130,7 +130,7 @@ class SimulatedHosts:
             (host / path).chmod(0o755)
 
     def write_inventory(self, **more: Any) -> None:
-        """`more` are variables of all hosts."""
+        """Writes the inventory; `more` are variables of all hosts."""
         folder = str(self.directory / "hosts/{{ inventory_hostname }}")
         variables = {
             "ansible_connection": "local",
@@ -155,13 +155,13 @@ class SimulatedHosts:
     def make_release(self, version: str, *, broken: str = "", checks: bool = True) -> None:
         """Builds a bundle whose program is this repository's; `broken` is the error with which it
         fails. Without `checks` it accepts every configuration at no cost."""
-        before = "exit 0" if not checks else f"echo '{broken}' >&2; exit 1" if broken else ""
-        text = _PROGRAM.format(before=before, root=ROOT, python=sys.executable).encode()
+        check = "exit 0" if not checks else f"echo '{broken}' >&2; exit 1" if broken else ""
+        text = _PROGRAM.format(before=check, root=ROOT, python=sys.executable).encode()
         archive = self.release / f"penstock-agent-{version}-linux-{MACHINE}.tar.gz"
-        with tarfile.open(archive, "w:gz") as tar:
+        with tarfile.open(archive, "w:gz") as archive_file:
             member = tarfile.TarInfo(f"penstock-agent-{version}/bin/penstock")
             member.mode, member.size = 0o755, len(text)
-            tar.addfile(member, io.BytesIO(text))
+            archive_file.addfile(member, io.BytesIO(text))
         self.write_sums(version)
 
     def write_sums(self, version: str) -> None:
@@ -200,7 +200,7 @@ class SimulatedHosts:
         }
         for variable in ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"):
             environment.pop(variable, None)
-        before, began = os.times(), monotonic()
+        start, start_time = os.times(), monotonic()
         result = subprocess.run(
             [tool, *words],
             env=environment,
@@ -210,15 +210,15 @@ class SimulatedHosts:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        after = os.times()
-        used = after.children_user + after.children_system
+        times_after = os.times()
+        cpu_seconds = times_after.children_user + times_after.children_system
         output = result.stdout + result.stderr
         rows = [(row[0], *map(int, row[1:])) for row in _RECAP.findall(output)]
         return Played(
             code=result.returncode,
             said=output,
-            seconds=monotonic() - began,
-            processor_seconds=used - before.children_user - before.children_system,
+            seconds=monotonic() - start_time,
+            processor_seconds=cpu_seconds - start.children_user - start.children_system,
             ok={row[0]: row[1] for row in rows},
             changed={row[0]: row[2] for row in rows},
             failed={row[0]: row[4] + row[3] for row in rows},

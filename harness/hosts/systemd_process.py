@@ -47,7 +47,7 @@ mount -t cgroup2 none "$1/cgroups" && find "$1/cgroups/$2" -depth -type d -exec 
 
 
 class Systemd:
-    """`with Systemd(directory, {"a.service": text}) as systemd: systemd("start", "a.service")`."""
+    """A systemd: `with Systemd(directory, {"a.service": text}) as systemd: systemd("start", …)`."""
 
     def __init__(self, directory: Path, units: Mapping[str, str]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -63,9 +63,9 @@ class Systemd:
 
     def __call__(self, *arguments: str, check: bool = True) -> str:
         """Returns the output of `systemctl`."""
-        inside = ("nsenter", f"--target={self._first}", "--mount", "--pid", "--cgroup")
+        nsenter = ("nsenter", f"--target={self._first}", "--mount", "--pid", "--cgroup")
         return subprocess.run(
-            [*inside, "systemctl", *arguments],
+            [*nsenter, "systemctl", *arguments],
             capture_output=True,
             text=True,
             timeout=_WITHIN,
@@ -78,7 +78,7 @@ class Systemd:
 
     def main_pid(self, unit: str) -> int:
         """The unit's main process as seen from outside; 0 if it does not run."""
-        inside = self.show(unit, "MainPID")
+        inner_pid = self.show(unit, "MainPID")
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
                 pid_lines = [
@@ -88,9 +88,9 @@ class Systemd:
                 ]
             except OSError:
                 continue
-            numbers = pid_lines[0].split()[1:] if pid_lines else []
-            if len(numbers) > 1 and numbers[-1] == inside and self._is_mine(int(numbers[0])):
-                return int(numbers[0])
+            pids = pid_lines[0].split()[1:] if pid_lines else []
+            if len(pids) > 1 and pids[-1] == inner_pid and self._is_mine(int(pids[0])):
+                return int(pids[0])
         return 0
 
     def __enter__(self) -> Self:
@@ -151,9 +151,9 @@ class Systemd:
         self._process.kill()
         self._process.communicate()
         # The kernel takes a moment to end everything in it.
-        remove = [*_IN_MOUNTS, _REMOVE, "sh", str(self._directory), self._group]
+        removal = [*_IN_MOUNTS, _REMOVE, "sh", str(self._directory), self._group]
         wait_until(
-            lambda: subprocess.run(remove, check=False, capture_output=True).returncode == 0,
+            lambda: subprocess.run(removal, check=False, capture_output=True).returncode == 0,
             within=_WITHIN,
             what="its control groups are removed",
             every=0.1,
@@ -162,7 +162,7 @@ class Systemd:
 
 @cache
 def why_no_systemd() -> str:
-    """Tries to run one; returns "" if that works, otherwise why not."""
+    """Tries to run a systemd; returns "" if that works, otherwise the reason."""
     if not SYSTEMD.exists():
         return "apt install systemd"
     for program in ("unshare", "nsenter", "systemctl"):

@@ -45,7 +45,7 @@ def _make(archive: Path, train: Callable[[Path, tuple[str, ...]], bool]) -> None
         fcntl.flock(lock, fcntl.LOCK_EX)
         if archive.exists():
             return
-        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as temporary:
-            fresh = Path(temporary) / "archive.jsa"
-            if train(Path(temporary), (f"-XX:ArchiveClassesAtExit={fresh}",)) and fresh.exists():
-                fresh.replace(archive)
+        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as scratch:
+            output = Path(scratch) / "archive.jsa"
+            if train(Path(scratch), (f"-XX:ArchiveClassesAtExit={output}",)) and output.exists():
+                output.replace(archive)

@@ -44,12 +44,12 @@ class MavenJars:
 
     @property
     def classpath(self) -> str | None:
-        """None if unavailable."""
+        """The class path; None if unavailable."""
         return self._classpath_or_reason[0]
 
     @property
     def why_not(self) -> str:
-        """Why there is no class path."""
+        """The reason why there is no class path."""
         return self._classpath_or_reason[1]
 
     @functools.cached_property
@@ -61,18 +61,18 @@ class MavenJars:
 
     def _resolve(self) -> str:
         needs_maven()
-        known = self._cache / "classpath"
-        if known.exists():
-            classpath = known.read_text()
+        cached_path = self._cache / "classpath"
+        if cached_path.exists():
+            classpath = cached_path.read_text()
             if all(Path(jar).exists() for jar in classpath.split(":")):
                 return classpath
         self._cache.mkdir(parents=True, exist_ok=True)
         # Two test processes may do this at the same time.
-        with tempfile.TemporaryDirectory(dir=self._cache) as temporary:
-            fresh = Path(temporary) / "classpath"
-            self._ask_maven(Path(temporary) / "pom.xml", fresh)
-            fresh.replace(known)
-        return known.read_text()
+        with tempfile.TemporaryDirectory(dir=self._cache) as scratch:
+            new_path = Path(scratch) / "classpath"
+            self._ask_maven(Path(scratch) / "pom.xml", new_path)
+            new_path.replace(cached_path)
+        return cached_path.read_text()
 
     def _ask_maven(self, pom: Path, classpath: Path) -> None:
         pom.write_text(self._pom)
@@ -81,7 +81,7 @@ class MavenJars:
 
 
 def needs_maven() -> None:
-    """Raises JarsUnavailable."""
+    """Checks that Java and Maven are installed. Raises JarsUnavailable."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise JarsUnavailable(f"{program} is not installed")

@@ -25,7 +25,7 @@ def tlc_classpath() -> str | None:
 
 
 def why_no_tlc() -> str:
-    """Why `tlc_classpath` is None."""
+    """The reason why `tlc_classpath` is None."""
     return _JARS.why_not
 
 
@@ -39,5 +39,5 @@ def tlc_command(
     java = ("java", *(_SOON_THERE if workers == 1 else _FAST_IN_THE_END), f"-Xmx{heap}")
     # TLC unpacks the standard modules into the temporary folder, and does not remove them.
     folders = (f"-Djava.io.tmpdir={temporary}", "-XX:-UsePerfData", "-cp", classpath, "tlc2.TLC")
-    options_of_tlc = ("-workers", str(workers), "-metadir", str(temporary / "states"))
-    return (*java, *folders, *options_of_tlc, *options, module.stem)
+    tlc_options = ("-workers", str(workers), "-metadir", str(temporary / "states"))
+    return (*java, *folders, *tlc_options, *options, module.stem)

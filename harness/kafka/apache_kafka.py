@@ -84,7 +84,7 @@ def kafka_classpath(version: str = VERSION) -> str | None:
 
 
 def why_no_kafka(version: str = VERSION) -> str:
-    """Why `kafka_classpath` is None."""
+    """The reason why `kafka_classpath` is None."""
     return _JARS[version].why_not
 
 
@@ -164,13 +164,13 @@ def _new_id() -> str:
 
 def _keep(file: Path, target: Path) -> None:
     """Copies the file atomically, even if another process does so at the same time."""
-    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        copy = Path(shutil.copyfile(file, Path(temporary) / file.name))
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        copy = Path(shutil.copyfile(file, Path(scratch) / file.name))
         copy.replace(target)
 
 
 class Quorum(msgspec.Struct, frozen=True):
-    """The nodes of one cluster, as they must know each other."""
+    """The nodes of one cluster, with the settings that they must share."""
 
     cluster_id: str
     controllers: Mapping[int, int]  # each node's controller port
@@ -217,14 +217,14 @@ class ApacheKafka(RunningServer):
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._properties = directory / "server.properties"
         ports = {protocol: self.port, **(beside or {})}
-        served = ",".join(f"{port}://127.0.0.1:{ports[port]}" for port in ports)
+        advertised = ",".join(f"{port}://127.0.0.1:{ports[port]}" for port in ports)
         properties = {
             "process.roles": "broker,controller",
             "node.id": str(node),
             "controller.quorum.voters": self._quorum.voters,
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"{served},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": served,
+            "listeners": f"{advertised},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": advertised,
             "listener.security.protocol.map": ",".join(
                 ["CONTROLLER:PLAINTEXT", *(f"{port}:{port}" for port in ports)]
             ),
@@ -246,7 +246,7 @@ class ApacheKafka(RunningServer):
         self.process = ServerProcess(command, output=directory / "kafka.log")
 
     def spawn(self) -> None:
-        """Formats the directory before the first start."""
+        """Starts the broker; formats its directory before the first start."""
         if not (self.data_dir / "meta.properties").exists():
             checkpoint = CACHE / f"apache-kafka-{self.version}" / _CHECKPOINT
             if self._scram:
@@ -324,5 +324,5 @@ class ApacheKafkaCluster(RunningServers):
         self.servers = tuple(self.nodes.values())
 
     def stop(self) -> None:
-        """Uses SIGKILL: the last node would wait a minute for the lost majority."""
+        """Stops all nodes with SIGKILL: the last one would wait a minute for the lost majority."""
         self.kill()

@@ -33,7 +33,7 @@ _TOKENS: Final = "org.apache.kafka.common.security.oauthbearer"
 
 
 class GuardedKafka:
-    """`with GuardedKafka(directory, users=(…)) as guarded`: it runs, without ACLs."""
+    """A broker without ACLs at first: `with GuardedKafka(directory, users=(…)) as guarded`."""
 
     def __init__(
         self,

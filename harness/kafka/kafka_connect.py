@@ -31,17 +31,17 @@ _ANSWERS_WITHIN: Final = 90.0  # seconds; a worker answers once its group is bal
 
 
 def connect_classpath(version: str = VERSION) -> str | None:
-    """None if unavailable."""
+    """The class path of Kafka Connect; None if unavailable."""
     return _JARS[version].classpath
 
 
 def why_no_connect(version: str = VERSION) -> str:
-    """Why `connect_classpath` is None."""
+    """The reason why `connect_classpath` is None."""
     return _JARS[version].why_not
 
 
 class ConnectWorker(RunningServer):
-    """`with ConnectWorker(directory, bootstrap=…, group=…) as worker: worker.put(name, {…})`."""
+    """A worker: `with ConnectWorker(directory, bootstrap=…, group=…) as worker: worker.put(…)`."""
 
     def __init__(
         self, directory: Path, *, bootstrap: str, group: str, version: str = VERSION
@@ -90,11 +90,11 @@ class ConnectWorker(RunningServer):
             f"-Dlog4j.configuration=file:{directory / 'log4j.properties'}",
             f"-Djava.io.tmpdir={directory}",
         )
-        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
         self.process = ServerProcess(
             [
                 *("java", "-Xmx256m", *QUICK_JVM, *folders, "-cp", classpath),
-                *(main, str(directory / "worker.properties")),
+                *(main_class, str(directory / "worker.properties")),
             ],
             output=directory / "worker.log",
         )
@@ -115,7 +115,7 @@ class ConnectWorker(RunningServer):
         assert 200 <= status < 300, f"{connector}: {status} {answer}"
 
     def status(self, connector: str) -> Any:
-        """Returns its status; None if the worker knows none, or cannot tell."""
+        """Returns a connector's status; None if the worker knows no status, or does not answer."""
         status, answer = self._ask("GET", f"/connectors/{connector}/status")
         return answer if status == http.HTTPStatus.OK else None
 

@@ -74,7 +74,7 @@ class KafkaTools:
         self._statuses, self._hooks = self._list(), self._list()
         self._system = self._jvm.find("java.lang.System")
         self._output, self._complaints = (
-            self._kept(put) for put in (self._system.setOut, self._system.setErr)
+            self._kept(set_stream) for set_stream in (self._system.setOut, self._system.setErr)
         )
         self._log_to_standard_error()
         self._keep_running()
@@ -91,12 +91,12 @@ class KafkaTools:
         del self._hooks[:]
         input_stream = self._jvm.new("java.io.ByteArrayInputStream", stdin.encode())
         self._system.setIn(input_stream)
-        main, options = _MAINS[script], list(arguments)
+        main_class, options = _MAINS[script], list(arguments)
         if self.version == VERSION:
-            main = _WERE.get(script, main)
+            main_class = _WERE.get(script, main_class)
             options = [_OPTIONS_WERE.get((script, argument), argument) for argument in arguments]
         try:
-            self._jvm.find(main).main(self._jvm.array("java.lang.String", *options))
+            self._jvm.find(main_class).main(self._jvm.array("java.lang.String", *options))
         except Py4JJavaError as error:
             # Like a JVM of its own: an uncaught exception is printed and ends it with 1.
             self._system.err.println(str(error.java_exception))
@@ -112,10 +112,10 @@ class KafkaTools:
         name = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
         self._system.setProperty(name, ",".join(urls))
 
-    def _kept(self, put: Callable[[Any], None]) -> Any:
+    def _kept(self, set_stream: Callable[[Any], None]) -> Any:
         """Replaces one of the system's streams; returns the captured bytes."""
         content = self._jvm.new("java.io.ByteArrayOutputStream")
-        put(self._jvm.new("java.io.PrintStream", content, True, "UTF-8"))
+        set_stream(self._jvm.new("java.io.PrintStream", content, True, "UTF-8"))
         return content
 
     def _list(self) -> Any:
@@ -126,35 +126,35 @@ class KafkaTools:
         layout = self._jvm.new(f"{log4j}.SimpleLayout")
         appender = self._jvm.new(f"{log4j}.ConsoleAppender", layout, "System.err")
         self._jvm.find(f"{log4j}.BasicConfigurator").configure(appender)
-        warnings = self._jvm.find(f"{log4j}.Level").WARN
-        self._jvm.find(f"{log4j}.Logger").getRootLogger().setLevel(warnings)
+        warn_level = self._jvm.find(f"{log4j}.Level").WARN
+        self._jvm.find(f"{log4j}.Logger").getRootLogger().setLevel(warn_level)
 
     def _keep_running(self) -> None:
         """Replaces the functions that end the process by method handles of Java's own classes:
         classes of ours would need compiling."""
         handles = self._jvm.find("java.lang.invoke.MethodHandles")
         method = self._jvm.find("java.lang.invoke.MethodType").methodType
-        type_of = self._jvm.find("java.lang.Class").forName
-        boolean, nothing = (
+        class_of = self._jvm.find("java.lang.Class").forName
+        boolean_type, void_type = (
             self._jvm.find(f"java.lang.{name}").TYPE for name in ("Boolean", "Void")
         )
-        anything, text = type_of("java.lang.Object"), type_of("java.lang.String")
+        object_type, string_type = class_of("java.lang.Object"), class_of("java.lang.String")
         add = handles.publicLookup().findVirtual(
-            type_of("java.util.ArrayList"), "add", method(boolean, anything)
+            class_of("java.util.ArrayList"), "add", method(boolean_type, object_type)
         )
-        error = type_of("java.lang.Error")
-        over = self._jvm.new("java.lang.Error", "the tool has ended")
-        end = handles.throwException(nothing, error).bindTo(over)
+        error = class_of("java.lang.Error")
+        end_error = self._jvm.new("java.lang.Error", "the tool has ended")
+        end = handles.throwException(void_type, error).bindTo(end_error)
 
-        note_status = handles.dropArguments(add.bindTo(self._statuses), 1, [text])
+        note_status = handles.dropArguments(add.bindTo(self._statuses), 1, [string_type])
         note_and_end = handles.filterReturnValue(
-            note_status, handles.dropArguments(end, 0, [boolean])
+            note_status, handles.dropArguments(end, 0, [boolean_type])
         )
-        note_hook = handles.dropArguments(add.bindTo(self._hooks), 0, [text])
+        hook = handles.dropArguments(add.bindTo(self._hooks), 0, [string_type])
 
         as_interface = self._jvm.find("java.lang.invoke.MethodHandleProxies").asInterfaceInstance
-        exit_ = self._jvm.find(_EXIT)
-        procedure = as_interface(type_of(f"{_EXIT}$Procedure"), note_and_end)
-        exit_.setExitProcedure(procedure)
-        exit_.setHaltProcedure(procedure)
-        exit_.setShutdownHookAdder(as_interface(type_of(f"{_EXIT}$ShutdownHookAdder"), note_hook))
+        exit_class = self._jvm.find(_EXIT)
+        procedure = as_interface(class_of(f"{_EXIT}$Procedure"), note_and_end)
+        exit_class.setExitProcedure(procedure)
+        exit_class.setHaltProcedure(procedure)
+        exit_class.setShutdownHookAdder(as_interface(class_of(f"{_EXIT}$ShutdownHookAdder"), hook))

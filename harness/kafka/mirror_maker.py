@@ -25,17 +25,17 @@ _COPIES: Final = "task-thread-MirrorSourceConnector"
 
 
 def mirror_maker_classpath() -> str | None:
-    """None if unavailable."""
+    """The class path of MirrorMaker 2; None if unavailable."""
     return _JARS.classpath
 
 
 def why_no_mirror_maker() -> str:
-    """Why `mirror_maker_classpath` is None."""
+    """The reason why `mirror_maker_classpath` is None."""
     return _JARS.why_not
 
 
 class MirrorMaker(RunningServer):
-    """Copies are named with the source's name and a dot before the topic's."""
+    """One MirrorMaker 2. Copies are named with the source's name and a dot before the topic's."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class MirrorMaker(RunningServer):
         if classpath is None:
             raise KafkaUnavailable(why_no_mirror_maker())
         directory.mkdir(parents=True, exist_ok=True)
-        way = f"{source[0]}->{target[0]}"
+        direction = f"{source[0]}->{target[0]}"
         properties = {
             "clusters": f"{source[0]},{target[0]}",
             f"{source[0]}.bootstrap.servers": source[1],
             f"{target[0]}.bootstrap.servers": target[1],
-            f"{way}.enabled": "true",
-            f"{way}.topics": topics,
+            f"{direction}.enabled": "true",
+            f"{direction}.topics": topics,
             "replication.factor": "1",
             "checkpoints.topic.replication.factor": "1",
             "heartbeats.topic.replication.factor": "1",

@@ -70,11 +70,11 @@ def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> 
     """Settings for TLS, and for logins by any of MECHANISMS; `broker` is the broker itself."""
     server = authority.sign("kafka")
     users = " ".join(f'user_{name}="{jaas(secret)}"' for name, secret in passwords.items())
-    own = f'username="broker" password="{jaas(passwords["broker"])}"'
+    broker_login = f'username="broker" password="{jaas(passwords["broker"])}"'
     return {
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        f"{listener}.plain.sasl.jaas.config": f"{_PLAIN_MODULE} {own} {users};",
+        f"{listener}.plain.sasl.jaas.config": f"{_PLAIN_MODULE} {broker_login} {users};",
         f"{listener}.scram-sha-256.sasl.jaas.config": _SCRAM_MODULE,
         f"{listener}.scram-sha-512.sasl.jaas.config": _SCRAM_MODULE,
         f"{listener}.oauthbearer.sasl.jaas.config": _BEARER,
@@ -100,8 +100,8 @@ def unsigned_token(user: str, *, seconds: float = 3600) -> str:
     """A token that Apache Kafka accepts unless validation is configured."""
     now = time.time()
     parts = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + seconds})
-    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts]
-    return b".".join(part.rstrip(b"=") for part in encoded).decode() + "."
+    encoded_parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts]
+    return b".".join(part.rstrip(b"=") for part in encoded_parts).decode() + "."
 
 
 def _gssapi(listener: str, kdc: Kdc) -> Mapping[str, str]:

@@ -26,14 +26,14 @@ _OPENED: Final = (
 
 
 def spark_jvm(folder: Path) -> Jvm:
-    """Its files on disk are in the folder."""
+    """A JVM with Spark, whose files on disk are in the folder."""
     assert JARS.classpath is not None, JARS.why_not
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
-    return Jvm(JARS.classpath, options=[*opened, "-Xmx1g", f"-Djava.io.tmpdir={folder}"])
+    open_options = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
+    return Jvm(JARS.classpath, options=[*open_options, "-Xmx1g", f"-Djava.io.tmpdir={folder}"])
 
 
 def spark_session(java: Jvm, folder: Path) -> Any:
-    """Stop it before its JVM ends."""
+    """A Spark session, which must be stopped before its JVM ends."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",

@@ -30,10 +30,10 @@ class Authority:
     def sign(self, name: str, *, hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Signed:
         """Signs a certificate for a server and client, possibly again."""
         self._root.sign(name, hosts=hosts, purpose=Purpose.BOTH, days=_DAYS, now=_now(), force=True)
-        both = self._root.file_of(name)
-        key, begin, certificate = both.read_bytes().partition(_BEGIN_CERTIFICATE)
-        files = Signed(both.with_suffix(".crt"), both.with_suffix(".key"), both)
-        replace_file(files.certificate, begin + certificate)
+        pem_file = self._root.file_of(name)
+        key, marker, certificate = pem_file.read_bytes().partition(_BEGIN_CERTIFICATE)
+        files = Signed(pem_file.with_suffix(".crt"), pem_file.with_suffix(".key"), pem_file)
+        replace_file(files.certificate, marker + certificate)
         replace_file(files.key, key, mode=0o600)
         return files
 

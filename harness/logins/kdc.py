@@ -51,14 +51,12 @@ _SERVER: Final = """\
 
 def why_no_kdc() -> str:
     """Returns what is missing, or ""."""
-    missing = [name for name in _PROGRAMS if _path_of(name) is None]
-    return (
-        f"{', '.join(missing)}: apt install krb5-kdc krb5-admin-server krb5-user" if missing else ""
-    )
+    names = [name for name in _PROGRAMS if _path_of(name) is None]
+    return f"{', '.join(names)}: apt install krb5-kdc krb5-admin-server krb5-user" if names else ""
 
 
 class Kdc(RunningServer):
-    """`with Kdc(directory) as kdc: kdc.keytab("agent")`."""
+    """A KDC: `with Kdc(directory) as kdc: kdc.keytab("agent")`."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -83,7 +81,7 @@ class Kdc(RunningServer):
         self.process = ServerProcess(command, output=directory / "kdc.log", environment=self._own)
 
     def spawn(self) -> None:
-        """Creates the realm before the first start."""
+        """Starts the KDC; creates the realm before the first start."""
         if not (self.directory / "stash").exists():
             self._run("kdb5_util", "-r", REALM, "create", "-s", "-W", "-P", "a master's password")
         super().spawn()
@@ -115,9 +113,9 @@ class Kdc(RunningServer):
         self._run("kadmin.local", "delprinc", "-force", name)
 
     def asked(self, name: str) -> int:
-        """How many ticket-granting tickets the principal was issued."""
-        issued = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
-        return sum("ISSUE" in line and issued in line for line in self.log().splitlines())
+        """The number of ticket-granting tickets that the principal was issued."""
+        issue_text = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
+        return sum("ISSUE" in line and issue_text in line for line in self.log().splitlines())
 
     def _keytab(self, name: str) -> Path:
         return self.directory / f"{name.replace('/', '-')}.keytab"

@@ -19,10 +19,10 @@ def made_secret(name: str) -> str:
 
 def _in_base64(text: str) -> Iterator[bytes]:
     """The characters of its base64 form that are the same at any position in a longer text."""
-    for before in range(3):
-        encoded = b64encode(bytes(before) + text.encode())
-        first = -(-before * 8 // 6)
-        last = (before + len(text)) * 8 // 6
+    for prefix_length in range(3):
+        encoded = b64encode(bytes(prefix_length) + text.encode())
+        first = -(-prefix_length * 8 // 6)
+        last = (prefix_length + len(text)) * 8 // 6
         yield encoded[first:last]
 
 
@@ -49,9 +49,9 @@ def told(output: bytes) -> list[str]:
     """Returns `line: what` for each secret in the output."""
     newline = b"\n"
     return [
-        f"{output.count(newline, 0, match.start()) + 1}: {what}"
-        for what, (begins, form) in _FORMS.items()
-        if any(begin in output for begin in begins)
+        f"{output.count(newline, 0, match.start()) + 1}: {kind}"
+        for kind, (beginnings, form) in _FORMS.items()
+        if any(beginning in output for beginning in beginnings)
         for match in form.finditer(output)
     ]
 

@@ -13,7 +13,7 @@ AUDIENCE: Final = "brokers"
 
 
 class TokenIssuer:
-    """Has one key, which is in `keys_file`."""
+    """An issuer with one key, which is in `keys_file`."""
 
     def __init__(self, directory: Path) -> None:
         self._key = RSAKey.generate_key(2048, {"kid": "a key"})

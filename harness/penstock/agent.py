@@ -62,9 +62,9 @@ class AgentProcess(PenstockProcess):
 
     def said(self, *words: str) -> list[str]:
         """Returns the output lines that contain all of these words, ignoring case."""
-        lowered = [word.lower() for word in words]
+        lower_words = [word.lower() for word in words]
         return [
             line
             for line in self.log().splitlines()
-            if all(word in line.lower() for word in lowered)
+            if all(word in line.lower() for word in lower_words)
         ]

@@ -58,8 +58,8 @@ class AuditProcess(PenstockProcess):
         super().__init__("audit", directory, config)
 
     def is_locked(self, trust: Path, headers: Mapping[str, str]) -> None:
-        """Uses TLS and credentials, as in `settings`: `trust` has signed its certificate, `headers`
-        are the default headers of requests."""
+        """Makes requests use TLS and credentials, as in `settings`: `trust` has signed the audit's
+        certificate, `headers` are the default headers."""
         self._tls = ssl.create_default_context(cafile=str(trust))
         self._headers = dict(headers)
         self.url = f"https://127.0.0.1:{self.port}"
@@ -81,8 +81,8 @@ class AuditProcess(PenstockProcess):
         """Sends one request on a new connection, from one of this machine's addresses."""
         connection = self._connection(timeout, address)
         try:
-            sent = self._headers if headers is None else dict(headers)
-            connection.request(method, target, body, headers=sent)
+            request_headers = self._headers if headers is None else dict(headers)
+            connection.request(method, target, body, headers=request_headers)
             answer = connection.getresponse()
             return Answer(
                 answer.status,
@@ -95,14 +95,14 @@ class AuditProcess(PenstockProcess):
             connection.close()
 
     def _connection(self, timeout: float, address: str) -> http.client.HTTPConnection:
-        to: dict[str, Any] = {"timeout": timeout, "source_address": (address, 0)}
+        options: dict[str, Any] = {"timeout": timeout, "source_address": (address, 0)}
         if self._tls is None:
-            return http.client.HTTPConnection("127.0.0.1", self.port, **to)
-        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, **to)
+            return http.client.HTTPConnection("127.0.0.1", self.port, **options)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, **options)
 
     def get(self, path: str, answered: type[A], **query: object) -> A:
         """Requests `/api/v1/{path}`; parameters that are Python keywords end in `_`."""
-        encoded = urlencode({name.rstrip("_"): value for name, value in query.items()})
-        answer = self.ask(f"/api/v1/{path}?{encoded}")
+        query_text = urlencode({name.rstrip("_"): value for name, value in query.items()})
+        answer = self.ask(f"/api/v1/{path}?{query_text}")
         assert answer.status == 200, answer
         return msgspec.json.decode(answer.body, type=answered)

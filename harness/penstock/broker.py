@@ -45,9 +45,9 @@ class BrokerProcess(PenstockProcess):
         else:
             config = {"host": "127.0.0.1", "port": self.port, **config}
         self.bootstrap = f"127.0.0.1:{self.port}"
-        limited = () if open_files is None else ("prlimit", f"--nofile={open_files}")
+        prlimit = () if open_files is None else ("prlimit", f"--nofile={open_files}")
         super().__init__(
-            "broker", directory, config, environment=environment, program=program, wrapper=limited
+            "broker", directory, config, environment=environment, program=program, wrapper=prlimit
         )
 
     def run_from(self, checkout: Path) -> None:
@@ -55,10 +55,10 @@ class BrokerProcess(PenstockProcess):
         self.process.directory = checkout
 
     def complaints(self, kind: str) -> int:
-        """The number of complaints that it has counted."""
-        _, exposed = self.http("/metrics")
+        """The number of complaints that the broker has counted."""
+        _, page = self.http("/metrics")
         name = re.escape(f'penstock_broker_complaints_total{{kind="{kind}"}}')
-        match = re.search(rf"^{name} (\S+)$", exposed, re.MULTILINE)
+        match = re.search(rf"^{name} (\S+)$", page, re.MULTILINE)
         return int(float(match[1])) if match else 0
 
     def rss(self) -> int:

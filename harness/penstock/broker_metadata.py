@@ -24,7 +24,7 @@ class ReportedPartition(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """There is a leader, and all replicas are in sync."""
+        """Whether there is a leader, and all replicas are in sync."""
         return (
             self.error == 0
             and self.leader != NOBODY
@@ -63,7 +63,7 @@ def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, 
 
 
 def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ReportedCluster:
-    """Raises OSError if nothing answers."""
+    """Returns the cluster's metadata. Raises OSError if nothing answers."""
     host, port = bootstrap.rsplit(":", 1)
     name = topic.encode()
     body = struct.pack(">ih", 1, len(name)) + name + b"\0"
@@ -85,7 +85,7 @@ def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ReportedClu
         answer.number("h"), answer.string(), answer.number("b")
         for _ in range(answer.number("i")):
             error, partition, leader, epoch = (answer.number(form) for form in "hiii")
-            replicas, in_sync, _offline = (answer.numbers() for _ in range(3))
+            replicas, in_sync, _offline_replicas = (answer.numbers() for _ in range(3))
             partitions[partition] = ReportedPartition(
                 error, partition, leader, epoch, replicas, in_sync
             )
@@ -93,10 +93,10 @@ def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ReportedClu
 
 
 def _take(connection: socket.socket, count: int) -> bytes:
-    received = bytearray()
-    while len(received) < count:
-        piece = connection.recv(count - len(received))
+    buffer = bytearray()
+    while len(buffer) < count:
+        piece = connection.recv(count - len(buffer))
         if not piece:
-            raise ConnectionError(f"closed after {len(received)} of {count} bytes")
-        received += piece
-    return bytes(received)
+            raise ConnectionError(f"closed after {len(buffer)} of {count} bytes")
+        buffer += piece
+    return bytes(buffer)

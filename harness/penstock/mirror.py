@@ -37,7 +37,7 @@ class MirrorProcess(PenstockProcess):
         super().__init__("mirror", directory, config, environment=environment, program=program)
 
     def command(self, *arguments: str) -> list[str]:
-        """`penstock mirror [ARGUMENTS] --config …`."""
+        """The command line `penstock mirror [ARGUMENTS] --config …`."""
         return [*self.penstock, "mirror", *arguments, "--config", str(self.config)]
 
     def told(self, *arguments: str, within: float = 120) -> subprocess.CompletedProcess[str]:
@@ -45,7 +45,7 @@ class MirrorProcess(PenstockProcess):
         return self.run("mirror", *arguments, "--config", str(self.config), within=within)
 
     def standing(self) -> Any:
-        """Returns its status of its partitions; None if nothing answers."""
+        """Returns the worker's status of its partitions; None if nothing answers."""
         status, body = self.http("/api/v1/standing")
         return json.loads(body) if status == 200 else None
 

@@ -17,18 +17,18 @@ def create_again(
     If another client may ask for the topic meanwhile, which creates it, pass the deleted one as
     `after`.
     """
-    created: list[TopicMetadata] = []
+    new_topics: list[TopicMetadata] = []
 
     def is_created() -> bool:
         try:
-            created.append(admin.create_topic(brokers, name, partitions=partitions))
+            new_topics.append(admin.create_topic(brokers, name, partitions=partitions))
         except Refused as refused:
             if refused.code is not ErrorCode.topic_already_exists:
                 raise
-            known = brokers.refresh([name])
-            if after is not None and known.has(name) and known.topics[name].id != after.id:
-                created.append(brokers.topic(name))
-        return bool(created)
+            metadata = brokers.refresh([name])
+            if after is not None and metadata.has(name) and metadata.topics[name].id != after.id:
+                new_topics.append(brokers.topic(name))
+        return bool(new_topics)
 
     wait_until(is_created, within=60, what=f"{name} can be created again")
-    return created[0]
+    return new_topics[0]

@@ -34,7 +34,7 @@ _MECHANISMS: Final = [str(name) for name in Mechanism if name is not Mechanism.G
 
 
 class SecuredBroker:
-    """`with SecuredBroker(directory, zookeeper=...) as secured`: it runs, and has its users."""
+    """A running broker with users: `with SecuredBroker(directory, zookeeper=...) as secured`."""
 
     def __init__(
         self,
@@ -53,23 +53,23 @@ class SecuredBroker:
         tls = {"certificate": str(certificate.certificate), "key": str(certificate.key)}
         secret = self._file("zookeeper.secret", _SECRET)
         self.at_zookeeper = ("--zookeeper", zookeeper, "--zookeeper-secret-file", secret)
-        known = {**tls, "client_ca": str(self.authority.ca)}
+        known_tls = {**tls, "client_ca": str(self.authority.ca)}
         self.revoked = {name: self.authority.sign(name) for name in revoked}
         for signed in self.revoked.values():
-            known["revoked"] = str(self.authority.revoke(signed))
+            known_tls["revoked"] = str(self.authority.revoke(signed))
         self.locked, self.known, self.plain, self.brokers = free_ports(4)
         for name, password in USERS.items():
             self._file(f"{name}.password", password)
-        with_certificate = {"port": self.known, "tls": known}
-        locked = {"port": self.locked, "tls": dict(tls), "logins": _MECHANISMS}
-        plain = {"port": self.plain, "logins": _MECHANISMS[1:3]}
-        between = {"port": self.brokers, "tls": dict(tls), "logins": _MECHANISMS[2:3]}
+        certificate_listener = {"port": self.known, "tls": known_tls}
+        locked_listener = {"port": self.locked, "tls": dict(tls), "logins": _MECHANISMS}
+        plain_listener = {"port": self.plain, "logins": _MECHANISMS[1:3]}
+        broker_listener = {"port": self.brokers, "tls": dict(tls), "logins": _MECHANISMS[2:3]}
         all_settings: dict[str, object] = {
             "listeners": [
-                {"name": "LOCKED", "login_seconds": login_seconds, **locked},
-                {"name": "KNOWN", **with_certificate},
-                {"name": "PLAIN", "login_seconds": login_seconds, **plain},
-                {"name": "BROKERS", **between},
+                {"name": "LOCKED", "login_seconds": login_seconds, **locked_listener},
+                {"name": "KNOWN", **certificate_listener},
+                {"name": "PLAIN", "login_seconds": login_seconds, **plain_listener},
+                {"name": "BROKERS", **broker_listener},
             ],
             "between_brokers": {
                 "listener": "BROKERS",

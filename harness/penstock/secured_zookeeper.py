@@ -20,8 +20,8 @@ _NETTY: Final = (
 
 
 class SecuredZooKeeper(ZooKeeperProcess):
-    """`with SecuredZooKeeper(directory, authority, users={…}) as zookeeper`. Without users there
-    are no logins; with `wants_certificates` clients need certificates."""
+    """A ZooKeeper: `with SecuredZooKeeper(directory, authority, users={…}) as zookeeper`. Without
+    users there are no logins; with `wants_certificates` clients need certificates."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class SecuredZooKeeper(ZooKeeperProcess):
         return f"127.0.0.1:{self.tls_port}"
 
     def spawn(self) -> None:
-        """Starts it with its current users."""
+        """Starts the server with its current users."""
         options = []
         if self.users:
             (self._directory / "jaas.conf").write_text(_jaas(self.users))
             options = ["-Djava.security.auth.login.config=jaas.conf"]
         jars = Path(find_class_path().partition(":")[0]).parent
-        netty = [next(iter(jars.glob(f"netty-{name}-[0-9]*.jar"))) for name in _NETTY]
-        self.process.command = zookeeper_command(*options, jars=netty)
+        netty_jars = [next(iter(jars.glob(f"netty-{name}-[0-9]*.jar"))) for name in _NETTY]
+        self.process.command = zookeeper_command(*options, jars=netty_jars)
         super().spawn()
 
     def log(self) -> str:
@@ -85,6 +85,6 @@ class SecuredZooKeeper(ZooKeeperProcess):
 
 
 def _jaas(users: dict[str, str]) -> str:
-    known = "\n".join(f'    user_{name}="{secret}"' for name, secret in users.items())
+    user_lines = "\n".join(f'    user_{name}="{secret}"' for name, secret in users.items())
     module = "org.apache.zookeeper.server.auth.DigestLoginModule"
-    return f"Server {{\n    {module} required\n{known};\n}};\n"
+    return f"Server {{\n    {module} required\n{user_lines};\n}};\n"

@@ -153,12 +153,12 @@ class Link:
     def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         """Takes ownership of the socket before anything else happens on this thread."""
         try:
-            here, peer = listener.accept()
+            client, peer = listener.accept()
         except OSError:
             return  # the client has gone
-        self._own(here)
+        self._own(client)
         state = self._state(self._who(peer[1]) if self._who else ANYBODY)
-        task = loop.create_task(self._connected(here, state))
+        task = loop.create_task(self._connected(client, state))
         state.connections.add(task)
         task.add_done_callback(state.connections.discard)
 
@@ -167,35 +167,35 @@ class Link:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sockets.add(sock)
 
-    async def _connected(self, here: socket.socket, state: _State) -> None:
+    async def _connected(self, client: socket.socket, state: _State) -> None:
         loop = asyncio.get_running_loop()
-        beyond = socket.socket()
-        self._own(beyond)
+        server = socket.socket()
+        self._own(server)
         try:
             # Like an unanswered SYN, as far as a connection can show.
             await state.passable.wait()
             if not state.refusing:
-                await loop.sock_connect(beyond, self._target)
-                await self._both_ways(here, beyond, state)
+                await loop.sock_connect(server, self._target)
+                await self._both_ways(client, server, state)
         except (OSError, asyncio.CancelledError):
             pass  # The target is down, or the link is closing: the connection ends.
         finally:
-            for sock in (here, beyond):
+            for sock in (client, server):
                 if state.refusing:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
                 self._sockets.discard(sock)
                 sock.close()
 
-    async def _both_ways(self, here: socket.socket, beyond: socket.socket, state: _State) -> None:
+    async def _both_ways(self, client: socket.socket, server: socket.socket, state: _State) -> None:
         """Copies both ways until one side ends."""
-        ways = {
-            asyncio.create_task(_pump(here, beyond, state)),
-            asyncio.create_task(_pump(beyond, here, state)),
+        pipes = {
+            asyncio.create_task(_pump(client, server, state)),
+            asyncio.create_task(_pump(server, client, state)),
         }
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _cancelled(ways)
+            await _cancelled(pipes)
 
 
 async def _pump(source: socket.socket, target: socket.socket, state: _State) -> None:
@@ -224,6 +224,6 @@ def owner_of(port: int, processes: dict[str, int]) -> str:
     links = {f"socket:[{inode}]" for inode in inodes}
     for name, pid in processes.items():
         with contextlib.suppress(OSError):
-            if any(str(held) in links for held in open_files(pid).values()):
+            if any(str(socket_name) in links for socket_name in open_files(pid).values()):
                 return name
     return ANYBODY

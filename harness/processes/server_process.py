@@ -100,7 +100,7 @@ class ServerProcess:
             self._child.wait()
 
     def terminate(self, *, within: float = 60) -> int:
-        """SIGTERM; returns the exit code. Fails if the process does not end in time."""
+        """Sends SIGTERM; returns the exit code. Fails if the process does not end in time."""
         assert self._child is not None, "never started"
         self._child.send_signal(signal.SIGTERM)
         return self.wait(within=within)
@@ -113,12 +113,12 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             raise ServerFailed(f"still running after {within:g} s\n{self.last_words()}") from None
 
-    def wait_ready(self, ready: Callable[[], bool], *, within: float) -> None:
-        """Polls `ready`; fails at once if the process ends before."""
-        _wait_ready([(self, ready)], within=within)
+    def wait_ready(self, is_ready: Callable[[], bool], *, within: float) -> None:
+        """Polls `is_ready`; fails at once if the process ends before."""
+        _wait_ready([(self, is_ready)], within=within)
 
     def log(self) -> str:
-        """Its whole output, over all restarts."""
+        """The server's whole output, over all restarts."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
     def last_words(self, lines: int = 40) -> str:
@@ -155,9 +155,9 @@ def _wait_ready(
 ) -> None:
     """Waits until all are ready; fails at once if one of them ends before."""
     looks = Looks(max(within, LEAST_START_SECONDS))
-    waiting = dict(servers)
-    processes = list(waiting)
-    while waiting := {process: ready for process, ready in waiting.items() if not ready()}:
+    unready = dict(servers)
+    processes = list(unready)
+    while unready := {process: is_ready for process, is_ready in unready.items() if not is_ready()}:
         for process in processes:
             if not process.alive:
                 reason = f"{process.output.name}: ended with {process.exit_code}"
@@ -165,7 +165,7 @@ def _wait_ready(
         try:
             looks.give_up("a server is ready")
         except TimeoutError as error:
-            logs = (f"{process.output.name}:\n{process.last_words()}" for process in waiting)
+            logs = (f"{process.output.name}:\n{process.last_words()}" for process in unready)
             raise ServerFailed("\n".join([str(error), *logs])) from None
         time.sleep(looks.pause())
 
@@ -175,15 +175,15 @@ class _Running(ABC):
 
     @abstractmethod
     def start(self, *, within: float = 60) -> None:
-        """Returns once it is ready."""
+        """Starts the server; returns once it is ready."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends it gently, or by force if it takes too long."""
+        """Ends the server gently, or by force if it takes too long."""
 
     @abstractmethod
     def kill(self) -> None:
-        """SIGKILL."""
+        """Sends SIGKILL."""
 
     def __enter__(self) -> Self:
         try:
@@ -204,10 +204,10 @@ class RunningServer(_Running):
 
     @abstractmethod
     def ready(self) -> bool:
-        """Whether it serves."""
+        """Whether the server serves."""
 
     def spawn(self) -> None:
-        """Starts it without waiting until it is ready."""
+        """Starts the server without waiting until it is ready."""
         self.process.spawn()
 
     def start(self, *, within: float = 60) -> None:
@@ -221,7 +221,7 @@ class RunningServer(_Running):
         return self.process.terminate(within=within)
 
     def restart(self, *, within: float = 60) -> None:
-        """Kills it with SIGKILL, and starts it again."""
+        """Kills the server with SIGKILL, and starts it again."""
         self.kill()
         self.start(within=within)
 

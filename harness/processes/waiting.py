@@ -26,7 +26,7 @@ def wait_until(
     within: float = LEAST_SECONDS,
     every: float | None = None,
 ) -> Found:
-    """Returns the condition's result once it is true. Names `what` if the time is over.
+    """Returns the condition's result once it is true. Fails with `what` if time runs out.
 
     Without `every` it polls less often the longer it waits, and the more a poll costs.
     """
@@ -57,15 +57,15 @@ class Looks:
         self._began = self._looked = time.monotonic()
 
     def give_up(self, what: str) -> None:
-        """Fails if the time is over."""
+        """Fails if time has run out."""
         if self._patience.is_over():
-            raise TimeoutError(f"not within {self._patience.seconds:g} s: {what}")
+            raise TimeoutError(f"timed out after {self._patience.seconds:g} s: {what}")
 
     def pause(self) -> float:
         """Returns the pause after a poll: a tenth of the time so far, or three times what the poll
         took; at most a quarter of a second, unless the poll took longer."""
         now = time.monotonic()
-        took = now - self._looked
-        pause = min(max(0.02, 0.1 * (now - self._began), 3 * took), max(0.25, took))
+        duration = now - self._looked
+        pause = min(max(0.02, 0.1 * (now - self._began), 3 * duration), max(0.25, duration))
         self._looked = now + pause
         return pause

@@ -6,8 +6,8 @@ the landed events of each source.
 A rebuild replaces hours with what the brokers have of them: all files of an hour go, and the newly
 read ones take their place. The hour is open again, so its markers go first, and a job that waits
 for `_SUCCESS` never reads a half-replaced hour. The next run closes it like any other, and merges
-its files. Offsets and landed sources stay as they are. Dead letters are written again; those of
-earlier runs stay.
+its files; unless fewer events were read than it had rows: then it is marked as incomplete. Offsets
+and landed sources stay as they are. Dead letters are written again; those of earlier runs stay.
 """
 
 from collections import Counter, defaultdict
@@ -24,6 +24,7 @@ from loader.commit.layout import (
     LATE,
     SUCCESS,
     hour_path,
+    incomplete_marker,
     late_marker,
     no_marker,
     part_path,
@@ -33,7 +34,7 @@ from loader.commit.old_hours import trimmed_hours
 from loader.commit.sources import after_run
 from loader.commit.staging import Staged, StagedFile, check
 from loader.decoding.decoded import COLLISION
-from loader.errors import GapError, Mismatch, TooManyDead, TooManyDuplicates
+from loader.errors import GapError, Mismatch, NothingLeft, TooManyDead, TooManyDuplicates
 from loader.landing.pieces import FileKind
 from loader.planning.plan import Plan
 from loader.values.manifests import (
@@ -299,11 +300,22 @@ def rebuild_manifest(
     check_dead(previous.table, reports, terms)
     check_duplicates(previous.table, reports, terms)
     new_passages = passages(plan.slices, staged.reports, staged.sources, {})
-    if not accept_gap:
-        _check_all_came_back(previous, new_passages, hours)
+    lacking = _lacking(previous, new_passages, hours)
+    if lacking and not accept_gap:
+        raise _not_all_came_back(previous.table, lacking)
     _check_none_is_emptied(previous, reports, hours)
     run, now = next_run(previous), terms.now
     added_files = tuple(added(plan.slices, staged, table=previous.table, run=run, now=now))
+    states = _hours_rebuilt(previous, added_files, hours, lacking, now)
+    incomplete = [
+        incomplete_marker(previous.table, hour, states[hour], run, ()) for hour in sorted(lacking)
+    ]
+    replaced_markers = {marker.path for marker in incomplete}
+    gone = [
+        marker
+        for marker in _markers_gone(previous.table, hours, markers)
+        if marker.path not in replaced_markers
+    ]
     return Manifest(
         version=VERSION,
         run=run,
@@ -314,12 +326,12 @@ def rebuild_manifest(
         topics=at_rest(previous.topics),
         adds=added_files,
         removes=tuple(_replaced(previous, hours)),
-        markers=tuple(_markers_gone(previous.table, hours, markers)),
+        markers=(*gone, *incomplete),
         passages=new_passages,
         rebuilt=tuple(sorted(hours)),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=trimmed_hours(_hours_rebuilt(previous, added_files, hours, run, now), now),
+        hours=trimmed_hours(states, now),
         sources=after_run(previous.sources, staged.sources, now=now, forget=terms.forget_after),
         schema=terms.schema,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
@@ -336,21 +348,33 @@ def _check_hours(table: str, reports: Sequence[SliceReport], hours: Collection[H
             )
 
 
-def _check_all_came_back(
+class _Lack(msgspec.Struct, frozen=True):
+    """An hour of which fewer events were read than it had rows."""
+
+    had: int
+    events: int
+
+
+def _lacking(
     previous: Manifest, read: Sequence[Passage], hours: Collection[Hour]
-) -> None:
-    """Counts rows, duplicates, and records that cannot be decoded any more."""
-    rows_by_hour: Counter[Hour] = Counter()
+) -> dict[Hour, _Lack]:
+    """The hours that lack events. Rows, duplicates, and records that cannot be decoded any more
+    count as read; earlier rebuilds may have lacked some, too."""
+    events: Counter[Hour] = Counter()
     for window in (window for passage in read for window in passage.windows):
-        rows_by_hour[hour_of(window.start)] += window.rows + window.duplicates + window.dead
-    for hour in sorted(hours):
-        previous_rows = previous.hours[hour].rows if hour in previous.hours else 0
-        if rows_by_hour[hour] < previous_rows:
-            raise GapError(
-                f"{hour_path(previous.table, hour)} has {previous_rows:,} rows, but the brokers"
-                f" have only {rows_by_hour[hour]:,} of its events; nothing was replaced."
-                " To rebuild the hour from these events: --accept-gap"
-            )
+        events[hour_of(window.start)] += window.rows + window.duplicates + window.dead
+    states = {hour: previous.hours[hour] for hour in hours if hour in previous.hours}
+    had = {hour: max(state.rows, state.whole) for hour, state in states.items()}
+    return {hour: _Lack(rows, events[hour]) for hour, rows in had.items() if events[hour] < rows}
+
+
+def _not_all_came_back(table: str, lacking: Mapping[Hour, _Lack]) -> GapError:
+    hour, lack = min(lacking.items())
+    return GapError(
+        f"{hour_path(table, hour)} had {lack.had:,} rows, but the brokers have only"
+        f" {lack.events:,} of its events; nothing was replaced. To rebuild it from those:"
+        " --accept-gap"
+    )
 
 
 def _check_none_is_emptied(
@@ -363,7 +387,7 @@ def _check_none_is_emptied(
         if hour not in hours_with_rows and hour in previous.hours and previous.hours[hour].rows
     ]
     if emptied_hours:
-        raise GapError(
+        raise NothingLeft(
             f"{', '.join(emptied_hours)}: none of the rows could be read again from the brokers;"
             " nothing was replaced. To remove these rows, delete their files"
         )
@@ -385,13 +409,18 @@ def _markers_gone(
 
 
 def _hours_rebuilt(
-    previous: Manifest, adds: Sequence[Added], rebuilt: Collection[Hour], run: int, now: int
+    previous: Manifest,
+    adds: Sequence[Added],
+    rebuilt: Collection[Hour],
+    lacking: Mapping[Hour, _Lack],
+    now: int,
 ) -> dict[Hour, HourState]:
     """The hours after a rebuild. One without rows is still known, and is to be closed."""
     files_by_hour: defaultdict[Hour, list[Added]] = defaultdict(list)
     for file in adds:
         if not file.path.startswith(f"{DEAD}/"):
             files_by_hour[file.hour].append(file)
+    run = next_run(previous)
     empty_state = HourState(rows=0, files=(), changed=run, at=now)
     hours = {
         hour: empty_state if hour in rebuilt else state for hour, state in previous.hours.items()
@@ -404,4 +433,7 @@ def _hours_rebuilt(
             changed=run,
             at=now,
         )
+    for hour, lack in lacking.items():
+        state = msgspec.structs.replace(hours[hour], whole=lack.had)
+        hours[hour] = msgspec.structs.replace(state, incomplete=state.lack)
     return hours

@@ -5,7 +5,8 @@ or a malformed answer it is not asked again in this load; a refused question doe
 Answers are truncated to what a marker may hold.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlencode
 
@@ -67,17 +68,29 @@ class Audit:
         self._seconds = seconds
         self.away: Waiting | None = None  # set when the audit is not asked any more
 
-    def ask(self, questions: Iterable[Question]) -> dict[Question, HourVerdict]:
-        """Asks the questions, one after the other."""
+    def ask(
+        self,
+        questions: Iterable[Question],
+        *,
+        destination: str = "",
+        rebuilt: Mapping[Hour, int] = MappingProxyType({}),
+    ) -> dict[Question, HourVerdict]:
+        """Asks the questions, one after the other. Hours in `rebuilt` are asked about with
+        their files at this destination, as of the time at which they were rebuilt, in
+        milliseconds."""
         verdicts: dict[Question, HourVerdict] = {}
         with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
             for question in questions:
-                verdicts[question] = self.away or self._answer(client, *question)
+                verdicts[question] = self.away or self._answer(
+                    client, *question, _of_files(destination, rebuilt.get(question[1]))
+                )
         return verdicts
 
-    def _answer(self, client: HttpClient, topic: str, hour: Hour) -> HourVerdict:
+    def _answer(
+        self, client: HttpClient, topic: str, hour: Hour, of_files: Mapping[str, str]
+    ) -> HourVerdict:
         try:
-            gate = self._gate(client, topic, hour)
+            gate = self._gate(client, topic, hour, of_files)
         except _AuditError as error:
             waiting_verdict = Waiting(f"the audit at {self._url}, which {error}")
             if not error.refused:
@@ -89,8 +102,10 @@ class Audit:
         names = tuple(_line(name, _LONGEST_NAME) for name in gate.names[:MOST_NAMES])
         return Waiting(missing_names or f"the audit at {self._url}, which gave no reason", names)
 
-    def _gate(self, client: HttpClient, topic: str, hour: Hour) -> _Gate:
-        query = urlencode({"cluster": self._cluster, "topic": topic, "hour": hour})
+    def _gate(
+        self, client: HttpClient, topic: str, hour: Hour, of_files: Mapping[str, str]
+    ) -> _Gate:
+        query = urlencode({"cluster": self._cluster, "topic": topic, "hour": hour, **of_files})
         try:
             answer = client.ask("GET", f"/api/v1/hour?{query}", within=self._seconds)
         except HttpError as error:
@@ -102,6 +117,11 @@ class Audit:
             return msgspec.json.decode(answer.body, type=known_type(_Gate))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise _AuditError("did not answer like an audit service") from None
+
+
+def _of_files(destination: str, rebuilt: int | None) -> Mapping[str, str]:
+    """The parameters of a question that is also about files."""
+    return {} if rebuilt is None else {"destination": destination, "rebuilt": str(rebuilt)}
 
 
 def _problem(body: bytes) -> str:

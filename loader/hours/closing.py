@@ -10,6 +10,9 @@ Rule 4: an hour without rows is judged like any other, since it is worth knowing
 Rule 5: files that were deleted, by a user's retention or by mistake, no longer belong to the hour.
         A manifest has the rows of an hour, but not of each file: so the rows of the remaining files
         are counted again.
+Rule 6: an hour of which a rebuild read fewer events than it had rows is incomplete at once, and
+        stays so until an audit that also judges its files calls it complete, or until another
+        rebuild reads as many.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -140,6 +143,7 @@ def with_remaining(
             files=tuple(files),
             rows=sum(rows[path] for path in files),
             bytes=sum(sizes[path] for path in files),
+            whole=max(latest.hours[hour].whole, latest.hours[hour].rows),
         )
         for hour, files in remaining.items()
     }

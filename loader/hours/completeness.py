@@ -72,11 +72,12 @@ def combined(verdicts: Iterable[HourVerdict]) -> HourVerdict:
 
 class Completeness(Protocol):
     def judge(
-        self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
+        self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool, lack: str = ""
     ) -> HourVerdict | None:
         """The verdict on an hour of a table, whose topics were loaded up to these states. A state
         is None if the topic was never read. `events`: rows have Penstock's header, so agents write
-        them. A verdict of None is left to the next load."""
+        them. `lack`: what a rebuild did not bring back, which only an audit that judges the files
+        can decide about. A verdict of None is left to the next load."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):
@@ -97,9 +98,11 @@ class Watermarks(msgspec.Struct, frozen=True):
     _expected: dict[str, Sequence[Behind]] = {}
 
     def judge(
-        self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
+        self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool, lack: str = ""
     ) -> HourVerdict:
         """Judges an hour; see `Completeness`."""
+        if lack:
+            return Waiting(lack)
         return combined(self._judge(topic, state, hour, events) for topic, state in topics.items())
 
     def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> HourVerdict:
@@ -191,11 +194,14 @@ class AuditGate(msgspec.Struct, frozen=True):
     ends: Mapping[str, TopicEnd | None]
     now: int
     settle_millis: int | None
+    with_files: frozenset[Hour] = frozenset()  # hours whose answers are also about their files
 
     def judge(
-        self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
+        self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool, lack: str = ""
     ) -> HourVerdict | None:
         """Judges an hour; see `Completeness`."""
+        if lack and not (events and hour in self.with_files):
+            return Waiting(lack)
         if not events:
             return self._by_time(self.settle_millis).judge(topics, hour, events=False)
         topic_answers = [self.answers.get((topic, hour)) for topic in topics]

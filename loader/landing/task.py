@@ -36,6 +36,7 @@ from schemas.parsing import parse
 from wire.record_batches.batch import BatchHeader
 
 CLIENT_ID: Final = "penstock-loader"
+MOST_DAMAGED: Final = 1_000  # places in a slice that a rebuild passes over
 _DEAD_BYTES: Final = 8 * 1024 * 1024  # of dead letters in memory
 _OFFSET: Final = "_offset"
 DEAD_LETTERS: Final = pa.schema(
@@ -86,35 +87,64 @@ def landed(
         cluster=piece.cluster,
         times=spec.times,
     )
-    reader = PartitionReader(
-        brokers,
-        piece.topic,
-        piece.partition,
-        piece.first,
-        piece.end,
-        topic_id=piece.topic_id,
-        from_within=piece.from_within,
-    )
     landing = Landing(piece, spec, seen, most_hours=most_hours)
-    try:
-        with closing(reader):
-            for batch in reader.everything():
-                is_given_up = _is_missing(batch) and not reader.is_compacted()
-                if is_given_up and not spec.accept_gap:
-                    raise _missing(piece, batch)
-                if isinstance(batch, PassedOver):
-                    landing.nothing(batch, given_up=is_given_up)
-                    continue
-                decoded = decoder.decode(batch)
-                if piece.buried:
-                    decoded = without_losers(decoded, batch.data, half_open(piece.buried))
-                yield from landing.take(batch.header, decoded, given_up=is_given_up)
-    except Corrupt as error:
-        first = max(error.first, 0)
-        end = first + max(error.count, 1)
-        reason = str(error).partition(": ")[2]
-        raise DamagedBatch(piece.topic, piece.partition, first, end, reason) from None
-    yield from landing.end(reader.next_offset, reader.leader_epoch)
+    # Only a rebuild passes over damaged batches: a load would never read them again.
+    most_damaged = MOST_DAMAGED if spec.accept_gap and spec.only_hours else 0
+    next_offset, leader_epoch = piece.first, -1
+    while True:
+        reader = PartitionReader(
+            brokers,
+            piece.topic,
+            piece.partition,
+            next_offset,
+            piece.end,
+            topic_id=piece.topic_id,
+            leader_epoch=leader_epoch,
+            from_within=piece.from_within and next_offset == piece.first,
+        )
+        try:
+            with closing(reader):
+                yield from _land_all(reader, decoder, landing, piece, spec)
+                next_offset, leader_epoch = reader.next_offset, reader.leader_epoch
+        except Corrupt as error:
+            damaged = _damaged(piece, error)
+            if not most_damaged:
+                raise damaged from None
+            most_damaged -= 1
+            first = reader.next_offset
+            next_offset = min(max(damaged.end, first + 1), piece.end)
+            leader_epoch = reader.leader_epoch
+            landing.nothing(PassedOver(first, next_offset, Instead.HOLE), given_up=True)
+        if next_offset >= piece.end:
+            break
+    yield from landing.end(next_offset, leader_epoch)
+
+
+def _land_all(
+    reader: PartitionReader,
+    decoder: BatchDecoder,
+    landing: "Landing",
+    piece: Slice,
+    spec: TaskSpec,
+) -> Iterator[pa.RecordBatch]:
+    """Lands what is left to read. Raises Corrupt at a damaged batch."""
+    for batch in reader.everything():
+        is_given_up = _is_missing(batch) and not reader.is_compacted()
+        if is_given_up and not spec.accept_gap:
+            raise _missing(piece, batch)
+        if isinstance(batch, PassedOver):
+            landing.nothing(batch, given_up=is_given_up)
+            continue
+        decoded = decoder.decode(batch)
+        if piece.buried:
+            decoded = without_losers(decoded, batch.data, half_open(piece.buried))
+        yield from landing.take(batch.header, decoded, given_up=is_given_up)
+
+
+def _damaged(piece: Slice, error: Corrupt) -> DamagedBatch:
+    first = max(error.first, 0)
+    reason = str(error).partition(": ")[2]
+    return DamagedBatch(piece.topic, piece.partition, first, first + max(error.count, 1), reason)
 
 
 def _is_missing(batch: FetchedBatch | PassedOver) -> bool:

@@ -36,7 +36,7 @@ from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
 from loader.store.opening import open_store
 from loader.store.store import Store
-from loader.values.tables import TableSource
+from loader.values.tables import TableSource, hour_folder
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -176,7 +176,9 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
         )
         outcome.error = Interrupted(f"table {table.name}: stopped {progress} committed")
     if outcome.error is not None:
-        outcome.cure = cure_of(outcome.error, table.name, context.request.config_options)
+        request = context.request
+        rebuild = tuple(map(hour_folder, request.rebuild))
+        outcome.cure = cure_of(outcome.error, table.name, request.config_options, rebuild)
     report_failure(context, table, outcome, began_millis)
     context.watcher.ended(outcome)
     return outcome

@@ -193,7 +193,7 @@ class TableRun:
             if hour + HOUR_MILLIS > now:
                 outcome.waiting[hour] = "the end of the hour"
             elif hour not in outcome.complete:
-                outcome.waiting.setdefault(hour, "a later load")
+                outcome.waiting.setdefault(hour, state.lack or "a later load")
 
     def _clean(self) -> None:
         try:

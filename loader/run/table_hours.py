@@ -30,6 +30,7 @@ from loader.hours.closing import (
 from loader.hours.completeness import AuditGate, Complete, Completeness, HourVerdict, Waiting
 from loader.hours.ledger_reading import topic_ends
 from loader.landing.without_spark import TooLarge
+from loader.ledger.entries import destination_of
 from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.landed_files import count_rows
@@ -56,7 +57,17 @@ def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | 
     if latest is not None and not latest.header:
         hours = []
     load.doing(f"asking the audit about {_hours(len(hours))}")
-    answers = context.audit.ask((topic, hour) for hour in hours for topic in load.topics)
+    states = {} if latest is None else latest.hours
+    rebuilt = {
+        hour: states[hour].at
+        for hour in hours
+        if hour in states and states[hour].whole and hour not in context.request.rebuild
+    }
+    answers = context.audit.ask(
+        ((topic, hour) for hour in hours for topic in load.topics),
+        destination=destination_of(latest, context.config),
+        rebuilt=rebuilt,
+    )
     settle_seconds = context.config.completeness.settle
     settle_millis = None if settle_seconds is None else int(settle_seconds * 1000)
     try:
@@ -64,7 +75,7 @@ def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | 
     except ClientError as error:
         load.warn(f"cannot determine which hours are complete: {error}")
         return context.watermarks
-    return AuditGate(answers, ends, now_millis, settle_millis)
+    return AuditGate(answers, ends, now_millis, settle_millis, frozenset(rebuilt))
 
 
 def close_hours(
@@ -75,20 +86,22 @@ def close_hours(
     commit: Commit,
 ) -> None:
     """Merges complete hours and declares them complete; marks hours past their deadline as
-    incomplete. Rebuilt hours in `previously_complete` are complete, because the rebuild has read as
-    far as the loads before it."""
+    incomplete. Rebuilt hours in `previously_complete` are complete if as many events were read,
+    because the rebuild has read as far as the loads before it."""
     context, now = load.context, load.context.now()
     states = {topic.topic: topic for topic in latest.topics}
     topics = {topic: states.get(topic) for topic in load.topics}
     events = bool(latest.header)
+    lacks = {hour: state.lack for hour, state in latest.hours.items()}
     verdicts: dict[Hour, HourVerdict] = {
         hour: verdict
         for hour in open_hours(latest, now)
         if completeness is not None
-        and (verdict := completeness.judge(topics, hour, events=events)) is not None
+        and (verdict := completeness.judge(topics, hour, events=events, lack=lacks.get(hour, "")))
+        is not None
     }
     for hour in previously_complete:
-        if not isinstance(verdicts.get(hour), Complete):
+        if not lacks.get(hour) and not isinstance(verdicts.get(hour), Complete):
             verdicts[hour] = Complete(_BEFORE_REBUILD)
     for hour in context.request.rebuild:
         if isinstance(verdict := verdicts.get(hour), Waiting):

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import size
 from loader.commit.commit_log import CommitLog
 from loader.commit.layout import hour_path, run_folder
 from loader.commit.next_state import (
@@ -50,8 +51,8 @@ from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
 from loader.values.manifests import Collision, KnownSources, Manifest
-from loader.values.reports import LastBatch, check_hours
-from loader.values.tables import Hour, Partition, Slice
+from loader.values.reports import LastBatch, check_hours, half_open
+from loader.values.tables import Hour, Partition, Slice, log_name
 from schemas.definitions.types import Record
 
 TASKS_PER_CORE: Final = 4
@@ -183,7 +184,7 @@ class TableReading:
     def _rebuilt(self, latest: Manifest, results: Staged, hours: Sequence[Hour]) -> Manifest:
         context, name = self._load.context, self._load.name
         self._warn_of_defaults(latest, hours)
-        return rebuild_manifest(
+        manifest = rebuild_manifest(
             latest,
             self._plan,
             results,
@@ -195,6 +196,14 @@ class TableReading:
             },
             accept_gap=context.request.accept_gap,
         )
+        for passage in manifest.passages:
+            if offsets := size(half_open(passage.missing)):
+                first, last = passage.missing[0][0], passage.missing[-1][1]
+                self._load.warn(
+                    f"accepted: {log_name(passage.topic, passage.partition)}: {offsets:,} offsets"
+                    f" between {first} and {last} are missing or damaged"
+                )
+        return manifest
 
     def _warn_of_defaults(self, latest: Manifest, hours: Sequence[Hour]) -> None:
         """Rows that landed before a column was added have null there; rebuilt ones the default."""

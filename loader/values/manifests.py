@@ -81,6 +81,16 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
     incomplete: str = ""  # what was missing at the deadline, in words
     late_rows: int = 0  # that came after it was complete
     at: int = 0  # when it last got rows, or became complete, milliseconds
+    whole: int = 0  # rows before files were deleted, or a rebuild read fewer events; 0: neither
+
+    @property
+    def lack(self) -> str:
+        """What a rebuild did not bring back, in words; empty: nothing."""
+        if not self.whole:
+            return ""
+        lost = self.whole - self.rows
+        number = f"{lost:,} of its {self.whole:,} rows" if lost > 0 else "rows"
+        return f"{number}, which the brokers no longer had when it was rebuilt"
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Copies ACLs on topics of the source to their copies at the target.
+"""Adds the ACLs of the source's topics to their copies at the target.
 
 Rule 1: only read operations are copied: READ, DESCRIBE, DESCRIBE_CONFIGS. ALL becomes these three.
         Only mirrors write to copies, no matter who writes to the source.
@@ -42,14 +42,16 @@ Copies = Callable[[], Mapping[str, str]]
 
 def due(there: Acls, copies: Mapping[str, str], here: Acls) -> list[Rule]:
     """The ACLs to add at the target. Pure."""
-    missing: dict[Rule, None] = {}
+    missing_rules: dict[Rule, None] = {}
     for pattern, acls in there.items():
         for copy in _under(pattern, copies):
             resource = ResourcePattern(ResourceType.TOPIC, copy)
-            existing = here.get(resource, ())
-            wanted = (read_acl for acl in acls for read_acl in _read_acls(acl))
-            missing.update({(resource, acl): None for acl in wanted if acl not in existing})
-    return sorted(missing, key=lambda rule: rule[1].permission is not Permission.DENY)
+            existing_rules = here.get(resource, ())
+            read_acls = (read_acl for acl in acls for read_acl in _read_acls(acl))
+            missing_rules.update(
+                {(resource, acl): None for acl in read_acls if acl not in existing_rules}
+            )
+    return sorted(missing_rules, key=lambda rule: rule[1].permission is not Permission.DENY)
 
 
 def _under(pattern: ResourcePattern, copies: Mapping[str, str]) -> list[str]:
@@ -67,7 +69,7 @@ def _read_acls(acl: Acl) -> Iterator[Acl]:
 
 
 class AclsSync(PeriodicTask):
-    """Adds missing ACLs regularly, in each worker."""
+    """Adds missing ACLs at intervals, in each worker."""
 
     def __init__(self, config: MirrorConfig, copies: Copies) -> None:
         interval = max(_LEAST_S, config.interval)
@@ -79,11 +81,13 @@ class AclsSync(PeriodicTask):
         if not copies:
             return False
         with self._side(source=True) as source, self._side(source=False) as target:
-            wanted = due(all_acls(source, _TOPIC_ACLS), copies, all_acls(target, _TOPIC_ACLS))
-            for first in range(0, len(wanted), _AT_ONCE):
+            missing_rules = due(
+                all_acls(source, _TOPIC_ACLS), copies, all_acls(target, _TOPIC_ACLS)
+            )
+            for first in range(0, len(missing_rules), _AT_ONCE):
                 if self._stopping.is_set():
                     break
-                batch = wanted[first : first + _AT_ONCE]
+                batch = missing_rules[first : first + _AT_ONCE]
                 add_acls(target, batch)
                 for pattern, acl in batch:
                     log.info(

@@ -1,4 +1,4 @@
-"""Reads the copies at the target, and their state in its ledger.
+"""Reads the copies at the target, and their state in the target's ledger.
 
 One thread. Connections are opened when needed, and kept until one fails.
 """
@@ -39,16 +39,16 @@ class CopyReader:
 
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
         with suppress(ClientError):
-            for batch_read in self._reader(key, batch.first, batch.end):
-                if batch_read.header.base_offset == batch.first:
-                    return _times(batch_read.data)
+            for fetched_batch in self._reader(key, batch.first, batch.end):
+                if fetched_batch.header.base_offset == batch.first:
+                    return _times(fetched_batch.data)
         return ()
 
     def reported_ends(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         return self._tail.copied(set(keys))
 
     def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:
-        """Up to 256 MiB of batches."""
+        """The batches between these offsets; at most 256 MiB."""
         reader, budget = self._reader(key, first, end), _MOST_READ
         try:
             for item in reader.everything():

@@ -1,5 +1,5 @@
-"""Synchronizes consumer groups' offsets from the source to the target. Where copies keep their
-offsets these are valid as they are; for Apache Kafka the mirror's map translates them.
+"""Synchronizes consumer groups' offsets from the source to the target. Copies that keep their
+offsets need no translation; for Apache Kafka the mirror's map translates them.
 
 Rule 1: an offset only moves forward: a group that has read on at the target is never reset.
 Rule 2: no offset exceeds the end of the copy, where a reader would find it out of range and start
@@ -43,22 +43,22 @@ def due(
     committed: Mapping[TopicPartition, Committed],
     copies: Mapping[TopicPartition, tuple[TopicPartition, int]],
     before: Mapping[TopicPartition, Committed],
-    offset_here: Offset = kept,
+    offset_of_copy: Offset = kept,
 ) -> dict[TopicPartition, Consumed]:
     """The offsets to commit at the target, from a group's offsets at the source. Pure."""
     due_offsets = {}
-    for there, position in committed.items():
-        if there not in copies:
+    for source_partition, position in committed.items():
+        if source_partition not in copies:
             continue
-        here, end = copies[there]
-        offset = offset_here(here, min(position.offset, end))
-        if offset is not None and offset > (before[here].offset if here in before else 0):
-            due_offsets[here] = Consumed(offset, _NO_EPOCH)
+        copy, end = copies[source_partition]
+        offset = offset_of_copy(copy, min(position.offset, end))
+        if offset is not None and offset > (before[copy].offset if copy in before else 0):
+            due_offsets[copy] = Consumed(offset, _NO_EPOCH)
     return due_offsets
 
 
 class GroupsSync(PeriodicTask):
-    """Commits offsets regularly, in each worker."""
+    """Commits offsets at intervals, in each worker."""
 
     def __init__(
         self,
@@ -80,21 +80,28 @@ class GroupsSync(PeriodicTask):
             return False
         if kafka is not None:
             kafka.refresh()
-        offset_here = kept if kafka is None else kafka.offset
+        offset_of_copy = kept if kafka is None else kafka.offset
         with self._side(source=True) as source, self._side(source=False) as target:
             names = [group.name for group in list_groups(source)]
-            there = committed_offsets(source, names)
-            here = committed_offsets(target, names)
-            wanted = {
+            source_offsets = committed_offsets(source, names)
+            target_offsets = committed_offsets(target, names)
+            due_offsets = {
                 name: offsets
                 for name in names
-                if (offsets := due(there.get(name, {}), copies, here.get(name, {}), offset_here))
+                if (
+                    offsets := due(
+                        source_offsets.get(name, {}),
+                        copies,
+                        target_offsets.get(name, {}),
+                        offset_of_copy,
+                    )
+                )
             }
-            busy = describe_groups(target, wanted)
-            for name, offsets in wanted.items():
+            descriptions = describe_groups(target, due_offsets)
+            for name, offsets in due_offsets.items():
                 if self._stopping.is_set():
                     break
-                if not busy[name].has_members:
+                if not descriptions[name].has_members:
                     self._commit(target, name, offsets)
         return True
 
@@ -105,7 +112,7 @@ class GroupsSync(PeriodicTask):
             if error.retriable:
                 raise
             if self._refused.get(name) != str(error):
-                log.warning("offsets refused group=%r error=%r", name, str(error))
+                log.warning("offset commit refused group=%r error=%r", name, str(error))
             self._refused[name] = str(error)
         else:
             self._refused.pop(name, None)

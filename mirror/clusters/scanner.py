@@ -1,5 +1,5 @@
-"""Scans both clusters: topics and leaders; and creates or changes the copies at the target. Blocks;
-one thread at a time.
+"""Scans the topics and leaders of both clusters, and creates or changes the copies at the target.
+Blocks; used by one thread at a time.
 
 Connections are kept between scans, and reopened after an error.
 
@@ -84,25 +84,25 @@ class ClusterScanner:
         self.schema_ids = SchemaIds(copy_of_schemas) if copy_of_schemas else None
 
     def look(self) -> Scan:
-        """Scan and apply changes. Raises ClientError; NoTarget."""
+        """Scans the clusters and applies changes to the target. Raises ClientError; NoTarget."""
         asked_at = time.monotonic()
         try:
-            seen = self._planned(asked_at)
+            scan = self._planned(asked_at)
             source, target = self._side(self._config.source), self._side(self._config.target)
-            troubles = dict(seen.troubles)
+            troubles = dict(scan.troubles)
             has_changed = False
-            for copy in seen.copies.values():
+            for copy in scan.copies.values():
                 for change in copy.changes:
                     has_changed |= self._try(source, target, copy, change, troubles)
             if self.schema_ids is not None:
-                self.schema_ids.look(target, seen.target)
+                self.schema_ids.look(target, scan.target)
         except ClientError:
             self.close()
             raise
         if self.schema_ids is not None and self.schema_ids.trouble:
             troubles.setdefault(self.schema_ids.copy, self.schema_ids.trouble)
         self._tell(troubles)
-        return replace(seen, troubles=troubles, has_changed=has_changed)
+        return replace(scan, troubles=troubles, has_changed=has_changed)
 
     def planned(self) -> Scan:
         """The result of a scan, without changes to the target. Raises ClientError; NoTarget."""
@@ -111,37 +111,46 @@ class ClusterScanner:
     def _planned(self, asked_at: float) -> Scan:
         source, target = self._side(self._config.source), self._side(self._config.target)
         self._know_target(target)
-        there, here = all_topics(source), all_topics(target)
-        wanted = {name: copy for name in there.topics if (copy := self._names.here(name))}
+        source_metadata, target_metadata = all_topics(source), all_topics(target)
+        copy_names = {
+            name: copy for name in source_metadata.topics if (copy := self._names.here(name))
+        }
         troubles: dict[str, str] = {}
-        copied = self._topics(target, here, self._of_interest(here, wanted.values()), troubles)
-        keep = frozenset(self._config.keep_configs)
+        target_topics = self._topics(
+            target,
+            target_metadata,
+            self._of_interest(target_metadata, copy_names.values()),
+            troubles,
+        )
+        kept_configs = frozenset(self._config.keep_configs)
         if self.kafka is not None:
-            copied, keep = self.kafka.marked(copied), keep | NOT_FOLLOWED
+            target_topics, kept_configs = (
+                self.kafka.marked(target_topics),
+                kept_configs | NOT_FOLLOWED,
+            )
         copies = plan(
             self._names,
             self._config.source.cluster,
-            self._topics(source, there, wanted, troubles),
-            copied,
-            keep,
+            self._topics(source, source_metadata, copy_names, troubles),
+            target_topics,
+            kept_configs,
         )
-        return Scan(asked_at, there, here, copies, troubles)
+        return Scan(asked_at, source_metadata, target_metadata, copies, troubles)
 
     def set_gaps(self, here: str, changes: Mapping[int, Gap | None]) -> None:
-        """Allow gaps in partitions of a copy, in addition to those that are allowed; None revokes
-        one. Raises ClientError."""
+        """Allows further gaps in partitions of a copy; None revokes one. Raises ClientError."""
         if self.kafka is not None:
             return  # there the map determines where a partition resumes
         target = self._side(self._config.target)
         configs = {config.name: config.value or "" for config in topic_configs(target, here)}
-        before = gaps_of(configs.get(ACCEPT_GAP, ""))
-        after = {**before, **changes}
-        kept = {partition: gap for partition, gap in after.items() if gap is not None}
-        if kept != before:
-            alter_topic(target, here, {ACCEPT_GAP: gaps_text(kept)})
+        gaps_before = gaps_of(configs.get(ACCEPT_GAP, ""))
+        gaps_after = {**gaps_before, **changes}
+        allowed_gaps = {partition: gap for partition, gap in gaps_after.items() if gap is not None}
+        if allowed_gaps != gaps_before:
+            alter_topic(target, here, {ACCEPT_GAP: gaps_text(allowed_gaps)})
 
     def close(self) -> None:
-        """Close connections; the next request reopens them."""
+        """Closes connections; the next request reopens them."""
         for side in self._sides.values():
             side.close()
         self._sides.clear()
@@ -184,27 +193,27 @@ class ClusterScanner:
             check_keeps_offsets(target, side.cluster)
         self._is_known = True
 
-    def _of_interest(self, known: ClusterMetadata, wanted: Iterable[str]) -> set[str]:
+    def _of_interest(self, metadata: ClusterMetadata, copies: Iterable[str]) -> set[str]:
         """Copies, including those whose source is gone."""
         prefix = self._names.prefix
-        begun = {name for name in known.topics if prefix and name.startswith(prefix)}
-        return begun | (set(wanted) & known.topics.keys())
+        names = {name for name in metadata.topics if prefix and name.startswith(prefix)}
+        return names | (set(copies) & metadata.topics.keys())
 
     def _topics(
         self,
         brokers: Brokers,
-        known: ClusterMetadata,
+        metadata: ClusterMetadata,
         names: Collection[str],
         troubles: dict[str, str],
     ) -> dict[str, Topic]:
         """The topics with their configs; topics that do not show them are added to `troubles`."""
-        existing = {
+        topics = {
             name: topic
             for name in names
-            if (topic := known.topics.get(name)) is not None and topic.error is ErrorCode.none
+            if (topic := metadata.topics.get(name)) is not None and topic.error is ErrorCode.none
         }
-        configs, refused = configs_of_topics(brokers, existing)
-        troubles.update({name: str(error) for name, error in refused.items()})
+        configs, errors = configs_of_topics(brokers, topics)
+        troubles.update({name: str(error) for name, error in errors.items()})
         return {
             name: _topic(
                 topic,
@@ -214,7 +223,7 @@ class ClusterScanner:
                     if not config.is_default
                 },
             )
-            for name, topic in existing.items()
+            for name, topic in topics.items()
             if name in configs
         }
 
@@ -238,21 +247,23 @@ class ClusterScanner:
     def _change(self, source: Brokers, target: Brokers, copy: TopicCopy, change: Change) -> None:
         match change:
             case Create(name, partitions, configs) if self.kafka is not None:
-                own = self.kafka.about_to_create(name, configs)
-                create_topic(target, name, partitions=partitions, configs=own)
+                configs_there = self.kafka.about_to_create(name, configs)
+                create_topic(target, name, partitions=partitions, configs=configs_there)
                 log.info("topic created topic=%s partitions=%d", name, partitions)
             case Create(name, partitions, configs):
                 gaps = gaps_text(_above_zero(source, copy.there, range(partitions)))
-                above = {ACCEPT_GAP: gaps} if gaps else {}
-                create_topic(target, name, partitions=partitions, configs=dict(configs) | above)
+                gap_config = {ACCEPT_GAP: gaps} if gaps else {}
+                create_topic(
+                    target, name, partitions=partitions, configs=dict(configs) | gap_config
+                )
                 log.info("topic created topic=%s partitions=%d", name, partitions)
             case Enlarge(name, partitions):
                 if (
                     self.kafka is None
                 ):  # before the partitions exist, so that they begin with their gaps
-                    known = target.refresh([name]).topic(name)
-                    added = range(len(known.partitions), partitions)
-                    self.set_gaps(name, _above_zero(source, copy.there, added))
+                    topic = target.refresh([name]).topic(name)
+                    new_partitions = range(len(topic.partitions), partitions)
+                    self.set_gaps(name, _above_zero(source, copy.there, new_partitions))
                 add_partitions(target, name, partitions)
                 log.info("topic enlarged topic=%s partitions=%d", name, partitions)
             case Alter(name, configs):
@@ -270,13 +281,13 @@ class ClusterScanner:
 def check_keeps_offsets(target: Brokers, cluster: str) -> None:
     """Checks that the cluster can keep offsets. Raises NoTarget or ClientError."""
     mark = str(MirrorOf("penstock", _PROBE, ""))
-    wanted = CreatableTopic(
+    topic_config = CreatableTopic(
         name=_PROBE,
         num_partitions=1,
         replication_factor=-1,
         configs=(CreatableTopicConfig(name=MIRROR_OF, value=mark),),
     )
-    request = CreateTopicsRequest(topics=(wanted,), timeout=10_000, validate_only=True)
+    request = CreateTopicsRequest(topics=(topic_config,), timeout=10_000, validate_only=True)
     for topic in target.call_controller(create_topics.API, request).topics:
         if topic.error_code in {ErrorCode.invalid_config, ErrorCode.invalid_request}:
             raise NoTarget(
@@ -293,7 +304,7 @@ def _topic(known: TopicMetadata, configs: Mapping[str, str]) -> Topic:
 def _above_zero(source: Brokers, there: str, partitions: Iterable[int]) -> dict[int, Gap]:
     """Gaps that let a copy begin where the source does, for partitions that begin above 0. Raises
     Refused at once if one has no leader, since its beginning is unknown; ClientError."""
-    known = source.known.topic(there)
-    led = [known.partition(index).index for index in partitions]
-    starts = start_offsets(source, there, led, Beginning())
+    topic = source.known.topic(there)
+    with_leaders = [topic.partition(index).index for index in partitions]
+    starts = start_offsets(source, there, with_leaders, Beginning())
     return {index: Gap(0, start) for index, start in starts.items() if start > 0}

@@ -87,14 +87,16 @@ def _schema(topic: str, key: bytes | None, value: bytes | None) -> tuple[int, Sc
     if registration.subject.startswith(_CONTEXT):
         return None
     # References are to subjects of its own cluster.
-    refers = (topic, *map(bytes, registration.references)) if registration.references else ()
+    reference_keys = (
+        (topic, *map(bytes, registration.references)) if registration.references else ()
+    )
     content = hash(
         (
             registration.type or _AVRO,
             registration.schema,
             bytes(registration.metadata),
             bytes(registration.rules),
-            refers,
+            reference_keys,
         )
     )
     return registration.id, Schema(topic, registration.subject, registration.version, content)
@@ -111,7 +113,7 @@ NewFetcher = Callable[[Brokers, str, Mapping[int, int]], Fetcher]
 
 
 class SchemaIds:
-    """The ids of one copy of a `_schemas`. Scans on a thread; is queried on the event loop."""
+    """The schema ids in one copy of `_schemas`. Scans on a thread; queried on the event loop."""
 
     def __init__(self, copy: str, new_fetcher: NewFetcher = Fetcher) -> None:
         self.copy = copy
@@ -125,12 +127,12 @@ class SchemaIds:
         """The reason why these batches may not be copied; empty if they may."""
         if self.unknown:
             return self.unknown
-        others = self._others
+        other_schemas = self._others
         try:
-            for number, schema in schemas_in(self.copy, batches):
-                other = others.get(number)
-                if other is not None and other.content != schema.content:
-                    return clash(number, schema, other)
+            for schema_id, schema in schemas_in(self.copy, batches):
+                other_schema = other_schemas.get(schema_id)
+                if other_schema is not None and other_schema.content != schema.content:
+                    return clash(schema_id, schema, other_schema)
         except BatchError as error:
             return f"not a registry's records: {error}"
         return ""
@@ -141,42 +143,45 @@ class SchemaIds:
         for name in self._seen.keys() - topics.keys():
             del self._seen[name]
         troubles: list[str] = []
-        unread: dict[str, str] = {}  # with the reason
-        away = ""
+        read_errors: dict[str, str] = {}  # with the reason
+        connection_error = ""
         for name, topic in topics.items():
-            seen = self._seen.get(name)
-            if seen is None or seen.topic_id != topic.id:
-                seen = self._seen[name] = _Topic(name, topic.id)
-            if away or any(partition.leader == NO_LEADER for partition in topic.partitions):
-                unread[name] = away or "no leader"
+            topic_read = self._seen.get(name)
+            if topic_read is None or topic_read.topic_id != topic.id:
+                topic_read = self._seen[name] = _Topic(name, topic.id)
+            if connection_error or any(
+                partition.leader == NO_LEADER for partition in topic.partitions
+            ):
+                read_errors[name] = connection_error or "no leader"
                 continue
             try:
-                if not seen.read(target, self._new_fetcher):
-                    unread[name] = "not read to its end"
+                if not topic_read.read(target, self._new_fetcher):
+                    read_errors[name] = "not read to its end"
             except BatchError as error:
                 troubles.append(f"{name} cannot be read: {error}")
             except ClientError as error:
                 if error.retriable:
-                    unread[name] = away = str(error)  # do not wait for each of the others, too
+                    # Do not wait for each of the others, too.
+                    read_errors[name] = connection_error = str(error)
                 else:
                     troubles.append(f"schema ids are not compared with {name}: {error}")
         self._others = _united(topic for name, topic in self._seen.items() if name != self.copy)
         # Its own copy cannot give an id a second meaning.
-        unknown = (
+        unknown_reason = (
             f"the schema ids in {name} are unknown: {reason}"
-            for name, reason in unread.items()
+            for name, reason in read_errors.items()
             if name != self.copy
         )
-        self.unknown = next(unknown, "")
-        own = self._seen.get(self.copy)
-        clashes = self._clashes(own.schemas if own else {})
+        self.unknown = next(unknown_reason, "")
+        copy_topic = self._seen.get(self.copy)
+        clashes = self._clashes(copy_topic.schemas if copy_topic else {})
         self.trouble = "; ".join([*filter(None, [self.unknown]), *troubles, *clashes])
 
     def _clashes(self, own: Mapping[int, Schema]) -> Iterator[str]:
-        for number, schema in own.items():
-            other = self._others.get(number)
-            if other is not None and other.content != schema.content:
-                yield clash(number, schema, other)
+        for schema_id, schema in own.items():
+            other_schema = self._others.get(schema_id)
+            if other_schema is not None and other_schema.content != schema.content:
+                yield clash(schema_id, schema, other_schema)
 
 
 class _Topic(msgspec.Struct):
@@ -201,8 +206,8 @@ class _Topic(msgspec.Struct):
                 fetcher.ends.clear()
                 batches = fetcher.poll(_PATIENCE_S)
                 for batch in batches:
-                    for number, schema in schemas_in(self.name, batch.data):
-                        self.schemas.setdefault(number, schema)
+                    for schema_id, schema in schemas_in(self.name, batch.data):
+                        self.schemas.setdefault(schema_id, schema)
                 if not batches:
                     # A compacted topic may have no records before its end: then the leader returns
                     # the end without data.

@@ -91,15 +91,17 @@ class Comparison:
 
     @property
     def different(self) -> dict[Key, tuple[Difference, ...]]:
-        """Differences by partition of this worker."""
-        own = self._partitions()
-        return {key: ranges for key, ranges in self._different.copy().items() if key in own}
+        """The differences found, by partition of this worker."""
+        own_partitions = self._partitions()
+        return {
+            key: ranges for key, ranges in self._different.copy().items() if key in own_partitions
+        }
 
     @property
     def trouble(self) -> dict[Key, str]:
-        """Reasons why partitions could not be compared lately."""
-        own = self._partitions()
-        return {key: reason for key, reason in self._trouble.items() if key in own}
+        """The reasons why comparisons failed lately, by partition of this worker."""
+        own_partitions = self._partitions()
+        return {key: reason for key, reason in self._trouble.items() if key in own_partitions}
 
     @property
     def age_s(self) -> float:
@@ -117,37 +119,39 @@ class Comparison:
     def _pass(self, ends: float) -> bool:
         """Compare all partitions once; whether there were any. Failed ones are retried until the
         next pass is due."""
-        due = [key for key, partition in self._partitions().items() if _is_due(partition)]
-        if not due:
+        due_keys = [key for key, partition in self._partitions().items() if _is_due(partition)]
+        if not due_keys:
             return False
-        first = any_below(len(due))
-        due = [*due[first:], *due[:first]]
-        number = 0
-        while due and not self._stopping.is_set() and (number < _TRIES or time.monotonic() < ends):
-            number += 1
-            failed = {key: reason for key in due if (reason := self._tried(key))}
+        first = any_below(len(due_keys))
+        due_keys = [*due_keys[first:], *due_keys[:first]]
+        count = 0
+        while (
+            due_keys and not self._stopping.is_set() and (count < _TRIES or time.monotonic() < ends)
+        ):
+            count += 1
+            failures = {key: reason for key in due_keys if (reason := self._tried(key))}
             self._close()
-            due = list(failed)
-            if number == _TRIES:
-                for (topic, index), reason in failed.items():
+            due_keys = list(failures)
+            if count == _TRIES:
+                for (topic, index), reason in failures.items():
                     log.warning("not compared partition=%s-%d reason=%r", topic, index, reason)
-            if number >= _TRIES or not failed:
-                self._trouble = failed
-            if failed:
-                self._stopping.wait(min(_LONGEST_S, _AGAIN_S * number))
-        if not due and not self._stopping.is_set():
+            if count >= _TRIES or not failures:
+                self._trouble = failures
+            if failures:
+                self._stopping.wait(min(_LONGEST_S, _AGAIN_S * count))
+        if not due_keys and not self._stopping.is_set():
             self._whole_at = time.monotonic()
             self.passes += 1
         return True
 
     def _tried(self, key: Key) -> str:
         """The reason why the partition could not be compared; empty if it was, or need not be."""
-        partition, seen = self._partitions().get(key), self._seen()
+        partition, scan = self._partitions().get(key), self._seen()
         if partition is None:
             return ""
         try:
             if self.is_wanted(partition):
-                _Partition(self, partition, seen).compare()
+                _Partition(self, partition, scan).compare()
         except NotCompared as error:
             return str(error)
         except ClientError as error:
@@ -179,11 +183,11 @@ class Comparison:
     def is_wanted(self, partition: CopiedPartition) -> bool:
         """Whether the partition is still to be compared. Raises NotCompared if it is, but cannot be
         at the moment."""
-        current = self._partitions().get(partition.here)
-        if current is None or not _is_due(current) or self._stopping.is_set():
+        current_partition = self._partitions().get(partition.here)
+        if current_partition is None or not _is_due(current_partition) or self._stopping.is_set():
             return False
-        if current is not partition or current.stage is not Stage.COPYING:
-            raise NotCompared("it is not being copied at the moment")
+        if current_partition is not partition or current_partition.stage is not Stage.COPYING:
+            raise NotCompared("the partition is not being copied at the moment")
         return True
 
     def wait_for_rate(self) -> None:
@@ -210,15 +214,15 @@ class Comparison:
         return (source.cluster, source.bootstrap), (target.cluster, target.bootstrap)
 
     def known(self, key: Key, first: int, end: int, differences: list[Difference]) -> None:
-        """Note the differences that were found between these offsets."""
-        before = self._different.get(key, ())
-        after = renewed(before, first, end, differences)
-        if after:
-            self._different[key] = after
+        """Notes the differences that were found between these offsets."""
+        old_differences = self._different.get(key, ())
+        new_differences = renewed(old_differences, first, end, differences)
+        if new_differences:
+            self._different[key] = new_differences
         else:
             self._different.pop(key, None)
-        for difference in after:
-            if difference not in before:
+        for difference in new_differences:
+            if difference not in old_differences:
                 log.error(
                     "copy differs partition=%s-%d first=%d end=%d reason=%r",
                     *(*key, difference.first, difference.end, difference.reason),
@@ -229,68 +233,70 @@ class _Partition:
     """One partition in one pass."""
 
     def __init__(
-        self, comparing: Comparison, partition: CopiedPartition, seen: Scan | None
+        self, comparison: Comparison, partition: CopiedPartition, scan: Scan | None
     ) -> None:
         """Raises NotCompared, ClientError."""
-        if seen is None:
+        if scan is None:
             raise NotCompared("the clusters have not been scanned yet")
-        self._comparing = comparing
+        self._comparison = comparison
         self._partition = partition
-        (source, there), (target, here) = comparing.sides
-        theirs = _leader(seen.source, partition.there, source)
-        ours = _leader(seen.target, partition.here, target)
-        self._source = comparing.connected(source, theirs, there)
-        self._target = comparing.connected(target, ours, here)
+        (source, source_access), (target, target_access) = comparison.sides
+        source_leader = _leader(scan.source, partition.there, source)
+        target_leader = _leader(scan.target, partition.here, target)
+        self._source = comparison.connected(source, source_leader, source_access)
+        self._target = comparison.connected(target, target_leader, target_access)
 
     def compare(self) -> None:
         """Compares the whole partition. Raises NotCompared, ClientError."""
-        comparing, partition = self._comparing, self._partition
+        comparison, partition = self._comparison, self._partition
         first, end = self._common()
         # Offsets before are deleted on one side and cannot be compared any more.
-        comparing.known(partition.here, 0, first, [])
-        while first < end and comparing.is_wanted(partition):
-            comparing.wait_for_rate()
+        comparison.known(partition.here, 0, first, [])
+        while first < end and comparison.is_wanted(partition):
+            comparison.wait_for_rate()
             try:
                 result = self._compared(first)
                 if result.found:
-                    comparing.pause()
-                    confirmed = self._compared(first).found
-                    result = Differences(result.end, [d for d in result.found if d in confirmed])
+                    comparison.pause()
+                    second_result = self._compared(first)
+                    result = Differences(
+                        result.end, [d for d in result.found if d in second_result.found]
+                    )
             except Refused as error:
                 if error.code is not ErrorCode.offset_out_of_range:
                     raise
-                before, (first, end) = first, self._common()
-                if first <= before < end:
+                position, (first, end) = first, self._common()
+                if first <= position < end:
                     raise  # the offset exists, but the broker does not show it
                 continue
-            if not comparing.is_wanted(partition):
+            if not comparison.is_wanted(partition):
                 return
-            comparing.known(partition.here, first, result.end, result.found)
+            comparison.known(partition.here, first, result.end, result.found)
             first = result.end
 
     def _common(self) -> tuple[int, int]:
         """The offsets that both logs have."""
-        ours = _span(self._target, self._partition.here)
-        theirs = _span(self._source, self._partition.there)
-        return max(theirs.start, ours.start), min(theirs.end, ours.end)
+        target_span = _span(self._target, self._partition.here)
+        source_span = _span(self._source, self._partition.there)
+        return max(source_span.start, target_span.start), min(source_span.end, target_span.end)
 
     def _compared(self, first: int) -> Differences:
-        size = self._comparing.chunk()
+        size = self._comparison.chunk()
         while True:
             source = self._fetched(self._source, self._partition.there, first, size)
             target = self._fetched(self._target, self._partition.here, first, size)
             result = compared(source, target, first)
             if result is not None:
                 return result
-            needs = max(source.needs, target.needs)
-            if needs <= size:
+            needed_size = max(source.needs, target.needs)
+            if needed_size <= size:
                 side = "the copy" if source.headers else "the source"
-                raise NotCompared(f"{side} returns nothing at offset {first}")
-            size = needs
+                raise NotCompared(f"{side} returns no batch at offset {first}")
+            size = needed_size
 
     def _fetched(self, connection: BrokerConnection, key: Key, offset: int, size: int) -> Cut:
-        wanted = FetchPartition(partition=key[1], fetch_offset=offset, partition_max_bytes=size)
-        topic = FetchTopic(topic=key[0], partitions=(wanted,))
+        partition = FetchPartition(partition=key[1], fetch_offset=offset, partition_max_bytes=size)
+        topic = FetchTopic(topic=key[0], partitions=(partition,))
         answer = connection.call(fetch.API, FetchRequest(max_wait=0, min_bytes=0, topics=(topic,)))
         for topic_response in answer.responses:
             for data in topic_response.partitions:
@@ -298,7 +304,7 @@ class _Partition:
                     raise refusal(f"{key[0]}-{key[1]} at {connection.address}", data.error_code)
                 records = data.records or b""
                 assert not isinstance(records, FileSlice)  # used only for sending
-                self._comparing.used(len(records))
+                self._comparison.used(len(records))
                 return cut(memoryview(records), offset, gaps=True)
         raise refusal(f"fetch from {connection.address}", answer.error_code)
 

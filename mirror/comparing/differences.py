@@ -65,43 +65,43 @@ class _Batch(NamedTuple):
 
 def compared(source: Cut, copy: Cut, position: int) -> Differences | None:
     """The differences from `position` on; None if a side has no whole batch."""
-    theirs, ours = _batches(source), _batches(copy)
-    if not theirs and not ours:
+    source_batches, copy_batches = _batches(source), _batches(copy)
+    if not source_batches and not copy_batches:
         return None
-    if not ours:
-        return _unreadable(theirs[0], NO_BATCH) if copy.fault else None
-    if not theirs:
-        return _unreadable(ours[0], SOURCE_NO_BATCH) if source.fault else None
+    if not copy_batches:
+        return _unreadable(source_batches[0], NO_BATCH) if copy.fault else None
+    if not source_batches:
+        return _unreadable(copy_batches[0], SOURCE_NO_BATCH) if source.fault else None
     differences: list[Difference] = []
     i = j = 0
-    while i < len(theirs) and j < len(ours):
-        theirs_batch, ours_batch = theirs[i], ours[j]
-        if theirs_batch.end <= ours_batch.first:
+    while i < len(source_batches) and j < len(copy_batches):
+        source_batch, copy_batch = source_batches[i], copy_batches[j]
+        if source_batch.end <= copy_batch.first:
             differences.append(
-                Difference(max(position, theirs_batch.first), theirs_batch.end, LACKS)
+                Difference(max(position, source_batch.first), source_batch.end, LACKS)
             )
-            i, position = i + 1, theirs_batch.end
-        elif ours_batch.end <= theirs_batch.first:
+            i, position = i + 1, source_batch.end
+        elif copy_batch.end <= source_batch.first:
             differences.append(
-                Difference(max(position, ours_batch.first), ours_batch.end, SOURCE_LACKS)
+                Difference(max(position, copy_batch.first), copy_batch.end, SOURCE_LACKS)
             )
-            j, position = j + 1, ours_batch.end
-        elif (theirs_batch.first, theirs_batch.end) == (ours_batch.first, ours_batch.end):
-            if reason := _difference(theirs_batch, ours_batch):
-                differences.append(Difference(theirs_batch.first, theirs_batch.end, reason))
-            i, j, position = i + 1, j + 1, theirs_batch.end
+            j, position = j + 1, copy_batch.end
+        elif (source_batch.first, source_batch.end) == (copy_batch.first, copy_batch.end):
+            if reason := _difference(source_batch, copy_batch):
+                differences.append(Difference(source_batch.first, source_batch.end, reason))
+            i, j, position = i + 1, j + 1, source_batch.end
         else:
             first, end = (
-                max(position, min(theirs_batch.first, ours_batch.first)),
-                max(theirs_batch.end, ours_batch.end),
+                max(position, min(source_batch.first, copy_batch.first)),
+                max(source_batch.end, copy_batch.end),
             )
-            while (more := i < len(theirs) and theirs[i].first < end) or (
-                j < len(ours) and ours[j].first < end
+            while (has_more := i < len(source_batches) and source_batches[i].first < end) or (
+                j < len(copy_batches) and copy_batches[j].first < end
             ):
-                if more:
-                    i, end = i + 1, max(end, theirs[i].end)
+                if has_more:
+                    i, end = i + 1, max(end, source_batches[i].end)
                 else:
-                    j, end = j + 1, max(end, ours[j].end)
+                    j, end = j + 1, max(end, copy_batches[j].end)
             differences.append(Difference(first, end, OTHERS))
             position = end
     return Differences(position, merged(differences))
@@ -120,8 +120,11 @@ def _unreadable(beside: _Batch, reason: str) -> Differences:
 
 
 def _difference(source: _Batch, copy: _Batch) -> str:
-    theirs, ours = bytes(source.data), bytes(copy.data)
-    if theirs[:_EPOCH_AT] == ours[:_EPOCH_AT] and theirs[_EPOCH_END:] == ours[_EPOCH_END:]:
+    source_bytes, copy_bytes = bytes(source.data), bytes(copy.data)
+    if (
+        source_bytes[:_EPOCH_AT] == copy_bytes[:_EPOCH_AT]
+        and source_bytes[_EPOCH_END:] == copy_bytes[_EPOCH_END:]
+    ):
         return ""
     if not copy.is_sound:
         return DAMAGED
@@ -129,12 +132,16 @@ def _difference(source: _Batch, copy: _Batch) -> str:
 
 
 def merged(differences: list[Difference]) -> list[Difference]:
-    """Join adjacent differences with the same reason."""
+    """Joins adjacent differences with the same reason."""
     result: list[Difference] = []
     for difference in sorted(differences, key=lambda difference: difference.first):
-        last = result[-1] if result else None
-        if last is not None and last.reason == difference.reason and difference.first <= last.end:
-            result[-1] = replace(last, end=max(last.end, difference.end))
+        last_difference = result[-1] if result else None
+        if (
+            last_difference is not None
+            and last_difference.reason == difference.reason
+            and difference.first <= last_difference.end
+        ):
+            result[-1] = replace(last_difference, end=max(last_difference.end, difference.end))
         else:
             result.append(difference)
     return result
@@ -143,7 +150,16 @@ def merged(differences: list[Difference]) -> list[Difference]:
 def renewed(
     known: tuple[Difference, ...], first: int, end: int, differences: list[Difference]
 ) -> tuple[Difference, ...]:
-    """The known differences after these offsets were compared again."""
-    before = [replace(old, end=min(old.end, first)) for old in known if old.first < first]
-    after = [replace(old, first=max(old.first, end)) for old in known if old.end > end]
-    return tuple(merged([*before, *differences, *after]))
+    """The known differences, updated after the offsets from `first` to `end` were compared
+    again."""
+    differences_before = [
+        replace(difference, end=min(difference.end, first))
+        for difference in known
+        if difference.first < first
+    ]
+    differences_after = [
+        replace(difference, first=max(difference.first, end))
+        for difference in known
+        if difference.end > end
+    ]
+    return tuple(merged([*differences_before, *differences, *differences_after]))

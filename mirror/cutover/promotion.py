@@ -57,21 +57,21 @@ class Promotion:
         self._config = config
 
     def promote(self, here: str, *, without_source: bool = False) -> list[Compared]:
-        """Make the copy an ordinary topic. It must have all that the source has, unless
+        """Makes the copy an ordinary topic. It must have all messages of the source, unless
         `without_source`. Raises NotDone, ClientError."""
         with self._target() as target:
             self._check_is_penstock(target)
             origin = self._origin(target, here)
             if origin is None:
                 raise NotDone(f"{here} is not a copy: it is an ordinary topic already")
-            compared: list[Compared] = []
+            comparisons: list[Compared] = []
             if not without_source:
                 with self._source() as source:
-                    compared = self._compared(source, target, here, origin.topic)
-                    compared += _missing(source, target, here, origin.topic)
-                _check(here, compared, _behind)
+                    comparisons = self._compared(source, target, here, origin.topic)
+                    comparisons += _missing(source, target, here, origin.topic)
+                _check(here, comparisons, _behind)
             alter_topic(target, here, {MIRROR_OF: None, ACCEPT_GAP: None, PAUSED: None})
-        return compared
+        return comparisons
 
     def demote(
         self, here: str, *, may_cut: Callable[[Sequence[Excess]], None] | None = None
@@ -82,38 +82,38 @@ class Promotion:
         with self._target() as target, self._source() as source:
             self._check_is_penstock(target)
             check_keeps_offsets(target, self._config.target.cluster)
-            before, mark = self._origin(target, here), self._mark(source, here)
-            if before is not None and (may_cut is None or before.place != mark.place):
+            origin, mark = self._origin(target, here), self._mark(source, here)
+            if origin is not None and (may_cut is None or origin.place != mark.place):
                 raise NotDone(f"{here} is a copy already")
-            compared = self._compared(source, target, here, mark.topic)
-            faults = [partition for partition in compared if _ahead(partition)]
-            if before == mark and not faults:
+            comparisons = self._compared(source, target, here, mark.topic)
+            faults = [partition for partition in comparisons if _ahead(partition)]
+            if origin == mark and not faults:
                 raise NotDone(
                     f"{here} is already a copy, and has no messages that the source lacks"
                 )
-            due = [self._excess(source, target, here, mark, partition) for partition in faults]
+            excesses = [self._excess(source, target, here, mark, partition) for partition in faults]
             changes: dict[str, str | None] = {MIRROR_OF: str(mark)}
             groups: list[str] = []
-            if due:
+            if excesses:
                 if may_cut is None:
-                    raise NotDone(_named(due))
-                may_cut(due)
-                groups = put_groups_back(target, due)
+                    raise NotDone(_named(excesses))
+                may_cut(excesses)
+                groups = put_groups_back(target, excesses)
                 changes[CUT] = cuts_text(
-                    target, here, self._configs(target, here).get(CUT, ""), due
+                    target, here, self._configs(target, here).get(CUT, ""), excesses
                 )
             alter_topic(target, here, changes)
-            wait_cut(target, due)
-        ends = {excess.partition: excess.first for excess in due}
-        after = [
+            wait_cut(target, excesses)
+        ends = {excess.partition: excess.first for excess in excesses}
+        partitions = [
             replace(
                 partition,
                 copy_end=ends.get(partition.partition, partition.copy_end),
                 reason="",
             )
-            for partition in compared
+            for partition in comparisons
         ]
-        return Demoted(after, due, groups)
+        return Demoted(partitions, excesses, groups)
 
     def _mark(self, source: Brokers, here: str) -> MirrorOf:
         """The mark for the topic: the source topic that it is to be a copy of."""
@@ -127,13 +127,13 @@ class Promotion:
         self, source: Brokers, target: Brokers, here: str, mark: MirrorOf, fault: Compared
     ) -> Excess:
         if fault.copy_end >= 0 and not self._compacts(source, mark.topic):
-            surplus = excess(source, target, mark.topic, here, fault.partition)
-            if surplus.offsets:
-                return surplus
+            excess_messages = excess(source, target, mark.topic, here, fault.partition)
+            if excess_messages.offsets:
+                return excess_messages
         raise NotDone(f"{here}-{fault.partition}: {_ahead(fault)}")
 
     def pause(self, here: str, *, paused: bool) -> None:
-        """Pause or resume copying a topic; all workers follow at their next scan."""
+        """Pauses or resumes copying a topic; all workers follow at their next scan."""
         with self._target() as target:
             if serves_transactions(target):
                 self._pause_at_kafka(target, here, paused=paused)
@@ -175,39 +175,44 @@ class Promotion:
 
     def _compared(self, source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
         """Compare the partitions that both have."""
-        ours, theirs = target.topic(here), source.topic(there)
-        if len(ours.partitions) > len(theirs.partitions):
+        copy_topic, source_topic = target.topic(here), source.topic(there)
+        if len(copy_topic.partitions) > len(source_topic.partitions):
             raise NotDone(
-                f"{here} has {len(ours.partitions)} partitions, {there} at the source has "
-                f"{len(theirs.partitions)}"
+                f"{here} has {len(copy_topic.partitions)} partitions, {there} at the source has "
+                f"{len(source_topic.partitions)}"
             )
         by_leaders = sorted(
-            (theirs.partition(partition.index).leader, partition.leader, partition.index)
-            for partition in ours.partitions
+            (source_topic.partition(partition.index).leader, partition.leader, partition.index)
+            for partition in copy_topic.partitions
         )
         compacts = self._compacts(source, there)
-        compared: list[Compared] = []
-        for (there_id, here_id), group in groupby(by_leaders, key=lambda leaders: leaders[:2]):
-            wanted = [
+        comparisons: list[Compared] = []
+        for (source_leader, target_leader), group in groupby(
+            by_leaders, key=lambda leaders: leaders[:2]
+        ):
+            pairs = [
                 PartitionPair((here, index), (there, index), compacts, None)
                 for _, _, index in group
             ]
             results = look(
-                _at(source.known, there_id, self._config.source.bootstrap),
-                _at(target.known, here_id, self._config.target.bootstrap),
-                wanted,
+                _at(source.known, source_leader, self._config.source.bootstrap),
+                _at(target.known, target_leader, self._config.target.bootstrap),
+                pairs,
                 CLIENT_ID,
             )
-            compared += [_of(index, *results[here, index]) for (_, index), *_ in wanted]
-        return sorted(compared, key=lambda partition: partition.partition)
+            comparisons += [_of(index, *results[here, index]) for (_, index), *_ in pairs]
+        return sorted(comparisons, key=lambda partition: partition.partition)
 
 
 def _missing(source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
     """Partitions of the source that the copy lacks, as of the last metadata."""
-    ours, theirs = target.known.topic(here).partitions, source.known.topic(there).partitions
+    copy_partitions, source_partitions = (
+        target.known.topic(here).partitions,
+        source.known.topic(there).partitions,
+    )
     return [
         Compared(partition.index, -1, -1, "the copy does not have it yet")
-        for partition in theirs[len(ours) :]
+        for partition in source_partitions[len(copy_partitions) :]
     ]
 
 
@@ -259,5 +264,5 @@ def _check(here: str, compared: Iterable[Compared], fault: Callable[[Compared], 
         if (text := fault(partition))
     ]
     if faults:
-        more = f"; and {len(faults) - 1} more partitions" if len(faults) > 1 else ""
-        raise NotDone(f"{faults[0]}{more}")
+        other_faults = f"; and {len(faults) - 1} more partitions" if len(faults) > 1 else ""
+        raise NotDone(f"{faults[0]}{other_faults}")

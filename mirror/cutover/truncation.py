@@ -32,7 +32,7 @@ _GLANCE_S: Final = 0.2
 
 
 class NotDone(MirrorFailure):
-    """Nothing, or only a part, was changed: the message says which."""
+    """An operation failed; the message says whether a part of it was done."""
 
 
 class Excess(msgspec.Struct, frozen=True):
@@ -57,33 +57,33 @@ class Excess(msgspec.Struct, frozen=True):
 
 def excess(source: Brokers, target: Brokers, there: str, here: str, partition: int) -> Excess:
     """The messages of one partition that the source lacks. Raises NotDone, ClientError."""
-    known = target.refresh([here]).topic(here).partition(partition)
-    ours = target.broker(known.leader)
-    theirs = source.broker(source.refresh([there]).topic(there).partition(partition).leader)
+    metadata = target.refresh([here]).topic(here).partition(partition)
+    target_leader = target.broker(metadata.leader)
+    source_leader = source.broker(source.refresh([there]).topic(there).partition(partition).leader)
     # The copy first, so that what is copied meanwhile is not counted as excess.
-    span = _span(ours, here, partition)
-    other = _span(theirs, there, partition)
-    if other.end < span.start or other.start > span.end:
+    span = _span(target_leader, here, partition)
+    source_span = _span(source_leader, there, partition)
+    if source_span.end < span.start or source_span.start > span.end:
         raise NotDone(
             f"{here}-{partition} has offsets {span.start} to {span.end - 1}, its source has "
-            f"{other.start} to {other.end - 1}: they have nothing in common. Delete the topic, "
-            "so that it is copied again"
+            f"{source_span.start} to {source_span.end - 1}: they have nothing in common. Delete "
+            "the topic, so that it is copied again"
         )
-    first = max(span.start, other.start)
-    end = min(span.end, other.end)
+    first = max(span.start, source_span.start)
+    end = min(span.end, source_span.end)
     while first < end:
-        middle = (first + end) // 2
+        middle_offset = (first + end) // 2
         # A batch that is not shown must not count as a different one.
-        original = _batch_at(theirs, there, partition, middle)
-        copy = _batch_at(ours, here, partition, middle)
-        if is_same(original, copy):
-            first = copy.next_offset
+        source_batch = _batch_at(source_leader, there, partition, middle_offset)
+        copy_batch = _batch_at(target_leader, here, partition, middle_offset)
+        if is_same(source_batch, copy_batch):
+            first = copy_batch.next_offset
         else:
-            end = middle
-    epoch = known.leader_epoch
+            end = middle_offset
+    epoch = metadata.leader_epoch
     if span.end > span.start:
-        last = _batch_at(ours, here, partition, span.end - 1)
-        epoch = max(epoch, last.leader_epoch)
+        last_batch = _batch_at(target_leader, here, partition, span.end - 1)
+        epoch = max(epoch, last_batch.leader_epoch)
     return Excess(here, partition, min(first, span.end), span.end, epoch)
 
 
@@ -119,48 +119,50 @@ def cuts_text(target: Brokers, here: str, before: str, due: Iterable[Excess]) ->
 
 
 def put_groups_back(target: Brokers, due: Sequence[Excess]) -> list[str]:
-    """Reset groups that have read messages to be cut to the cut's offset, since they have not seen
+    """Resets groups that have read messages to be cut to the cut's offset, since they have not seen
     what will replace them. Returns their names. Raises NotDone if one is active; ClientError."""
-    firsts = {TopicPartition(excess.topic, excess.partition): excess.first for excess in due}
+    cut_offsets = {TopicPartition(excess.topic, excess.partition): excess.first for excess in due}
     names = [group.name for group in list_groups(target)]
-    back: dict[str, dict[TopicPartition, Consumed]] = {}
+    commits: dict[str, dict[TopicPartition, Consumed]] = {}
     for name, offsets in committed_offsets(target, names).items():
-        ahead = {
-            partition: Consumed(firsts[partition])
-            for partition, committed in offsets.items()
-            if partition in firsts and committed.offset > firsts[partition]
+        resets = {
+            partition: Consumed(cut_offsets[partition])
+            for partition, consumed in offsets.items()
+            if partition in cut_offsets and consumed.offset > cut_offsets[partition]
         }
-        if ahead:
-            back[name] = ahead
-    for name, group in describe_groups(target, back).items():
+        if resets:
+            commits[name] = resets
+    for name, group in describe_groups(target, commits).items():
         if group.has_members:
             raise NotDone(
                 f"group {name} has read messages that would be cut off, and is active: stop "
                 "it first. Nothing was changed"
             )
-    for name, firsts_of in back.items():
-        commit_offsets(target, name, firsts_of)
-    return sorted(back)
+    for name, resets_of_group in commits.items():
+        commit_offsets(target, name, resets_of_group)
+    return sorted(commits)
 
 
 def wait_cut(target: Brokers, due: Sequence[Excess], *, within: float = _PATIENCE_S) -> None:
     """Waits until the leaders have truncated the partitions. Raises NotDone, ClientError."""
     epochs = {TopicPartition(excess.topic, excess.partition): excess.leader_epoch for excess in due}
     deadline = time.monotonic() + within
-    while uncut := _uncut(due, end_offsets_of_epochs(target, epochs)):
+    while uncut_ends := _uncut(due, end_offsets_of_epochs(target, epochs)):
         if time.monotonic() > deadline:
-            raise NotDone(_why(uncut))
+            raise NotDone(_why(uncut_ends))
         time.sleep(_GLANCE_S)
 
 
 def _uncut(due: Sequence[Excess], ends: Mapping[TopicPartition, int]) -> dict[Excess, int]:
     """The current ends of uncut partitions. A leader that does not know the epoch has not cut."""
-    latest = {excess: ends[TopicPartition(excess.topic, excess.partition)] for excess in due}
-    return {excess: end for excess, end in latest.items() if not 0 <= end <= excess.first}
+    ends_by_excess = {
+        excess: ends[TopicPartition(excess.topic, excess.partition)] for excess in due
+    }
+    return {excess: end for excess, end in ends_by_excess.items() if not 0 <= end <= excess.first}
 
 
-def _why(uncut: Mapping[Excess, int]) -> str:
-    excess, end = next(iter(uncut.items()))
+def _why(uncut_ends: Mapping[Excess, int]) -> str:
+    excess, end = next(iter(uncut_ends.items()))
     name = f"{excess.topic}-{excess.partition}"
     if end > excess.end:
         return (

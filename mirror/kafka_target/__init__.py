@@ -1,2 +1,2 @@
-"""Apache Kafka as a mirror's target: batches are copied undecompressed, and a map has their
-offsets."""
+"""Apache Kafka as a mirror's target: batches are copied without decompression, and a map translates
+their offsets."""

@@ -54,9 +54,9 @@ def _table(zeros: int) -> Table:
     factor = _power(zeros)
     bits = [_times(factor, 1 << bit) for bit in range(32)]
     tables = []
-    for place in (24, 16, 8, 0):
+    for shift_bits in (24, 16, 8, 0):
         values = array("L", [0])
-        for bit in bits[place : place + 8]:
+        for bit in bits[shift_bits : shift_bits + 8]:
             values.extend(array("L", [value ^ bit for value in values]))
         tables.append(values)
     return tuple(tables)

@@ -44,9 +44,9 @@ def transactional_id(mirror: str, place: TargetPartition) -> str:
 def fence(
     brokers: Brokers, mirror: str, places: Iterable[TargetPartition]
 ) -> dict[TargetPartition, Writer]:
-    """Become the only writer of each partition, and return the producers. The markers are then
+    """Becomes the only writer of each partition, and returns the producers. The markers are then
     being written. Raises ClientError."""
-    ids = {transactional_id(mirror, place): place for place in places}
+    ids = {transactional_id(mirror, partition): partition for partition in places}
     coordinators = brokers.persist(lambda: _coordinators(brokers, tuple(ids)))
     writers: dict[str, Writer] = {}
     by_broker: dict[int, list[str]] = {}
@@ -80,7 +80,7 @@ def _begin(
 
 def _add(
     coordinator: BrokerConnection,
-    wanted: Mapping[str, tuple[TargetPartition, Writer]],
+    writers: Mapping[str, tuple[TargetPartition, Writer]],
     patience: Patience,
 ) -> None:
     def outcome(_: str, answer: add_partitions_to_txn.AddPartitionsToTxnResponse) -> ErrorCode:
@@ -92,8 +92,8 @@ def _add(
         return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)
 
     def request(name: str) -> AddPartitionsToTxnRequest:
-        place, writer = wanted[name]
-        topic = AddPartitionsToTxnTopic(name=place.topic, partitions=(place.partition,))
+        partition, writer = writers[name]
+        topic = AddPartitionsToTxnTopic(name=partition.topic, partitions=(partition.partition,))
         return AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=name,
             v3_and_below_producer_id=writer.producer_id,
@@ -102,7 +102,7 @@ def _add(
         )
 
     question = _Question(add_partitions_to_txn.API, request, outcome)
-    _ask_all(coordinator, tuple(wanted), question, patience)
+    _ask_all(coordinator, tuple(writers), question, patience)
 
 
 def _end(coordinator: BrokerConnection, writers: Mapping[str, Writer], patience: Patience) -> None:
@@ -137,7 +137,7 @@ def _ask_all(
 ) -> None:
     """Ask until all have succeeded."""
     while names:
-        refused: dict[str, Refused] = {}
+        refusals: dict[str, Refused] = {}
         for first in range(0, len(names), _UNDER_WAY):
             batch = names[first : first + _UNDER_WAY]
             pending = [
@@ -146,19 +146,23 @@ def _ask_all(
             for name, request in pending:
                 code = question.outcome(name, coordinator.receive(request))
                 if code is not ErrorCode.none:
-                    refused[name] = Refused(f"transactional id {name}", code)
-        for error in refused.values():
+                    refusals[name] = Refused(f"transactional id {name}", code)
+        for error in refusals.values():
             patience.wait(error)  # raises permanent errors
             break
-        names = tuple(refused)
+        names = tuple(refusals)
 
 
 def _coordinators(brokers: Brokers, ids: Sequence[str]) -> dict[str, int]:
     api, broker = find_coordinator.API, brokers.any_broker()
     brokers.refresh([])
     if broker.version(api) >= _FIRST_BATCHED_VERSION:
-        wanted = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=tuple(ids))
-        answers = {result.key: result for result in broker.call(api, wanted).coordinators}
+        coordinator_request = FindCoordinatorRequest(
+            key_type=TRANSACTION, coordinator_keys=tuple(ids)
+        )
+        answers = {
+            result.key: result for result in broker.call(api, coordinator_request).coordinators
+        }
         for name, result in answers.items():
             check(result.error_code, f"coordinator of {name}", result.error_message)
         return {name: result.node_id for name, result in answers.items()}

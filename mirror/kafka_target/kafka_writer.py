@@ -38,23 +38,23 @@ _COMMIT_MS: Final = 15_000
 _ANSWER_S: Final = 30.0
 _TAKEN_OVER: Final = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced})
 _NEVER: Final = frozenset({ErrorCode.invalid_timestamp, ErrorCode.record_list_too_large})
-_ANEW: Final = frozenset(
+_LOST_SEQUENCE: Final = frozenset(
     {ErrorCode.out_of_order_sequence_number, ErrorCode.duplicate_sequence_number}
 )
 
 Answered = dict[Key, PartitionProduceResponse]
 
 
-class _Going(NamedTuple):
-    """The outgoing batches of one partition, with the footing by which they were taken, even if the
-    partition resumes meanwhile."""
+class _OutgoingPartition(NamedTuple):
+    """The outgoing batches of one partition, with the footing for which they were prepared, even if
+    the partition has resumed since."""
 
     key: Key
     footing: Footing
-    found: Taken
+    taken: Taken
 
     def goes(self, number: int) -> bool:
-        return number < len(self.found.batches) and not self.footing.is_over
+        return number < len(self.taken.batches) and not self.footing.is_over
 
 
 class KafkaWriter:
@@ -90,50 +90,56 @@ class KafkaWriter:
     def put(
         self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
     ) -> Awaitable[Answered]:
-        """Send after the earlier batches. Await the result once."""
+        """Sends after the earlier batches. The result must be awaited once."""
         outgoing = [
-            _Going(partition.here, self._footings[partition.here], batches)
+            _OutgoingPartition(partition.here, self._footings[partition.here], batches)
             for partition, batches in pieces
             if isinstance(batches, Taken)
         ]
         return self._loop.create_task(self._put(outgoing, target))
 
-    async def _put(self, outgoing: Sequence[_Going], target: LeaderConnection) -> Answered:
-        answered: Answered = {}
-        under_way: deque[tuple[int, asyncio.Future[ProduceResponse]]] = deque()
+    async def _put(
+        self, outgoing: Sequence[_OutgoingPartition], target: LeaderConnection
+    ) -> Answered:
+        results_by_key: Answered = {}
+        pending: deque[tuple[int, asyncio.Future[ProduceResponse]]] = deque()
 
         async def settle_oldest() -> None:
-            number, answer = under_way[0]
-            self._note(answered, number, outgoing, await answer)
-            under_way.popleft()
+            number, answer = pending[0]
+            self._note(results_by_key, number, outgoing, await answer)
+            pending.popleft()
 
         try:
             async with self._turn:
                 await self._write_down(outgoing)
-                rounds = max((len(partition.found.batches) for partition in outgoing), default=0)
+                rounds = max((len(partition.taken.batches) for partition in outgoing), default=0)
                 for number in range(rounds):
-                    if len(under_way) >= _ROUNDS:
+                    if len(pending) >= _ROUNDS:
                         await settle_oldest()
-                    sending = [partition for partition in outgoing if partition.goes(number)]
-                    if sending:
-                        under_way.append((number, _round(number, sending, target)))
-            while under_way:
+                    senders = [partition for partition in outgoing if partition.goes(number)]
+                    if senders:
+                        pending.append((number, _round(number, senders, target)))
+            while pending:
                 await settle_oldest()
         except BaseException:
             for partition in outgoing:
                 partition.footing.is_over = True
-            await asyncio.gather(*(answer for _, answer in under_way), return_exceptions=True)
+            await asyncio.gather(*(answer for _, answer in pending), return_exceptions=True)
             raise
-        for key, footing, found in outgoing:
+        for key, footing, taken in outgoing:
             if footing.is_over:
-                answered.setdefault(key, _refusal(key, "an earlier batch was refused"))
+                results_by_key.setdefault(key, _refusal(key, "an earlier batch was refused"))
             else:
-                answered[key] = PartitionProduceResponse(index=key[1])
-                footing.written = found.behind
-        return answered
+                results_by_key[key] = PartitionProduceResponse(index=key[1])
+                footing.written = taken.behind
+        return results_by_key
 
     def _note(
-        self, answered: Answered, number: int, outgoing: Sequence[_Going], answer: ProduceResponse
+        self,
+        results_by_key: Answered,
+        number: int,
+        outgoing: Sequence[_OutgoingPartition],
+        answer: ProduceResponse,
     ) -> None:
         """Keep the first refusal of a partition: it is the reason for the later ones."""
         results = {
@@ -141,29 +147,29 @@ class KafkaWriter:
             for topic in answer.responses
             for partition in topic.partition_responses
         }
-        for key, footing, found in outgoing:
-            if number < len(found.batches) and key in results and key not in answered:
-                judged = _judged(results[key], found.places[number])
-                if judged.error_code is not ErrorCode.none:
+        for key, footing, taken in outgoing:
+            if number < len(taken.batches) and key in results and key not in results_by_key:
+                result = _judged(results[key], taken.places[number])
+                if result.error_code is not ErrorCode.none:
                     footing.is_over = True
-                    answered[key] = judged
+                    results_by_key[key] = result
 
-    async def _write_down(self, taken: Sequence[_Going]) -> None:
+    async def _write_down(self, outgoing: Sequence[_OutgoingPartition]) -> None:
         pages = [
-            (self._place(key), Page(footing.writer, tuple(found.runs)))
-            for key, footing, found in taken
-            if found.runs and not footing.is_over
+            (self._place(key), Page(footing.writer, tuple(taken.runs)))
+            for key, footing, taken in outgoing
+            if taken.runs and not footing.is_over
         ]
         if pages:
             await self._loop.run_in_executor(self._threads, self._map.write, pages)
 
 
 def _round(
-    number: int, sending: Sequence[_Going], target: LeaderConnection
+    number: int, senders: Sequence[_OutgoingPartition], target: LeaderConnection
 ) -> "asyncio.Future[ProduceResponse]":
     topics: dict[str, list[MirroredBatches]] = {}
-    for (topic, index), _, found in sending:
-        head, records = found.batches[number]
+    for (topic, index), _, taken in senders:
+        head, records = taken.batches[number]
         topics.setdefault(topic, []).append(MirroredBatches(index, records, head))
     version = target.version(produce.API)
     body = mirrored_body(version, _COMMIT_MS, topics, transactional_id=None)
@@ -183,7 +189,7 @@ def _judged(result: PartitionProduceResponse, place: int) -> PartitionProduceRes
         return _refusal(key, "another worker of this mirror has taken over the partition", _STOPS)
     if code in _NEVER:
         return _refusal(key, message, _STOPS)
-    return _refusal(key, message) if code in _ANEW else result
+    return _refusal(key, message) if code in _LOST_SEQUENCE else result
 
 
 def _refusal(

@@ -99,7 +99,7 @@ class MapTopic:
             self._brokers.close()
 
     def read(self) -> None:
-        """Read up to the current end. Raises ClientError."""
+        """Reads up to the current end. Raises ClientError."""
         with self._lock:
             try:
                 self._read()
@@ -119,7 +119,7 @@ class MapTopic:
             return None if runs is None else runs.beginning
 
     def run_at(self, place: TargetPartition, end: int) -> Run | None:
-        """The run in which a copy with this end is, as of the last read."""
+        """The run that contains this end of a copy, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.at_end(end)
@@ -146,15 +146,15 @@ class MapTopic:
         self._write(
             [
                 (
-                    _key(place, PageKey(page.target, page.writer, page.is_beginning)),
+                    _key(target_partition, PageKey(page.target, page.writer, page.is_beginning)),
                     msgspec.json.encode(_Page(page.runs, page.ended)),
                 )
-                for place, page in pages
+                for target_partition, page in pages
             ]
         )
 
     def drop(self, pages: Iterable[tuple[TargetPartition, PageKey]]) -> None:
-        self._write([(_key(place, key), None) for place, key in pages])
+        self._write([(_key(target_partition, key), None) for target_partition, key in pages])
 
     def _write(self, entries: list[tuple[bytes, bytes | None]]) -> None:
         for first in range(0, len(entries), _AT_ONCE):
@@ -186,38 +186,38 @@ class MapTopic:
         )
         leader = self._brokers.topic(self.name).partition(0).leader
         answer = self._brokers.broker(leader).call(produce.API, request)
-        needs = on_topic(self._brokers.who, self.name, Operation.WRITE)
+        needed_right = on_topic(self._brokers.who, self.name, Operation.WRITE)
         for topic in answer.responses:
             for partition in topic.partition_responses:
                 check(
                     partition.error_code,
                     f"topic {self.name}",
                     partition.error_message,
-                    needs=needs,
+                    needs=needed_right,
                 )
 
     # Reading
 
     def _read(self) -> None:
-        known = self._known
-        if known.position < 0 and not self._brokers.refresh([self.name]).has(self.name):
+        state = self._known
+        if state.position < 0 and not self._brokers.refresh([self.name]).has(self.name):
             return  # not created yet
         self._brokers.topic(self.name)
         start = start_offsets(self._brokers, self.name, [0], Beginning())[0]
         end = start_offsets(self._brokers, self.name, [0], End())[0]
-        if known.position > end:
-            known = self._known = _Known()  # the topic was recreated
-        known.position = max(known.position, start)
-        if known.position >= end:
+        if state.position > end:
+            state = self._known = _Known()  # the topic was recreated
+        state.position = max(state.position, start)
+        if state.position >= end:
             return
         if self._fetcher is None:
-            self._fetcher = Fetcher(self._brokers, self.name, {0: known.position})
-        self._fetcher.begin(0, known.position)
-        while known.position < end:
-            for fetched in self._fetcher.poll(1.0):
-                if fetched.header.base_offset >= known.position or not fetched.header.is_control:
-                    self._take(fetched.data, known.position)
-                known.position = fetched.header.next_offset
+            self._fetcher = Fetcher(self._brokers, self.name, {0: state.position})
+        self._fetcher.begin(0, state.position)
+        while state.position < end:
+            for batch in self._fetcher.poll(1.0):
+                if batch.header.base_offset >= state.position or not batch.header.is_control:
+                    self._take(batch.data, state.position)
+                state.position = batch.header.next_offset
 
     def _take(self, batch: memoryview, position: int) -> None:
         try:
@@ -238,9 +238,9 @@ class MapTopic:
             case _PageKey(topic, partition, topic_id, _, writer) if value is not None:
                 page = _PAGE.decode(value)
                 if page.runs:
-                    place = TargetPartition(topic, partition, topic_id)
-                    stored = Page(Writer(*writer), page.runs, page.ended)
-                    self._known.runs.setdefault(place, Runs()).add(stored)
+                    target_partition = TargetPartition(topic, partition, topic_id)
+                    new_page = Page(Writer(*writer), page.runs, page.ended)
+                    self._known.runs.setdefault(target_partition, Runs()).add(new_page)
 
     def _close_fetcher(self) -> None:
         if self._fetcher is not None:

@@ -74,7 +74,7 @@ def take(
     *,
     gaps: bool,
 ) -> Taken:
-    """Prepare all whole batches; the footing advances past them."""
+    """Prepares all whole batches; the footing advances past them."""
     received_batches = cut(received, position, gaps=gaps)
     taken = Taken(
         received_batches.data,
@@ -83,12 +83,12 @@ def take(
         fault=received_batches.fault,
         needs=received_batches.needs,
     )
-    committed, start = Committed(aborted), 0
+    transactions, start = Committed(aborted), 0
     for header in received_batches.headers:
         batch = received_batches.data[start : start + header.size]
         start += header.size
         try:
-            if committed.counts(header, batch):
+            if transactions.counts(header, batch):
                 _take(taken, footing, header, batch)
         except BatchError as error:
             taken.gap = None
@@ -102,11 +102,11 @@ def take(
 def _take(taken: Taken, footing: Footing, header: BatchHeader, batch: memoryview) -> None:
     count = header.record_count
     is_opened = count != header.last_offset_delta + 1 or bool(header.attributes & _NEEDS_REWRITE)
-    out = _opened(header, batch, footing) if is_opened else _stamped(header, batch, footing)
+    outgoing = _opened(header, batch, footing) if is_opened else _stamped(header, batch, footing)
     is_dense = count == header.last_offset_delta + 1
     if header.base_offset != footing.source or not is_dense:
         taken.runs.append(Run(header.base_offset, footing.target, exact=is_dense))
-    taken.batches.append(out)
+    taken.batches.append(outgoing)
     taken.places.append(footing.target)
     taken.headers.append(header)
     footing.source = header.next_offset
@@ -117,7 +117,7 @@ def _take(taken: Taken, footing: Footing, header: BatchHeader, batch: memoryview
 
 
 def _stamped(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoing:
-    stamped = header._replace(
+    new_header = header._replace(
         base_offset=0,
         leader_epoch=-1,
         attributes=header.attributes & CODEC_MASK,
@@ -125,8 +125,8 @@ def _stamped(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoi
         producer_epoch=footing.writer.epoch,
         base_sequence=footing.sequence,
     )
-    stamped = stamped._replace(crc=crc_with(stamped, header))
-    return Outgoing(HEADER.pack(*stamped), batch[HEADER_SIZE:])
+    new_header = new_header._replace(crc=crc_with(new_header, header))
+    return Outgoing(HEADER.pack(*new_header), batch[HEADER_SIZE:])
 
 
 def _opened(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoing:
@@ -144,22 +144,33 @@ def _opened(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoin
             ErrorCode.corrupt_message,
             f"{len(messages)} records, but the header has {header.record_count}",
         )
-    built = build_batch(
+    new_batch = build_batch(
         messages,
         codec=Codec(header.codec),
         producer_id=footing.writer.producer_id,
         producer_epoch=footing.writer.epoch,
         base_sequence=footing.sequence,
     )
-    return Outgoing(b"", memoryview(built))
+    return Outgoing(b"", memoryview(new_batch))
 
 
-def is_same(there: BatchHeader, here: BatchHeader) -> bool:
+def is_same(source_header: BatchHeader, copy_header: BatchHeader) -> bool:
     """Whether a batch of the copy matches one of the source, by their headers. If the target has
     recompressed it, its records cannot be compared."""
-    wanted = there.base_timestamp, there.record_count, there.last_offset_delta
-    if wanted != (here.base_timestamp, here.record_count, here.last_offset_delta):
+    source_values = (
+        source_header.base_timestamp,
+        source_header.record_count,
+        source_header.last_offset_delta,
+    )
+    if source_values != (
+        copy_header.base_timestamp,
+        copy_header.record_count,
+        copy_header.last_offset_delta,
+    ):
         return False
-    if there.codec != here.codec:
+    if source_header.codec != copy_header.codec:
         return True
-    return there.size == here.size and crc_with(here, there) == here.crc
+    return (
+        source_header.size == copy_header.size
+        and crc_with(copy_header, source_header) == copy_header.crc
+    )

@@ -49,7 +49,7 @@ from wire.record_batches.batch import BatchHeader
 _PATIENCE_S: Final = 15.0  # for the marker to appear
 _GLANCE_S: Final = 0.02
 
-Found = dict[Key, tuple[Beginning, Both | None]]
+Outcomes = dict[Key, tuple[Beginning, Both | None]]
 
 
 class _End(NamedTuple):
@@ -62,12 +62,12 @@ class _End(NamedTuple):
 _NOWHERE: Final = _End(-1, None)
 
 
-class _Judged(msgspec.Struct, frozen=True):
+class _Decision(msgspec.Struct, frozen=True):
     """The decision about one partition."""
 
-    wanted: PartitionPair
-    place: TargetPartition
-    decided: Beginning
+    pair: PartitionPair
+    partition: TargetPartition
+    outcome: Beginning
     both: Both | None = None
     end: _End = _NOWHERE
     start: int = -1  # of the copy
@@ -88,105 +88,111 @@ class ResumePoints:
         target: tuple[Address, Access],
         partitions: Sequence[tuple[PartitionPair, TargetPartition]],
         client_id: str,
-    ) -> tuple[Found, dict[Key, Footing]]:
+    ) -> tuple[Outcomes, dict[Key, Footing]]:
         """Where each partition resumes, and the footings for its writes. Raises ClientError."""
         with (
-            closing(BrokerConnection(source[0], client_id, source[1])) as there,
-            closing(BrokerConnection(target[0], client_id, target[1])) as here,
+            closing(BrokerConnection(source[0], client_id, source[1])) as source_connection,
+            closing(BrokerConnection(target[0], client_id, target[1])) as target_connection,
         ):
-            judged = self._judge(there, here, partitions)
-            found: Found = {
-                partition.wanted.here: (partition.decided, partition.both) for partition in judged
+            decisions = self._judge(source_connection, target_connection, partitions)
+            outcomes: Outcomes = {
+                decision.pair.here: (decision.outcome, decision.both) for decision in decisions
             }
-            may = [partition for partition in judged if isinstance(partition.decided, GoOn)]
-            if not may:
-                return found, {}
-            writers = fence(self._brokers, self._mirror, [partition.place for partition in may])
-            ends, missing = _marked(
-                here, {partition.wanted.here: writers[partition.place] for partition in may}
+            resumable = [decision for decision in decisions if isinstance(decision.outcome, GoOn)]
+            if not resumable:
+                return outcomes, {}
+            writers = fence(
+                self._brokers, self._mirror, [decision.partition for decision in resumable]
             )
-            for key in missing:
-                found[key] = Again("the target does not show the marker of a new producer"), None
-            judged = self._judge(
-                there,
-                here,
+            ends, missing_keys = _marked(
+                target_connection,
+                {decision.pair.here: writers[decision.partition] for decision in resumable},
+            )
+            for key in missing_keys:
+                outcomes[key] = Again("the target does not show the marker of a new producer"), None
+            decisions = self._judge(
+                source_connection,
+                target_connection,
                 [
-                    (partition.wanted, partition.place)
-                    for partition in may
-                    if partition.wanted.here in ends
+                    (decision.pair, decision.partition)
+                    for decision in resumable
+                    if decision.pair.here in ends
                 ],
             )
-            judged = [self._doubted(partition, writers[partition.place]) for partition in judged]
-            found |= {
-                partition.wanted.here: (partition.decided, partition.both) for partition in judged
+            decisions = [
+                self._doubted(decision, writers[decision.partition]) for decision in decisions
+            ]
+            outcomes |= {
+                decision.pair.here: (decision.outcome, decision.both) for decision in decisions
             }
-            return found, self._begin(judged, writers, ends)
+            return outcomes, self._begin(decisions, writers, ends)
 
     def _begin(
         self,
-        judged: Iterable[_Judged],
+        decisions: Iterable[_Decision],
         writers: Mapping[TargetPartition, Writer],
         ends: Mapping[Key, int],
     ) -> dict[Key, Footing]:
         pages: list[tuple[TargetPartition, Page]] = []
         footings: dict[Key, Footing] = {}
-        spare = []
-        for partition in judged:
-            if isinstance(partition.decided, GoOn):
-                key, writer = partition.wanted.here, writers[partition.place]
-                run = Run(partition.decided.offset, ends[key])
-                pages.append((partition.place, Page(writer, (run,), ended=partition.end.offset)))
+        spare_pages = []
+        for decision in decisions:
+            if isinstance(decision.outcome, GoOn):
+                key, writer = decision.pair.here, writers[decision.partition]
+                run = Run(decision.outcome.offset, ends[key])
+                pages.append((decision.partition, Page(writer, (run,), ended=decision.end.offset)))
                 footings[key] = Footing(writer, *run[:2], written=run.target)
-                unneeded = self._map.spare(partition.place, partition.start)
-                spare += [(partition.place, page) for page in unneeded]
+                pages_to_drop = self._map.spare(decision.partition, decision.start)
+                spare_pages += [(decision.partition, page) for page in pages_to_drop]
         self._map.write(pages)
-        self._map.drop(spare)
+        self._map.drop(spare_pages)
         return footings
 
     def _judge(
         self,
-        there: BrokerConnection,
-        here: BrokerConnection,
+        source_connection: BrokerConnection,
+        target_connection: BrokerConnection,
         partitions: Sequence[tuple[PartitionPair, TargetPartition]],
-    ) -> list[_Judged]:
+    ) -> list[_Decision]:
         self._map.read()
-        theirs = spans(there, [wanted.there for wanted, _ in partitions])
-        ours = spans(here, [wanted.here for wanted, _ in partitions])
-        judged: list[_Judged] = []
-        known: list[tuple[PartitionPair, TargetPartition, Span, Span]] = []
-        for wanted, place in partitions:
-            source, target = theirs[wanted.there], ours[wanted.here]
+        source_spans = spans(source_connection, [pair.there for pair, _ in partitions])
+        target_spans = spans(target_connection, [pair.here for pair, _ in partitions])
+        decisions: list[_Decision] = []
+        spans_of_pairs: list[tuple[PartitionPair, TargetPartition, Span, Span]] = []
+        for pair, partition in partitions:
+            source, target = source_spans[pair.there], target_spans[pair.here]
             if isinstance(source, str):
-                judged.append(_Judged(wanted, place, Again(f"the source says: {source}")))
+                decisions.append(_Decision(pair, partition, Again(f"the source says: {source}")))
             elif isinstance(target, str):
-                judged.append(_Judged(wanted, place, Again(f"the target says: {target}")))
+                decisions.append(_Decision(pair, partition, Again(f"the target says: {target}")))
             else:
-                known.append((wanted, place, source, target))
-        known_ends = {
-            wanted.here: (self._lowest(place, ours), ours.end) for wanted, place, _, ours in known
+                spans_of_pairs.append((pair, partition, source, target))
+        ranges = {
+            pair.here: (self._lowest(partition, span), span.end)
+            for pair, partition, _, span in spans_of_pairs
         }
-        ends = _ends(here, known_ends)
-        compared: list[tuple[_Judged, Run | None, Span]] = []
-        for wanted, place, source, target in known:
-            run, position = self._position(place, source, ends[wanted.here])
-            partition = _Judged(wanted, place, Again(""), None, ends[wanted.here], target.start)
+        ends = _ends(target_connection, ranges)
+        comparisons: list[tuple[_Decision, Run | None, Span]] = []
+        for pair, partition, source, target in spans_of_pairs:
+            run, position = self._position(partition, source, ends[pair.here])
+            decision = _Decision(pair, partition, Again(""), None, ends[pair.here], target.start)
             if isinstance(position, Stop):
-                judged.append(replace(partition, decided=position))
+                decisions.append(replace(decision, outcome=position))
             else:
                 both = Both(source, Span(min(source.start, position), position))
-                compared.append((replace(partition, both=both), run, source))
-        return [*judged, *_decided(there, compared)]
+                comparisons.append((replace(decision, both=both), run, source))
+        return [*decisions, *_decided(source_connection, comparisons)]
 
-    def _lowest(self, place: TargetPartition, target: Span) -> int:
-        began = self._map.beginning(place)
-        return target.start if began is None else began.target
+    def _lowest(self, partition: TargetPartition, target: Span) -> int:
+        beginning = self._map.beginning(partition)
+        return target.start if beginning is None else beginning.target
 
     def _position(
-        self, place: TargetPartition, source: Span, end: _End
+        self, partition: TargetPartition, source: Span, end: _End
     ) -> tuple[Run | None, int | Stop]:
         """The run in which the copy ends, and the next offset of the source."""
-        began = self._map.beginning(place)
-        if began is None:
+        beginning = self._map.beginning(partition)
+        if beginning is None:
             if end.last is not None:
                 return None, Stop(
                     f"the copy has messages up to offset {end.offset - 1}, but {self._map.name} "
@@ -194,7 +200,7 @@ class ResumePoints:
                     "lost. Delete the copy, so that it is created again"
                 )
             return None, source.start
-        run = self._map.run_at(place, end.offset)
+        run = self._map.run_at(partition, end.offset)
         if run is None or not (run.exact or run.target == end.offset):
             return None, Stop(
                 f"the copy ends at offset {end.offset}, which {self._map.name} cannot "
@@ -202,92 +208,97 @@ class ResumePoints:
             )
         return run, run.source + end.offset - run.target
 
-    def _doubted(self, judged: _Judged, writer: Writer) -> _Judged:
+    def _doubted(self, decision: _Decision, writer: Writer) -> _Decision:
         """Stop if messages and markers cannot be told apart: the copy's last batches were deleted,
         and other workers resumed there without writing to the map."""
-        began = self._map.beginning(judged.place)
-        if not isinstance(judged.decided, GoOn) or began is None or judged.wanted.may_pass:
-            return judged
-        others = began.writer._replace(epoch=began.writer.epoch + 1) != writer
-        is_new = began.writer.producer_id != writer.producer_id  # the target forgot the old one
-        if not others or is_new or judged.end.last is not None or judged.end.offset <= began.target:
-            return judged
+        beginning = self._map.beginning(decision.partition)
+        if not isinstance(decision.outcome, GoOn) or beginning is None or decision.pair.may_pass:
+            return decision
+        is_of_other = beginning.writer._replace(epoch=beginning.writer.epoch + 1) != writer
+        is_new = beginning.writer.producer_id != writer.producer_id  # the target forgot the old one
+        if (
+            not is_of_other
+            or is_new
+            or decision.end.last is not None
+            or decision.end.offset <= beginning.target
+        ):
+            return decision
         reason = (
-            f"the copy's last messages, before offset {judged.end.offset}, are deleted: it is "
+            f"the copy's last messages, before offset {decision.end.offset}, are deleted: it is "
             "unknown whether one or two messages of the source were not copied. `penstock mirror "
             "--accept-gap` resumes there"
         )
-        return replace(judged, decided=Stop(reason))
+        return replace(decision, outcome=Stop(reason))
 
 
 def _decided(
-    there: BrokerConnection, judged: Sequence[tuple[_Judged, Run | None, Span]]
-) -> list[_Judged]:
-    compared = {
-        partition.wanted.there: partition.both.target.end - 1
-        for partition, run, source in judged
-        if partition.both is not None
+    connection: BrokerConnection, decisions: Sequence[tuple[_Decision, Run | None, Span]]
+) -> list[_Decision]:
+    last_offsets = {
+        decision.pair.there: decision.both.target.end - 1
+        for decision, run, source in decisions
+        if decision.both is not None
         and run is not None
-        and partition.end.last is not None
-        and partition.end.offset > run.target
-        and not partition.wanted.compacts
-        and source.start < partition.both.target.end <= source.end
+        and decision.end.last is not None
+        and decision.end.offset > run.target
+        and not decision.pair.compacts
+        and source.start < decision.both.target.end <= source.end
     }
-    lasts = headers_at(there, compared)
-    nexts = headers_at(
-        there,
+    last_headers = headers_at(connection, last_offsets)
+    next_headers = headers_at(
+        connection,
         {
-            partition.wanted.there: max(source.start, partition.both.target.end)
-            for partition, _, source in judged
-            if partition.both is not None
-            and source.end > max(source.start, partition.both.target.end)
-            and (partition.wanted.has_gap or source.start > partition.both.target.end)
+            decision.pair.there: max(source.start, decision.both.target.end)
+            for decision, _, source in decisions
+            if decision.both is not None
+            and source.end > max(source.start, decision.both.target.end)
+            and (decision.pair.has_gap or source.start > decision.both.target.end)
         },
     )
     results = []
-    for partition, run, _ in judged:
-        assert partition.both is not None
-        wanted, last_there = partition.wanted, lasts.get(partition.wanted.there)
-        both = replace(partition.both, next_there=nexts.get(wanted.there))
-        decided: Beginning = decide(
-            both, compacts=wanted.compacts, accepted=wanted.accepted, may_pass=wanted.may_pass
+    for decision, run, _ in decisions:
+        assert decision.both is not None
+        pair, last_there = decision.pair, last_headers.get(decision.pair.there)
+        both = replace(decision.both, next_there=next_headers.get(pair.there))
+        outcome: Beginning = decide(
+            both, compacts=pair.compacts, accepted=pair.accepted, may_pass=pair.may_pass
         )
-        if isinstance(decided, GoOn) and run is not None and partition.end.last is not None:
-            decided = _compared(run, partition.end.last, last_there) or decided
-        results.append(replace(partition, both=both, decided=decided))
+        if isinstance(outcome, GoOn) and run is not None and decision.end.last is not None:
+            outcome = _compared(run, decision.end.last, last_there) or outcome
+        results.append(replace(decision, both=both, outcome=outcome))
     return results
 
 
-def _compared(run: Run, here: BatchHeader, there: BatchHeader | None) -> Stop | None:
-    if there is None:
+def _compared(run: Run, last_here: BatchHeader, last_there: BatchHeader | None) -> Stop | None:
+    if last_there is None:
         return None
-    place = run.source + here.base_offset - run.target
-    if there.base_offset == place and is_same(there, here):
+    source_offset = run.source + last_here.base_offset - run.target
+    if last_there.base_offset == source_offset and is_same(last_there, last_here):
         return None
     return Stop(
-        f"differs: the copy's last batch, at its offset {here.base_offset}, does not match the "
-        f"source's at {there.base_offset}: the source has another history, or another producer "
-        "has written to the copy"
+        f"differs: the copy's last batch, at its offset {last_here.base_offset}, does not match "
+        f"the source's at {last_there.base_offset}: the source has another history, or another "
+        "producer has written to the copy"
     )
 
 
 def _ends(connection: BrokerConnection, logs: Mapping[Key, tuple[int, int]]) -> dict[Key, _End]:
     """The offset after the last batch that is not a marker, but at least the lowest offset."""
     results: dict[Key, _End] = {}
-    unknown = {key: end for key, (_, end) in logs.items()}
-    while unknown:
-        results |= {key: _End(end, None) for key, end in unknown.items() if end <= logs[key][0]}
-        unknown = {key: end for key, end in unknown.items() if key not in results}
-        headers = headers_at(connection, {key: end - 1 for key, end in unknown.items()})
-        for key, end in tuple(unknown.items()):
+    candidates = {key: end for key, (_, end) in logs.items()}
+    while candidates:
+        results |= {key: _End(end, None) for key, end in candidates.items() if end <= logs[key][0]}
+        candidates = {key: end for key, end in candidates.items() if key not in results}
+        headers = headers_at(connection, {key: end - 1 for key, end in candidates.items()})
+        for key, end in tuple(candidates.items()):
             header = headers.get(key)
             if header is None or header.base_offset >= end:
                 results[key] = _End(end, None)
             elif not header.is_control:
                 results[key] = _End(end, header)
             else:
-                unknown[key] = header.base_offset
-        unknown = {key: end for key, end in unknown.items() if key not in results}
+                candidates[key] = header.base_offset
+        candidates = {key: end for key, end in candidates.items() if key not in results}
     return results
 
 
@@ -298,18 +309,26 @@ def _marked(
     it."""
     deadline = time.monotonic() + _PATIENCE_S
     ends: dict[Key, int] = {}
-    missing = set(writers)
-    while missing:
-        known = spans(connection, missing)
-        last = {key: span.end for key, span in known.items() if isinstance(span, Span) and span.end}
+    missing_keys = set(writers)
+    while missing_keys:
+        current_spans = spans(connection, missing_keys)
+        current_ends = {
+            key: span.end
+            for key, span in current_spans.items()
+            if isinstance(span, Span) and span.end
+        }
         for key, header in headers_at(
-            connection, {key: end - 1 for key, end in last.items()}
+            connection, {key: end - 1 for key, end in current_ends.items()}
         ).items():
             writer = Writer(header.producer_id, header.producer_epoch)
-            if header.is_control and writer == writers[key] and header.next_offset == last[key]:
-                ends[key] = last[key]
-        missing -= ends.keys()
-        if not missing or time.monotonic() > deadline:
+            if (
+                header.is_control
+                and writer == writers[key]
+                and header.next_offset == current_ends[key]
+            ):
+                ends[key] = current_ends[key]
+        missing_keys -= ends.keys()
+        if not missing_keys or time.monotonic() > deadline:
             break
         time.sleep(_GLANCE_S)
-    return ends, missing
+    return ends, missing_keys

@@ -75,17 +75,17 @@ class Runs(msgspec.Struct):
     _oldest: list[PageKey] = []
 
     def add(self, page: Page) -> None:
-        """Apply the map's next page."""
+        """Applies the map's next page."""
         if len(self._oldest) < _PAGES:
             self._oldest.append(PageKey(page.target, page.writer, page.is_beginning))
-        began = self.beginning
+        beginning = self.beginning
         if page.is_beginning:
-            if began is not None and page.target <= began.target:
+            if beginning is not None and page.target <= beginning.target:
                 return
             while self._runs and self._runs[-1].target > page.ended:
                 self._runs.pop()
             self.beginning = page
-        elif began is None or page.writer != began.writer:
+        elif beginning is None or page.writer != beginning.writer:
             return
         for run in page.runs:
             while self._runs and self._runs[-1].target >= run.target:
@@ -97,11 +97,11 @@ class Runs(msgspec.Struct):
     def spare(self, start: int) -> tuple[PageKey, ...]:
         """Pages that are not needed any more if the copy begins at `start`. Each is returned
         once."""
-        begun = [n for n, key in enumerate(self._oldest) if key.is_beginning]
-        past = [n for n in begun if self._oldest[n].target <= start]
-        last = past[-1] if past else 0
-        unneeded, self._oldest = tuple(self._oldest[:last]), self._oldest[last:]
-        return unneeded
+        beginnings = [n for n, key in enumerate(self._oldest) if key.is_beginning]
+        passed_beginnings = [n for n in beginnings if self._oldest[n].target <= start]
+        last_beginning = passed_beginnings[-1] if passed_beginnings else 0
+        pages, self._oldest = tuple(self._oldest[:last_beginning]), self._oldest[last_beginning:]
+        return pages
 
     def at_end(self, end: int) -> Run | None:
         """The run in which a copy with this end continues."""
@@ -119,24 +119,24 @@ class Runs(msgspec.Struct):
         run = self._runs[index]
         if not run.exact:
             return run.target
-        here = run.target + source - run.source
+        offset = run.target + source - run.source
         if index + 1 < len(self._runs):
-            here = min(here, self._runs[index + 1].target)
-        return here if run.limit < 0 else min(here, run.limit)
+            offset = min(offset, self._runs[index + 1].target)
+        return offset if run.limit < 0 else min(offset, run.limit)
 
     def _thin(self) -> None:
         """Drop every other run of the older half: their offsets map to the end of the previous
         run."""
-        older, newer = self._runs[: _MOST // 2], self._runs[_MOST // 2 :]
-        kept: list[Run] = []
-        for number, run in enumerate(older):
+        older_runs, newer_runs = self._runs[: _MOST // 2], self._runs[_MOST // 2 :]
+        kept_runs: list[Run] = []
+        for number, run in enumerate(older_runs):
             if number % 2:
-                previous = kept[-1]
-                limit = run.target if previous.limit < 0 else previous.limit
-                kept[-1] = previous._replace(limit=limit)
+                previous_run = kept_runs[-1]
+                limit = run.target if previous_run.limit < 0 else previous_run.limit
+                kept_runs[-1] = previous_run._replace(limit=limit)
             else:
-                kept.append(run)
-        self._runs = kept + newer
+                kept_runs.append(run)
+        self._runs = kept_runs + newer_runs
 
 
 def _source(run: Run) -> int:

@@ -17,7 +17,7 @@ from client.reading.fetch_session import Key
 from mirror.kafka_target.kafka_writer import KafkaWriter
 from mirror.kafka_target.map_topic import MapTopic, Mark, TargetPartition
 from mirror.kafka_target.outgoing import Footing
-from mirror.kafka_target.resume_points import Found, ResumePoints
+from mirror.kafka_target.resume_points import Outcomes, ResumePoints
 from mirror.partitions.resume_points import PartitionPair
 from mirror.topics import Topic
 from wire.messages import add_partitions_to_txn
@@ -62,7 +62,7 @@ class KafkaTarget:
     # Marks of copies: on the scanning thread; raises ClientError
 
     def marked(self, topics: Mapping[str, Topic]) -> dict[str, Topic]:
-        """Topics of the target, with the configs that Penstock's brokers would have."""
+        """The target's topics, with the configs by which Penstock's brokers would mark copies."""
         self._map.read()
         marks = self._map.marks()
         self._ids = {name: topic.topic_id for name, topic in topics.items()}
@@ -74,8 +74,8 @@ class KafkaTarget:
             self._map.mark(topic.name, mark)
         if mark is None or mark.topic_id != topic.topic_id:
             return topic
-        paused = {PAUSED: "true"} if mark.paused else {}
-        return topic._replace(configs={**topic.configs, MIRROR_OF: mark.of, **paused})
+        pause_config = {PAUSED: "true"} if mark.paused else {}
+        return topic._replace(configs={**topic.configs, MIRROR_OF: mark.of, **pause_config})
 
     def about_to_create(self, here: str, configs: Mapping[str, str]) -> dict[str, str]:
         """Marks a topic as a copy before it is created, and returns its configs there."""
@@ -83,7 +83,7 @@ class KafkaTarget:
         return {name: value for name, value in configs.items() if name != MIRROR_OF}
 
     def pause(self, here: str, topic_id: str, *, paused: bool) -> bool:
-        """Pause or resume a copy; False if the topic is not a copy."""
+        """Pauses or resumes a copy; False if the topic is not a copy."""
         self._map.read()
         mark = self._map.marks().get(here)
         if mark is None or mark.topic_id != topic_id:
@@ -97,11 +97,11 @@ class KafkaTarget:
         self,
         source: tuple[Address, Access],
         target: tuple[Address, Access],
-        wanted: Sequence[PartitionPair],
-    ) -> Found:
+        pairs: Sequence[PartitionPair],
+    ) -> Outcomes:
         with self._brokers() as brokers:
             resume_points = ResumePoints(self._map, brokers, self._mirror)
-            partitions = [(partition, self._place(partition.here)) for partition in wanted]
+            partitions = [(partition, self._place(partition.here)) for partition in pairs]
             results, footings = resume_points.look(source, target, partitions, self._client_id)
         self._footings |= footings
         return results
@@ -109,7 +109,7 @@ class KafkaTarget:
     # Writing: on the event loop
 
     def appending(self) -> KafkaWriter:
-        """A writer for one lane."""
+        """Creates the writer of one lane."""
         return KafkaWriter(self._footings, self._map, self._place, self._threads)
 
     # Groups: any thread
@@ -119,7 +119,7 @@ class KafkaTarget:
         self._map.read()
 
     def offset(self, here: TopicPartition, source: int) -> int | None:
-        """Translate an offset of the source, bounded by the copy's end; None if unknown. As of the
+        """Translates an offset of the source, bounded by the copy's end; None if unknown. As of the
         last `refresh`."""
         key = here.topic, here.partition
         footing = self._footings.get(key)

@@ -50,9 +50,9 @@ class MirrorMetrics:
 
     def _lags(self) -> Iterator[Metric]:
         now = time.monotonic()
-        most = self._status.config.limits.series
+        limit = self._status.config.limits.series
         partitions = self._status.partitions
-        shown = sorted(partitions, key=lambda partition: -partition.lag)[:most]
+        largest_lags = sorted(partitions, key=lambda partition: -partition.lag)[:limit]
         messages = GaugeMetricFamily(
             _PREFIX + "lag_messages", "Messages not copied yet.", labels=_LABELS
         )
@@ -64,37 +64,37 @@ class MirrorMetrics:
             "Upper bound on how long the oldest of them has been known.",
             labels=_LABELS,
         )
-        stopped = GaugeMetricFamily(
+        stopped_gauge = GaugeMetricFamily(
             _PREFIX + "stopped", "1 if the partition has stopped.", labels=_LABELS
         )
-        for partition in shown:
+        for partition in largest_lags:
             labels = [partition.here[0], str(partition.here[1])]
             messages.add_metric(labels, partition.lag)
             size.add_metric(labels, partition.lag_bytes)
             seconds.add_metric(labels, partition.lag_seconds(now))
-            stopped.add_metric(labels, int(partition.stage is Stage.STOPPED))
-        yield from (messages, size, seconds, stopped)
+            stopped_gauge.add_metric(labels, int(partition.stage is Stage.STOPPED))
+        yield from (messages, size, seconds, stopped_gauge)
 
     def _compared(self) -> Iterator[Metric]:
-        comparing = self._status.comparing
-        if comparing is None:
+        comparison = self._status.comparing
+        if comparison is None:
             return
         yield CounterMetricFamily(
             _PREFIX + "compared_bytes",
             "Bytes read from both clusters for comparison.",
-            value=comparing.bytes,
+            value=comparison.bytes,
         )
         yield GaugeMetricFamily(
             _PREFIX + "compared_age_seconds",
             "Seconds since the last complete comparison, or since the start.",
-            value=comparing.age_s,
+            value=comparison.age_s,
         )
-        different = GaugeMetricFamily(
+        difference_gauge = GaugeMetricFamily(
             _PREFIX + "different",
             "Ranges of offsets at which the copy differs from its source.",
             labels=_LABELS,
         )
-        differing = sorted(comparing.different.items(), key=lambda item: -len(item[1]))
-        for (topic, index), ranges in differing[: self._status.config.limits.series]:
-            different.add_metric([topic, str(index)], len(ranges))
-        yield different
+        by_size = sorted(comparison.different.items(), key=lambda item: -len(item[1]))
+        for (topic, index), ranges in by_size[: self._status.config.limits.series]:
+            difference_gauge.add_metric([topic, str(index)], len(ranges))
+        yield difference_gauge

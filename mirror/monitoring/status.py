@@ -70,8 +70,8 @@ class MirrorStatus:
 
     def remarks(self) -> Iterator[str]:
         """Current problems, one line each."""
-        copying = self.copying
-        if copying is None:
+        copier = self.copying
+        if copier is None:
             return
         if self.sharing is not None and self.sharing.trouble:
             yield f"cannot share partitions: {self.sharing.trouble}"
@@ -81,13 +81,13 @@ class MirrorStatus:
             yield f"cannot write to the ledger: {self.reporter.trouble}"
         if self.acls is not None and self.acls.trouble:
             yield f"cannot copy ACLs: {self.acls.trouble}"
-        for way, trouble in copying.lanes_in_trouble.items():
-            yield f"nothing is copied from broker {way}: {trouble}"
-        if copying.seen is not None:
-            for copy in copying.seen.copies.values():
+        for pair, trouble in copier.lanes_in_trouble.items():
+            yield f"nothing is copied from broker {pair}: {trouble}"
+        if copier.seen is not None:
+            for copy in copier.seen.copies.values():
                 if copy.standing not in {Standing.COPIED, Standing.PAUSED}:
                     yield f"{copy.here} is not copied: {copy.reason}"
-            for name, trouble in copying.seen.troubles.items():
+            for name, trouble in copier.seen.troubles.items():
                 yield f"{name}: {trouble}"
         for partition in self.partitions:
             if partition.stage is Stage.STOPPED:
@@ -96,28 +96,28 @@ class MirrorStatus:
                 yield f"{partition.name} is waiting: {partition.trouble}"
         if self.comparing is not None:
             for (topic, index), ranges in self.comparing.different.items():
-                more = f"; and {len(ranges) - 1} more ranges" if len(ranges) > 1 else ""
-                yield f"{topic}-{index} differs from its source at {ranges[0]}{more}"
+                other_ranges = f"; and {len(ranges) - 1} more ranges" if len(ranges) > 1 else ""
+                yield f"{topic}-{index} differs from its source at {ranges[0]}{other_ranges}"
             for (topic, index), trouble in self.comparing.trouble.items():
                 yield f"{topic}-{index} could not be compared: {trouble}"
 
     def topics(self) -> list[TopicStatus]:
-        copying = self.copying
-        if copying is None or copying.seen is None:
+        copier = self.copying
+        if copier is None or copier.seen is None:
             return []
         now = time.monotonic()
-        own: dict[str, list[PartitionStatus]] = {}
+        by_topic: dict[str, list[PartitionStatus]] = {}
         for partition in sorted(self.partitions, key=lambda partition: partition.here):
-            own.setdefault(partition.here[0], []).append(_partition_status(partition, now))
+            by_topic.setdefault(partition.here[0], []).append(_partition_status(partition, now))
         return [
             TopicStatus(
                 topic=copy.here,
                 source_topic=copy.there,
                 standing=copy.standing.value,
-                reason=copy.reason or copying.seen.troubles.get(copy.here, ""),
-                partitions=tuple(own.get(copy.here, ())),
+                reason=copy.reason or copier.seen.troubles.get(copy.here, ""),
+                partitions=tuple(by_topic.get(copy.here, ())),
             )
-            for copy in copying.seen.copies.values()
+            for copy in copier.seen.copies.values()
         ]
 
     def json(self) -> dict[str, object]:
@@ -134,16 +134,16 @@ class MirrorStatus:
         }
 
     def _compared(self) -> dict[str, object] | None:
-        comparing = self.comparing
-        if comparing is None:
+        comparison = self.comparing
+        if comparison is None:
             return None
         return {
-            "bytes": comparing.bytes,
-            "passes": comparing.passes,
-            "age_seconds": round(comparing.age_s, 3),
+            "bytes": comparison.bytes,
+            "passes": comparison.passes,
+            "age_seconds": round(comparison.age_s, 3),
             "different": [
                 {"topic": topic, "partition": index, **asdict(difference)}
-                for (topic, index), differences in comparing.different.items()
+                for (topic, index), differences in comparison.different.items()
                 for difference in differences
             ],
         }

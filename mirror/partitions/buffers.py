@@ -27,11 +27,11 @@ class Portion(NamedTuple):
 def portion(memory_bytes: int, ways: int, *, aside: bool) -> Portion:
     """The share of one lane, for this many pairs of brokers with up to two lanes each. The total
     stays within the limit as long as each buffer has `_LEAST`. Pure."""
-    of_aside = memory_bytes // _ASIDE
-    room = (of_aside if aside else memory_bytes - of_aside) // max(1, ways)
-    buffers = _USUAL if room >= _USUAL * _SMALL else _FEW
-    largest = _LARGEST // (_ASIDE if aside else 1)
-    return Portion(buffers, min(largest, max(_LEAST, room // buffers)))
+    aside_bytes = memory_bytes // _ASIDE
+    lane_bytes = (aside_bytes if aside else memory_bytes - aside_bytes) // max(1, ways)
+    buffers = _USUAL if lane_bytes >= _USUAL * _SMALL else _FEW
+    largest_buffer = _LARGEST // (_ASIDE if aside else 1)
+    return Portion(buffers, min(largest_buffer, max(_LEAST, lane_bytes // buffers)))
 
 
 class AnswerBuffer:
@@ -56,7 +56,7 @@ class AnswerBuffers:
         self._returned = asyncio.Event()
 
     async def take(self) -> AnswerBuffer:
-        """Take a free buffer, waiting for one if necessary."""
+        """Takes a free buffer, waiting for one if necessary."""
         while not self._free:
             self._returned.clear()
             await self._returned.wait()
@@ -64,7 +64,7 @@ class AnswerBuffers:
 
     def give_back(self, buffer: AnswerBuffer) -> None:
         if buffer in self._free:  # two responses would share it
-            raise ValueError("buffer was already given back")
+            raise ValueError("the buffer was already returned")
         self._free.append(buffer)
         self._returned.set()
 

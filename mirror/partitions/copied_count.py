@@ -51,16 +51,16 @@ class CopiedCount(msgspec.Struct):
     def add(
         self, headers: Sequence[BatchHeader], window_millis: int, *, gaps_are_empty: bool
     ) -> None:
-        """Count batches that the target has; `count.next_offset` is its previous end."""
+        """Counts batches that the target has; `count.next_offset` is its previous end."""
         count = self.count
         for header in headers:
             base, length, _, _, crc, attributes, delta, base_time, max_time, *_, events = header
-            end, reached = base + delta + 1, count.next_offset
-            if end <= reached:
+            end, counted_end = base + delta + 1, count.next_offset
+            if end <= counted_end:
                 continue
-            if base > reached == self.gap_at and not gaps_are_empty:
-                self.gaps.append(Gap(reached, base))
-            first = min(base, reached) if gaps_are_empty else base
+            if base > counted_end == self.gap_at and not gaps_are_empty:
+                self.gaps.append(Gap(counted_end, base))
+            first = min(base, counted_end) if gaps_are_empty else base
             events = min(events, delta + 1)  # the target validates this too
             if attributes & CONTROL or events <= 0:
                 count.claim(first, end, 0)
@@ -79,12 +79,12 @@ class CopiedCount(msgspec.Struct):
                 sums.events += events
 
     def settle(self, batch: Spread, times: Iterable[int], window_millis: int) -> None:
-        """Count the events of a spread batch by the times of its records; the rest, by its base
+        """Counts the events of a spread batch by the times of its records; the rest, by its base
         timestamp."""
-        uncounted = batch.events
+        rest = batch.events
         for time in times:
-            if uncounted:
+            if rest:
                 self.count.sums_at(time, window_millis).events += 1
-                uncounted -= 1
-        if uncounted:
-            self.count.sums_at(batch.base_time, window_millis).events += uncounted
+                rest -= 1
+        if rest:
+            self.count.sums_at(batch.base_time, window_millis).events += rest

@@ -1,8 +1,8 @@
 """Gaps between a copy's end and the source's next batch: what the source deleted before it was
 copied. Pure.
 
-The mirror refuses a gap (`resume_points.decide`), so the partition stops, until an operator accepts
-it: the topic's config `penstock.mirror.accept.gap` at the target names the accepted gaps, and the
+The mirror refuses a gap (`Gap.is_refused`), so the partition stops, until an operator accepts it:
+the topic's config `penstock.mirror.accept.gap` at the target names the accepted gaps, and the
 broker there rejects all others (`broker.storage.mirrored_batches`).
 """
 
@@ -24,8 +24,13 @@ class Gap(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.end}-{self.begins}"
 
+    def is_refused(self, *, accepted: int | None, may_pass: bool) -> bool:
+        """Whether the partition stops at the gap. `accepted`: a gap at this end of the copy may be
+        skipped; `may_pass`: any gap may."""
+        return not may_pass and accepted != self.end
+
     def refusal(self) -> str:
-        """The reason for which a partition stops."""
+        """The reason with which the partition stops."""
         return (
             f"gap: the copy ends at {self.end}, the source's next batch begins at {self.begins}: "
             "the source has deleted the messages between. `penstock mirror --accept-gap` skips "
@@ -34,7 +39,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 def gaps_of(text: str) -> dict[int, Gap]:
-    """Parse `penstock.mirror.accept.gap` into gaps by partition."""
+    """Parses `penstock.mirror.accept.gap` into gaps by partition."""
     gaps = {}
     for part in text.split(","):
         match = _GAPS.fullmatch(part.strip())

@@ -61,7 +61,7 @@ _SESSION_ERRORS: Final = frozenset(
 
 
 class Way(NamedTuple):
-    """A pair of brokers; `aside` is for partitions that held up others."""
+    """A pair of brokers; `aside` marks the lane for partitions that held up others."""
 
     source: int
     target: int
@@ -130,7 +130,7 @@ class Lane:
         return self._partitions.get(partition.there) is partition
 
     def add(self, partition: CopiedPartition, leader_epoch: int) -> None:
-        """Copy from the partition's position on, in this leader epoch of the source."""
+        """Copies from the partition's position on, in this leader epoch of the source."""
         partition.turn += 1
         self._partitions[partition.there] = partition
         self._epochs[partition.there] = leader_epoch
@@ -233,8 +233,12 @@ class Lane:
         responses = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
         for number, (topic, data) in enumerate(responses, 1):
             key = topic, data.partition_index
-            partition, asked = self._partitions.get(key), self._asking.requested(key)
-            if partition is not None and asked is not None and asked.offset == partition.position:
+            partition, fetch_position = self._partitions.get(key), self._asking.requested(key)
+            if (
+                partition is not None
+                and fetch_position is not None
+                and fetch_position.offset == partition.position
+            ):
                 piece = self._piece(partition, data)
                 if piece is not None:
                     pieces.append(piece)
@@ -262,11 +266,11 @@ class Lane:
         if partition.opened is not None and (fault := partition.opened(cut.data)):
             self._stop(partition, fault)
             return None
-        asked = self._asking.requested(partition.there)
-        full = asked is not None and 2 * len(records) >= asked.max_bytes
-        partition.hungry, partition.needs = full, cut.needs
-        moves = cut.next_offset > partition.position
-        if moves:
+        fetch_position = self._asking.requested(partition.there)
+        is_full = fetch_position is not None and 2 * len(records) >= fetch_position.max_bytes
+        partition.hungry, partition.needs = is_full, cut.needs
+        has_moved = cut.next_offset > partition.position
+        if has_moved:
             partition.taken(cut.next_offset)
         if cut.gap is not None:
             partition.has_gap = True
@@ -275,27 +279,27 @@ class Lane:
             self._stop(partition, cut.fault)
         else:
             self._want(partition)
-        return _Piece(partition, partition.turn, cut) if moves else None
+        return _Piece(partition, partition.turn, cut) if has_moved else None
 
     def _want(self, partition: CopiedPartition) -> None:
         share = self._settings.bandwidth.portion(self._share(partition))
         key = partition.there
-        wanted = FetchPosition(
+        fetch_position = FetchPosition(
             leader_epoch=self._epochs[key],
             offset=partition.position,
             last_epoch=-1,
             log_start=-1,
             max_bytes=max(share, partition.needs),
         )
-        self._asking.want(key, wanted)
+        self._asking.want(key, fetch_position)
         self._changed.set()
 
     def _share(self, partition: CopiedPartition) -> int:
-        most = self._settings.buffer_bytes
+        limit = self._settings.buffer_bytes
         if not partition.hungry:
-            return most // min(_SHARES, max(1, len(self._partitions)))
-        hungry = sum(partition.hungry for partition in self._partitions.values())
-        return most // min(_SHARES, max(1, hungry))
+            return limit // min(_SHARES, max(1, len(self._partitions)))
+        hungry_count = sum(partition.hungry for partition in self._partitions.values())
+        return limit // min(_SHARES, max(1, hungry_count))
 
     # The target
 
@@ -303,21 +307,23 @@ class Lane:
         self, pieces: Sequence[_Piece], target: LeaderConnection, buffer: AnswerBuffer
     ) -> None:
         """Send after the earlier pieces. Takes over the buffer, unless it raises."""
-        answered = self._writing.put([(piece.partition, piece.cut) for piece in pieces], target)
-        writing = self._loop.create_task(self._written(pieces, answered, buffer))
-        self._writes.add(writing)
-        writing.add_done_callback(self._writes.discard)
+        pending_result = self._writing.put(
+            [(piece.partition, piece.cut) for piece in pieces], target
+        )
+        write_task = self._loop.create_task(self._written(pieces, pending_result, buffer))
+        self._writes.add(write_task)
+        write_task.add_done_callback(self._writes.discard)
 
     async def _written(
         self,
         pieces: Sequence[_Piece],
-        answered: Awaitable[Answered],
+        pending_result: Awaitable[Answered],
         buffer: AnswerBuffer,
     ) -> None:
         results: Answered = {}
         trouble = "no answer from the target"
         try:
-            results = await answered
+            results = await pending_result
         except ClientError as error:
             trouble = str(error)
         finally:

@@ -66,28 +66,28 @@ class CopiedPartition(msgspec.Struct, eq=False):
 
     def lag_seconds(self, now: float) -> float:
         """Upper bound on how long the oldest missing message has been known."""
-        since, end = self._mark
-        return now - since if self.lag and end > self.copied else 0.0
+        known_since, end = self._mark
+        return now - known_since if self.lag and end > self.copied else 0.0
 
     def heard(self, end: int, now: float) -> None:
-        """Note the source's end."""
+        """Notes the source's end."""
         self.end = max(self.end, end)
         self._note(now)
 
     def taken(self, next_offset: int) -> None:
-        """Note that data up to here is on its way to the target."""
+        """Notes that data up to here is on its way to the target."""
         self.position = next_offset
 
     def written(self, next_offset: int, headers: list[BatchHeader], size: int, now: float) -> None:
-        """Note that the target has data up to here."""
+        """Notes that the target has data up to here."""
         messages = sum(header.record_count for header in headers)
         self.copied = max(self.copied, next_offset)
         self.bytes += size
         self.batches += len(headers)
         self.messages += messages
         if messages:
-            latest = size / messages
-            self._size += (latest - self._size) * (_SMOOTHING if self._size else 1.0)
+            message_size = size / messages
+            self._size += (message_size - self._size) * (_SMOOTHING if self._size else 1.0)
         self._note(now)
 
     def _note(self, now: float) -> None:

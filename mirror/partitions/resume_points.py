@@ -1,4 +1,5 @@
-"""Where to resume copying a partition. No progress is stored: both sides are asked.
+"""Finds the offset at which copying a partition resumes. No progress is stored: both sides are
+asked.
 
     the copy ends at X ─▶ does the batch before X match the source's? ─▶ resume at X
                      └──▶ other faults are reported with both ends, and the partition stops
@@ -57,7 +58,7 @@ class Both(msgspec.Struct, frozen=True):
 
 
 class GoOn(msgspec.Struct, frozen=True):
-    """Resume at this offset, `over` a gap that was accepted or precedes a new copy."""
+    """Copying resumes at this offset, `over` a gap that was accepted or precedes a new copy."""
 
     offset: int
     over: Gap | None = None
@@ -80,29 +81,34 @@ Beginning = GoOn | Stop | Again
 
 
 def decide(both: Both, *, compacts: bool, accepted: int | None, may_pass: bool) -> GoOn | Stop:
-    """Decides where to resume. `accepted`: a gap at this end of the copy may be skipped;
-    `may_pass`: any gap may."""
+    """Decides where to resume. `accepted` and `may_pass`: see `Gap.is_refused`."""
     source, target = both.source, both.target
     if source.end < target.end:
         return Stop(
             f"the source went back: it ends at {source.end}, the copy at {target.end}. It lost "
             "its tail, or is not the log that was copied"
         )
-    begins = source.start if both.next_there is None else both.next_there.base_offset
-    if begins > target.end:
-        gap = Gap(target.end, begins)
-        offset = max(begins, source.start)  # a log may start within its first batch
+    next_offset = source.start if both.next_there is None else both.next_there.base_offset
+    if next_offset > target.end:
+        gap = Gap(target.end, next_offset)
+        offset = max(next_offset, source.start)  # a log may start within its first batch
         if compacts:
             return GoOn(offset)
-        if may_pass or accepted == target.end:
-            return GoOn(offset, gap)
-        return Stop(gap.refusal(), gap)
-    here, there = both.last_here, both.last_there
-    if here is not None and there is not None and not compacts and not is_same(here, there):
+        if gap.is_refused(accepted=accepted, may_pass=may_pass):
+            return Stop(gap.refusal(), gap)
+        return GoOn(offset, gap)
+    copy_header, source_header = both.last_here, both.last_there
+    if (
+        copy_header is not None
+        and source_header is not None
+        and not compacts
+        and not is_same(copy_header, source_header)
+    ):
         return Stop(
-            f"differs: the copy's last batch is at offset {here.base_offset} with CRC "
-            f"{here.crc:#010x} and {here.size} bytes, the source's at {there.base_offset} with CRC "
-            f"{there.crc:#010x} and {there.size} bytes: the source has another history"
+            f"differs: the copy's last batch is at offset {copy_header.base_offset} with CRC "
+            f"{copy_header.crc:#010x} and {copy_header.size} bytes, the source's at "
+            f"{source_header.base_offset} with CRC {source_header.crc:#010x} and "
+            f"{source_header.size} bytes: the source has another history"
         )
     return GoOn(max(target.end, source.start))
 
@@ -133,83 +139,88 @@ def look(
     partitions: Sequence[PartitionPair],
     client_id: str,
 ) -> dict[Key, tuple[Beginning, Both | None]]:
-    """Where each partition resumes, by its name at the target, with the state of both sides.
+    """The result for each partition, by its name at the target, with the state of both sides.
     Blocks; asks the broker of each side that leads all of them. Raises ClientError."""
-    there = BrokerConnection(source[0], client_id, source[1])
+    source_connection = BrokerConnection(source[0], client_id, source[1])
     try:
-        here = BrokerConnection(target[0], client_id, target[1])
+        target_connection = BrokerConnection(target[0], client_id, target[1])
         try:
-            return _look(there, here, partitions)
+            return _look(source_connection, target_connection, partitions)
         finally:
-            here.close()
+            target_connection.close()
     finally:
-        there.close()
+        source_connection.close()
 
 
 def _look(
     source: BrokerConnection, target: BrokerConnection, partitions: Sequence[PartitionPair]
 ) -> dict[Key, tuple[Beginning, Both | None]]:
-    there = spans(source, [wanted.there for wanted in partitions])
-    here = spans(target, [wanted.here for wanted in partitions])
+    source_spans = spans(source, [pair.there for pair in partitions])
+    target_spans = spans(target, [pair.here for pair in partitions])
     results: dict[Key, tuple[Beginning, Both | None]] = {}
-    known: list[tuple[PartitionPair, Span, Span]] = []
-    for wanted in partitions:
-        theirs, ours = there[wanted.there], here[wanted.here]
-        if isinstance(theirs, str):
-            results[wanted.here] = Again(f"the source says: {theirs}"), None
-        elif isinstance(ours, str):
-            results[wanted.here] = Again(f"the target says: {ours}"), None
+    spans_of_pairs: list[tuple[PartitionPair, Span, Span]] = []
+    for pair in partitions:
+        source_span, target_span = source_spans[pair.there], target_spans[pair.here]
+        if isinstance(source_span, str):
+            results[pair.here] = Again(f"the source says: {source_span}"), None
+        elif isinstance(target_span, str):
+            results[pair.here] = Again(f"the target says: {target_span}"), None
         else:
-            known.append((wanted, theirs, ours))
-    last_here, hidden_here = _headers(
-        target, {wanted.here: ours.end - 1 for wanted, _, ours in known if ours.end > ours.start}
-    )
-    last_there, hidden_there = _headers(
-        source,
+            spans_of_pairs.append((pair, source_span, target_span))
+    last_here, target_errors = _headers(
+        target,
         {
-            wanted.there: ours.end - 1
-            for wanted, theirs, ours in known
-            if theirs.start < ours.end <= theirs.end
+            pair.here: target_span.end - 1
+            for pair, _, target_span in spans_of_pairs
+            if target_span.end > target_span.start
         },
     )
-    next_there, hidden_next = _headers(
+    last_there, source_errors = _headers(
         source,
         {
-            wanted.there: max(theirs.start, ours.end)
-            for wanted, theirs, ours in known
-            if theirs.end > max(theirs.start, ours.end)
-            and (wanted.has_gap or theirs.start > ours.end)
+            pair.there: target_span.end - 1
+            for pair, source_span, target_span in spans_of_pairs
+            if source_span.start < target_span.end <= source_span.end
         },
     )
-    hidden_there |= hidden_next
-    for wanted, theirs, ours in known:
-        if wanted.there in hidden_there:
-            results[wanted.here] = Again(f"the source says: {hidden_there[wanted.there]}"), None
+    next_there, next_errors = _headers(
+        source,
+        {
+            pair.there: max(source_span.start, target_span.end)
+            for pair, source_span, target_span in spans_of_pairs
+            if source_span.end > max(source_span.start, target_span.end)
+            and (pair.has_gap or source_span.start > target_span.end)
+        },
+    )
+    source_errors |= next_errors
+    for pair, source_span, target_span in spans_of_pairs:
+        if pair.there in source_errors:
+            results[pair.here] = Again(f"the source says: {source_errors[pair.there]}"), None
             continue
-        if wanted.here in hidden_here:
-            results[wanted.here] = Again(f"the target says: {hidden_here[wanted.here]}"), None
+        if pair.here in target_errors:
+            results[pair.here] = Again(f"the target says: {target_errors[pair.here]}"), None
             continue
         both = Both(
-            theirs,
-            ours,
-            next_there=next_there.get(wanted.there),
-            last_there=last_there.get(wanted.there),
-            last_here=last_here.get(wanted.here),
+            source_span,
+            target_span,
+            next_there=next_there.get(pair.there),
+            last_there=last_there.get(pair.there),
+            last_here=last_here.get(pair.here),
         )
-        decided = decide(
-            both, compacts=wanted.compacts, accepted=wanted.accepted, may_pass=wanted.may_pass
+        outcome = decide(
+            both, compacts=pair.compacts, accepted=pair.accepted, may_pass=pair.may_pass
         )
-        results[wanted.here] = decided, both
+        results[pair.here] = outcome, both
     return results
 
 
 def spans(connection: BrokerConnection, keys: Iterable[Key]) -> dict[Key, Span | str]:
     """The first and end offsets of partitions, or the broker's error text."""
-    wanted = list(keys)
-    starts = _offsets(connection, wanted, list_offsets.EARLIEST)
-    ends = _offsets(connection, wanted, list_offsets.LATEST)
+    partitions = list(keys)
+    starts = _offsets(connection, partitions, list_offsets.EARLIEST)
+    ends = _offsets(connection, partitions, list_offsets.LATEST)
     results: dict[Key, Span | str] = {}
-    for key in wanted:
+    for key in partitions:
         start, end = starts.get(key, "nothing"), ends.get(key, "nothing")
         if isinstance(start, str):
             results[key] = start
@@ -221,7 +232,7 @@ def spans(connection: BrokerConnection, keys: Iterable[Key]) -> dict[Key, Span |
 
 
 class NotShown(Exception):
-    """The reason why a broker does not show a batch."""
+    """A broker does not show a batch; the message has the reason."""
 
 
 def source_ends(
@@ -263,10 +274,10 @@ def _offsets(
 
 def batch_at(connection: BrokerConnection, key: Key, offset: int) -> BatchHeader:
     """The header of the batch that contains the offset, or of the next one. Raises NotShown."""
-    hidden: dict[Key, str] = {}
-    header = _glimpses(connection, {key: offset}, hidden).get(key)
+    errors: dict[Key, str] = {}
+    header = _glimpses(connection, {key: offset}, errors).get(key)
     if header is None:
-        raise NotShown(hidden.get(key, f"no batch at or after offset {offset}"))
+        raise NotShown(errors.get(key, f"no batch at or after offset {offset}"))
     return header
 
 
@@ -281,20 +292,20 @@ def _headers(
 ) -> tuple[dict[Key, BatchHeader], dict[Key, str]]:
     """The headers, and the broker's error texts."""
     batches: dict[Key, BatchHeader] = {}
-    hidden: dict[Key, str] = {}
+    errors: dict[Key, str] = {}
     keys = list(offsets)
     for first in range(0, len(keys), _AT_ONCE):
         portion = {key: offsets[key] for key in keys[first : first + _AT_ONCE]}
-        batches |= _glimpses(connection, portion, hidden)
+        batches |= _glimpses(connection, portion, errors)
     # If a broker sends whole batches only, just the first may exceed the requested size.
     for key in keys:
-        if key not in batches and key not in hidden:
-            batches |= _glimpses(connection, {key: offsets[key]}, hidden)
-    return batches, hidden
+        if key not in batches and key not in errors:
+            batches |= _glimpses(connection, {key: offsets[key]}, errors)
+    return batches, errors
 
 
 def _glimpses(
-    connection: BrokerConnection, offsets: Mapping[Key, int], hidden: dict[Key, str]
+    connection: BrokerConnection, offsets: Mapping[Key, int], errors: dict[Key, str]
 ) -> dict[Key, BatchHeader]:
     topics = tuple(
         FetchTopic(
@@ -320,7 +331,7 @@ def _glimpses(
             if code is ErrorCode.none and header is not None:
                 batches[key] = header
             elif code not in _SAYS_ALL:
-                hidden[key] = refusal_text(code, connection.who, topic.topic, Operation.READ)
+                errors[key] = refusal_text(code, connection.who, topic.topic, Operation.READ)
     return batches
 
 

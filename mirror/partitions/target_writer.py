@@ -1,4 +1,4 @@
-"""How a lane writes to its target, by the kind of target.
+"""Writes the batches of a lane to its target, by the kind of target.
 
 Penstock's brokers take batches at their offsets (`OffsetsKept`); for Apache Kafka see
 mirror/kafka_target.
@@ -38,7 +38,8 @@ class TargetWriter(Protocol):
     def put(
         self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
     ) -> Awaitable[Answered]:
-        """Send after the earlier pieces; await the result once. Both raise ClientError."""
+        """Sends after the earlier pieces; the result must be awaited once. Both raise
+        ClientError."""
 
 
 class OffsetsKept:

@@ -59,7 +59,7 @@ class Watcher(Protocol):
     def written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None: ...
 
 
-class _Place(msgspec.Struct, eq=False):
+class _Assignment(msgspec.Struct, eq=False):
     """A partition with its lane and its state."""
 
     partition: CopiedPartition
@@ -99,7 +99,7 @@ class Copier:
         self._watcher = watcher
         self._loop = asyncio.get_running_loop()
         self._bandwidth = Bandwidth(config.bandwidth, self._loop.time())
-        self._places: dict[Key, _Place] = {}
+        self._assignments: dict[Key, _Assignment] = {}
         self._lanes: dict[Way, Lane] = {}
         self._assigned: frozenset[Key] | None = None
         self._soon = asyncio.Event()
@@ -133,9 +133,9 @@ class Copier:
 
     @property
     def copied_topics(self) -> dict[str, str]:
-        """Errors by topics of the source."""
-        seen = self.seen
-        copies = () if seen is None else seen.copies.values()
+        """The names of copies, by topic of the source."""
+        scan = self.seen
+        copies = () if scan is None else scan.copies.values()
         return {copy.there: copy.here for copy in copies if copy.partitions}
 
     @property
@@ -155,165 +155,185 @@ class Copier:
     # What is copied
 
     def share(self, assigned: Collection[Key] | None) -> None:
-        """Copy only these partitions, by their names at the target; None: all."""
+        """Copies only these partitions, by their names at the target; None: all."""
         self._assigned = None if assigned is None else frozenset(assigned)
         if self.seen is not None:
             self._apply(self.seen)
         self._soon.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Copy until `stop` is set. Raises NoTarget."""
-        stopped = self._loop.create_task(stop.wait())
+        """Copies until `stop` is set. Raises NoTarget."""
+        stop_task = self._loop.create_task(stop.wait())
         access = self._config.source.bootstrap.access
-        unheard = self._loop.create_task(
+        silence_task = self._loop.create_task(
             SilentPartitions(access, self._unheard, self._in_thread).run()
         )
         try:
             while not stop.is_set():
                 self._soon.clear()
                 await self._look()
-                await self._pause(stopped)
+                await self._pause(stop_task)
         finally:
-            stopped.cancel()
-            unheard.cancel()
+            stop_task.cancel()
+            silence_task.cancel()
             await self._close()
 
     def _unheard(self) -> dict[Address, list[CopiedPartition]]:
-        seen = self.seen
-        before = self._loop.time() - SILENT_S
+        scan = self.seen
+        silent_since = self._loop.time() - SILENT_S
         by_leader: dict[Address, list[CopiedPartition]] = {}
-        for place in self._places.values():
-            way, lane = place.way, place.lane
-            is_heard = lane is not None and lane.heard_at > before
-            if seen is not None and way is not None and way.source != NO_LEADER and not is_heard:
-                by_leader.setdefault(_address(seen.source, way.source), []).append(place.partition)
+        for assignment in self._assignments.values():
+            way, lane = assignment.way, assignment.lane
+            is_heard = lane is not None and lane.heard_at > silent_since
+            if scan is not None and way is not None and way.source != NO_LEADER and not is_heard:
+                by_leader.setdefault(_address(scan.source, way.source), []).append(
+                    assignment.partition
+                )
         return by_leader
 
     async def _look(self) -> None:
         try:
-            seen = await self._loop.run_in_executor(self._looks, self._scanner.look)
+            scan = await self._loop.run_in_executor(self._looks, self._scanner.look)
         except ClientError as error:
             if str(error) != self.trouble:
                 log.warning("cannot scan the clusters error=%r", str(error))
             self.trouble = str(error)
             return
         if self.trouble:
-            log.info("clusters scanned topics=%d", len(seen.copies))
+            log.info("clusters scanned topics=%d", len(scan.copies))
         self.trouble = ""
-        self.seen = seen
-        self._apply(seen)
-        if seen.has_changed:
+        self.seen = scan
+        self._apply(scan)
+        if scan.has_changed:
             self._soon.set()
 
-    async def _pause(self, stopped: "asyncio.Task[bool]") -> None:
+    async def _pause(self, stop_task: "asyncio.Task[bool]") -> None:
         """Wait until the next scan is due, or a partition waits for one."""
         now = self._loop.time()
-        due = [place.not_before for place in self._places.values() if place.lane is None]
-        seconds = min([self._config.interval, *(max(0.0, at - now) for at in due if at > now)])
-        soon = self._loop.create_task(self._soon.wait())
-        await asyncio.wait({stopped}, timeout=_BETWEEN_S)
-        await asyncio.wait({stopped, soon}, timeout=seconds, return_when="FIRST_COMPLETED")
-        soon.cancel()
+        due_times = [
+            assignment.not_before
+            for assignment in self._assignments.values()
+            if assignment.lane is None
+        ]
+        seconds = min(
+            [
+                self._config.interval,
+                *(max(0.0, due_time - now) for due_time in due_times if due_time > now),
+            ]
+        )
+        wake_up = self._loop.create_task(self._soon.wait())
+        await asyncio.wait({stop_task}, timeout=_BETWEEN_S)
+        await asyncio.wait({stop_task, wake_up}, timeout=seconds, return_when="FIRST_COMPLETED")
+        wake_up.cancel()
 
-    def _apply(self, seen: Scan) -> None:
-        wanted = {
+    def _apply(self, scan: Scan) -> None:
+        copies = {
             (copy.here, index): copy
-            for copy in seen.copies.values()
+            for copy in scan.copies.values()
             for index in range(copy.partitions)
             if self._assigned is None or (copy.here, index) in self._assigned
         }
-        for key, place in tuple(self._places.items()):
-            copy = wanted.get(key)
-            if copy is None or copy.topic_id != place.copy.topic_id:
-                self._take_out(place)
-                del self._places[key], self.partitions[key]
-        for key, copy in wanted.items():
-            self._follow(key, copy, seen)
-        self._begin_due(seen)
+        for key, assignment in tuple(self._assignments.items()):
+            copy = copies.get(key)
+            if copy is None or copy.topic_id != assignment.copy.topic_id:
+                self._take_out(assignment)
+                del self._assignments[key], self.partitions[key]
+        for key, copy in copies.items():
+            self._follow(key, copy, scan)
+        self._begin_due(scan)
         self._close_empty_lanes()
 
-    def _follow(self, key: Key, copy: TopicCopy, seen: Scan) -> None:
-        place = self._places.get(key)
-        if place is None:
+    def _follow(self, key: Key, copy: TopicCopy, scan: Scan) -> None:
+        assignment = self._assignments.get(key)
+        if assignment is None:
             partition = CopiedPartition(key, (copy.there, key[1]))
-            place = self._places[key] = _Place(partition, copy)
-            place.may_pass = self._accepts(copy.here, key[1]) or self._accepts(copy.there, key[1])
+            assignment = self._assignments[key] = _Assignment(partition, copy)
+            assignment.may_pass = self._accepts(copy.here, key[1]) or self._accepts(
+                copy.there, key[1]
+            )
             self.partitions[key] = partition
-        partition, place.copy = place.partition, copy
+        partition, assignment.copy = assignment.partition, copy
         partition.compacts = copy.compacts
         ids = self._scanner.schema_ids
         partition.opened = ids.fault if ids is not None and ids.copy == copy.here else None
         if copy.standing is Standing.PAUSED:
-            self._take_out(place)
+            self._take_out(assignment)
             partition.stage, partition.trouble = Stage.PAUSED, copy.reason
             return
         if partition.stage is Stage.PAUSED:
             partition.stage, partition.trouble = Stage.WAITING, ""
-        source = _leader(seen.source, copy.there, key[1])
-        target = _leader(seen.target, copy.here, key[1])
+        source = _leader(scan.source, copy.there, key[1])
+        target = _leader(scan.target, copy.here, key[1])
         way = Way(source[0], target[0], partition.alone)
-        if place.lane is not None and (way, source[1]) != (place.way, place.leader_epoch):
-            self._take_out(place)
+        if assignment.lane is not None and (way, source[1]) != (
+            assignment.way,
+            assignment.leader_epoch,
+        ):
+            self._take_out(assignment)
             partition.stage = Stage.WAITING
-        place.way, place.leader_epoch = way, source[1]
-        if place.lane is not None and self._is_to_renew(place):
-            self._take_out(place)
+        assignment.way, assignment.leader_epoch = way, source[1]
+        if assignment.lane is not None and self._is_to_renew(assignment):
+            self._take_out(assignment)
             self._lost(partition, "its producer id is renewed", ErrorCode.none)
-        if place.passes is not None and partition.copied >= place.passes.begins:
-            self._forget_gap(place)
+        if assignment.passes is not None and partition.copied >= assignment.passes.begins:
+            self._forget_gap(assignment)
 
-    def _is_to_renew(self, place: _Place) -> bool:
+    def _is_to_renew(self, assignment: _Assignment) -> bool:
         """Apache Kafka forgets a producer that has been idle for days, and whom it fenced off."""
         is_kafka = self.kafka is not None
-        return is_kafka and self._loop.time() - place.begun_at > _RENEWED_S
+        return is_kafka and self._loop.time() - assignment.begun_at > _RENEWED_S
 
-    def _take_out(self, place: _Place) -> None:
-        if place.lane is not None:
-            place.lane.remove(place.partition)
-            place.lane = None
+    def _take_out(self, assignment: _Assignment) -> None:
+        if assignment.lane is not None:
+            assignment.lane.remove(assignment.partition)
+            assignment.lane = None
 
     def _close_empty_lanes(self) -> None:
-        used = {place.way for place in self._places.values()}
+        used_ways = {assignment.way for assignment in self._assignments.values()}
         for way, lane in tuple(self._lanes.items()):
-            if not len(lane) and way not in used:
+            if not len(lane) and way not in used_ways:
                 del self._lanes[way]
                 self._spawn(lane.close())
 
     # Resuming
 
-    def _begin_due(self, seen: Scan) -> None:
+    def _begin_due(self, scan: Scan) -> None:
         now = self._loop.time()
-        due: dict[Way, list[_Place]] = {}
-        for place in self._places.values():
-            stage = place.partition.stage
-            if place.lane is not None or place.is_asked or stage is Stage.PAUSED:
+        due_by_way: dict[Way, list[_Assignment]] = {}
+        for assignment in self._assignments.values():
+            stage = assignment.partition.stage
+            if assignment.lane is not None or assignment.is_asked or stage is Stage.PAUSED:
                 continue
-            if place.not_before > now or place.lost_at > seen.asked_at or place.way is None:
+            if (
+                assignment.not_before > now
+                or assignment.lost_at > scan.asked_at
+                or assignment.way is None
+            ):
                 continue
-            if NO_LEADER in place.way[:2]:
-                side = "source" if place.way.source == NO_LEADER else "target"
-                place.partition.trouble = f"no leader at the {side}"
+            if NO_LEADER in assignment.way[:2]:
+                side = "source" if assignment.way.source == NO_LEADER else "target"
+                assignment.partition.trouble = f"no leader at the {side}"
                 continue
-            due.setdefault(place.way, []).append(place)
-        for way, places in due.items():
+            due_by_way.setdefault(assignment.way, []).append(assignment)
+        for way, assignments in due_by_way.items():
             if way[:2] in self._asked:
                 self._has_put_off = True
                 continue
             self._asked.add(way[:2])
-            for place in places:
-                place.is_asked = True
-            self._spawn(self._begin(way, places, seen))
+            for assignment in assignments:
+                assignment.is_asked = True
+            self._spawn(self._begin(way, assignments, scan))
 
-    async def _begin(self, way: Way, places: Sequence[_Place], seen: Scan) -> None:
+    async def _begin(self, way: Way, assignments: Sequence[_Assignment], scan: Scan) -> None:
         try:
-            await self._try_to_begin(way, places, seen)
+            await self._try_to_begin(way, assignments, scan)
         except ClientError as error:
-            for place in places:
-                if place.lane is None:
-                    self._again(place, str(error))
+            for assignment in assignments:
+                if assignment.lane is None:
+                    self._again(assignment, str(error))
         finally:
-            for place in places:
-                place.is_asked = False
+            for assignment in assignments:
+                assignment.is_asked = False
             self._asked.remove(way[:2])
             self._begin_put_off()
 
@@ -322,9 +342,9 @@ class Copier:
             self._has_put_off = False
             self._begin_due(self.seen)
 
-    async def _try_to_begin(self, way: Way, places: Sequence[_Place], seen: Scan) -> None:
-        addresses = _address(seen.source, way.source), _address(seen.target, way.target)
-        partitions = [_wanted(place) for place in places]
+    async def _try_to_begin(self, way: Way, assignments: Sequence[_Assignment], scan: Scan) -> None:
+        addresses = _address(scan.source, way.source), _address(scan.target, way.target)
+        partitions = [_wanted(assignment) for assignment in assignments]
         source = addresses[0], self._config.source.bootstrap.access
         target = addresses[1], self._config.target.bootstrap.access
         kafka = self.kafka
@@ -335,56 +355,58 @@ class Copier:
                 else kafka.look(source, target, partitions)
             )
         )
-        refused = await self._let_pass(places, results)
-        for place in places:
-            key = place.partition.here
-            is_ours = self._places.get(key) is place and place.way == way
-            if not is_ours or place.partition.stage is Stage.PAUSED:
+        refusals = await self._let_pass(assignments, results)
+        for assignment in assignments:
+            key = assignment.partition.here
+            is_ours = self._assignments.get(key) is assignment and assignment.way == way
+            if not is_ours or assignment.partition.stage is Stage.PAUSED:
                 continue
-            if key[0] in refused:
-                self._again(place, refused[key[0]])
+            if key[0] in refusals:
+                self._again(assignment, refusals[key[0]])
             elif key in results:
-                self._begun(place, way, addresses, *results[key])
+                self._begun(assignment, way, addresses, *results[key])
 
     async def _let_pass(
-        self, places: Iterable[_Place], results: Mapping[Key, tuple[Beginning, Both | None]]
+        self,
+        assignments: Iterable[_Assignment],
+        results: Mapping[Key, tuple[Beginning, Both | None]],
     ) -> dict[str, str]:
         """Allow the gaps to skip at the target. Returns the topics for which that failed, with the
         reason."""
         gaps: dict[str, dict[int, Gap | None]] = {}
-        for place in places:
-            topic, index = place.partition.here
-            decided, _ = results.get((topic, index), (None, None))
-            if isinstance(decided, GoOn) and decided.over is not None:
-                place.passes, place.may_pass = decided.over, False
-                gaps.setdefault(topic, {})[index] = decided.over
+        for assignment in assignments:
+            topic, index = assignment.partition.here
+            outcome, _ = results.get((topic, index), (None, None))
+            if isinstance(outcome, GoOn) and outcome.over is not None:
+                assignment.passes, assignment.may_pass = outcome.over, False
+                gaps.setdefault(topic, {})[index] = outcome.over
                 log.warning(
                     "gap skipped partition=%s-%d end=%d begins=%d",
-                    *(topic, index, decided.over.end, decided.over.begins),
+                    *(topic, index, outcome.over.end, outcome.over.begins),
                 )
-        refused = {}
+        refusals = {}
         for topic, changes in gaps.items():
             try:
                 await self._set_gaps(topic, changes)
             except ClientError as error:
-                refused[topic] = str(error)
-        return refused
+                refusals[topic] = str(error)
+        return refusals
 
     def _begun(
         self,
-        place: _Place,
+        assignment: _Assignment,
         way: Way,
         addresses: tuple[Address, Address],
-        decided: Beginning,
+        outcome: Beginning,
         both: Both | None,
     ) -> None:
-        partition = place.partition
+        partition = assignment.partition
         if both is not None:
             partition.copied = both.target.end
             partition.heard(both.source.end, self._loop.time())
-        match decided:
+        match outcome:
             case Again(reason):
-                self._again(place, reason)
+                self._again(assignment, reason)
             case Stop(reason):
                 self._stopped(partition, reason)
             case GoOn(offset):
@@ -392,17 +414,19 @@ class Copier:
                 partition.stage, partition.trouble = Stage.COPYING, ""
                 partition.has_gap = False
                 if self._watcher is not None:
-                    self._watcher.begun(place.copy, partition)
-                place.begun_at = self._loop.time()
-                place.lane = self._lane(way, addresses)
-                place.lane.add(partition, place.leader_epoch)
+                    self._watcher.begun(assignment.copy, partition)
+                assignment.begun_at = self._loop.time()
+                assignment.lane = self._lane(way, addresses)
+                assignment.lane.add(partition, assignment.leader_epoch)
 
     def _lane(self, way: Way, addresses: tuple[Address, Address]) -> Lane:
         lane = self._lanes.get(way)
         if lane is not None and lane.addresses != addresses:
-            for place in self._places.values():
-                if place.lane is lane:
-                    self._lost(place.partition, "a broker's address has changed", ErrorCode.none)
+            for assignment in self._assignments.values():
+                if assignment.lane is lane:
+                    self._lost(
+                        assignment.partition, "a broker's address has changed", ErrorCode.none
+                    )
             self._spawn(lane.close())
             lane = None
         if lane is None:
@@ -411,8 +435,8 @@ class Copier:
         return lane
 
     def _lane_settings(self, way: Way) -> LaneSettings:
-        seen = self.seen
-        ways = 1 if seen is None else len(seen.source.brokers) * len(seen.target.brokers)
+        scan = self.seen
+        ways = 1 if scan is None else len(scan.source.brokers) * len(scan.target.brokers)
         memory = portion(self._config.limits.memory_bytes, ways, aside=way.aside)
         kafka = self.kafka
         return LaneSettings(
@@ -427,58 +451,58 @@ class Copier:
     # Events of lanes
 
     def _lost(self, partition: CopiedPartition, reason: str, code: ErrorCode) -> None:
-        place = self._places.get(partition.here)
-        if place is None or place.partition is not partition:
+        assignment = self._assignments.get(partition.here)
+        if assignment is None or assignment.partition is not partition:
             return
         partition.stage = Stage.WAITING
-        self._again(place, reason, _REFUSED_S if code in _NOT_ALLOWED else 0.0)
+        self._again(assignment, reason, _REFUSED_S if code in _NOT_ALLOWED else 0.0)
 
-    def _again(self, place: _Place, reason: str, seconds: float = 0.0) -> None:
-        partition, now = place.partition, self._loop.time()
-        place.lane = None
-        place.lost_at = now
-        place.not_before = now + max(seconds, place.pauses.next())
+    def _again(self, assignment: _Assignment, reason: str, seconds: float = 0.0) -> None:
+        partition, now = assignment.partition, self._loop.time()
+        assignment.lane = None
+        assignment.lost_at = now
+        assignment.not_before = now + max(seconds, assignment.pauses.next())
         if reason != partition.trouble:
             log.info("partition waiting partition=%s reason=%r", partition.name, reason)
         partition.trouble = reason
         self._soon.set()
 
     def _stopped(self, partition: CopiedPartition, reason: str) -> None:
-        place = self._places.get(partition.here)
-        if place is None or place.partition is not partition:
+        assignment = self._assignments.get(partition.here)
+        if assignment is None or assignment.partition is not partition:
             return
-        place.lane = None
-        place.lost_at = self._loop.time()
-        place.not_before = place.lost_at + _STOPPED_S
+        assignment.lane = None
+        assignment.lost_at = self._loop.time()
+        assignment.not_before = assignment.lost_at + _STOPPED_S
         if reason != partition.trouble:
             partition.stops += 1
             log.error("partition stopped partition=%s reason=%r", partition.name, reason)
         partition.stage, partition.trouble = Stage.STOPPED, reason
 
     def _written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None:
-        place = self._places.get(partition.here)
-        if place is None or place.partition is not partition:
+        assignment = self._assignments.get(partition.here)
+        if assignment is None or assignment.partition is not partition:
             return
-        place.pauses.reset()
+        assignment.pauses.reset()
         if self._watcher is not None:
             self._watcher.written(partition, headers)
-        if partition.alone and place.lane is not None:
+        if partition.alone and assignment.lane is not None:
             partition.alone = False  # it progresses again
-            self._take_out(place)
+            self._take_out(assignment)
             self._lost(partition, "it moves back to the shared lane", ErrorCode.none)
-        if place.passes is not None and partition.copied >= place.passes.begins:
-            self._forget_gap(place)
+        if assignment.passes is not None and partition.copied >= assignment.passes.begins:
+            self._forget_gap(assignment)
 
-    def _forget_gap(self, place: _Place) -> None:
-        place.passes = None
-        topic, index = place.partition.here
+    def _forget_gap(self, assignment: _Assignment) -> None:
+        assignment.passes = None
+        topic, index = assignment.partition.here
         self._spawn(self._forget(topic, index))
 
     async def _forget(self, topic: str, index: int) -> None:
         try:
             await self._set_gaps(topic, {index: None})
         except ClientError as error:  # harmless: the log has passed the gap
-            log.warning("gap still allowed error=%r", str(error))
+            log.warning("cannot revoke an allowed gap error=%r", str(error))
 
     async def _set_gaps(self, topic: str, changes: Mapping[int, Gap | None]) -> None:
         """Uses the scanning thread, since its connections belong to that."""
@@ -501,8 +525,8 @@ class Copier:
 
     async def _close(self) -> None:
         self._is_closing = True
-        for place in self._places.values():
-            self._take_out(place)
+        for assignment in self._assignments.values():
+            self._take_out(assignment)
         for lane in self._lanes.values():
             await lane.close()
         while self._tasks:
@@ -512,33 +536,33 @@ class Copier:
             executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _wanted(place: _Place) -> PartitionPair:
-    partition = place.partition
-    permitted = place.copy.accepted.get(partition.here[1])
-    if place.passes is not None:
-        permitted = place.passes
+def _wanted(assignment: _Assignment) -> PartitionPair:
+    partition = assignment.partition
+    gap = assignment.copy.accepted.get(partition.here[1])
+    if assignment.passes is not None:
+        gap = assignment.passes
     return PartitionPair(
         partition.here,
         partition.there,
         partition.compacts,
-        None if permitted is None else permitted.end,
+        None if gap is None else gap.end,
         has_gap=partition.has_gap,
-        may_pass=place.may_pass,
+        may_pass=assignment.may_pass,
     )
 
 
-def _leader(known: ClusterMetadata, topic: str, index: int) -> tuple[int, int]:
+def _leader(metadata: ClusterMetadata, topic: str, index: int) -> tuple[int, int]:
     """A partition's leader and its epoch; -1 if there is none, or its address is unknown."""
-    metadata = known.topics.get(topic)
-    if metadata is None or index >= len(metadata.partitions):
+    topic_metadata = metadata.topics.get(topic)
+    if topic_metadata is None or index >= len(topic_metadata.partitions):
         return NO_LEADER, -1
-    partition = metadata.partitions[index]
-    is_known = partition.leader in known.brokers
+    partition = topic_metadata.partitions[index]
+    is_known = partition.leader in metadata.brokers
     return partition.leader if is_known else NO_LEADER, partition.leader_epoch
 
 
-def _address(known: ClusterMetadata, broker: int) -> Address:
-    return known.brokers[broker].address
+def _address(metadata: ClusterMetadata, broker: int) -> Address:
+    return metadata.brokers[broker].address
 
 
 _NOT_ALLOWED: Final = frozenset(

@@ -47,7 +47,7 @@ class Sharing:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop; other workers get its partitions at once."""
+        """Stops; other workers get this worker's partitions at once."""
         self._stopping.set()
         self._thread.join()
 

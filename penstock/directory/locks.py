@@ -20,6 +20,7 @@ from ledger.names import LEDGER_TOPIC
 from penstock.directory.places import HOST, OFFLINE, SOURCE, MirrorPorts, Places, Ports
 from wire.acls import (
     ANYTHING,
+    THE_CLUSTER,
     USER,
     Acl,
     Operation,
@@ -215,6 +216,8 @@ def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
         *_rules("audit", topic, ANYTHING, read, describe),
         *_rules("audit", topic, _SCHEMAS_TOPIC, read, permission=Permission.DENY),
         *_rules("audit", group, ANYTHING, describe),
+        # To see how full the brokers' disks are.
+        *_rules("audit", ResourceType.CLUSTER, THE_CLUSTER, describe),
         *(_rules_of_mirror() if mirrored else ()),
     )
 

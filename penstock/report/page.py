@@ -18,8 +18,10 @@ from penstock.cli.time_arguments import time_text
 from penstock.report.audit_requests import verdict
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
+    UNFAULTY,
     Count,
     ShownVerdict,
+    dead_letter_words,
     delays_of,
     events_of,
     failing_words,
@@ -105,7 +107,7 @@ def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
         yield f'<td class="name">{link}</td>'
         yield from (_number(event) for event in events)
         for name, value in zip(summary.sums, sums, strict=True):
-            yield _number(value, fault=name != "pending" and value > 0)
+            yield _number(value, fault=name not in UNFAULTY and value > 0)
         yield "</tr>"
     yield "</table>"
     yield "</div>"
@@ -132,6 +134,8 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
         yield from (_finding(finding) for finding in topic.findings)
         yield "</ul>"
         yield _more(left_out(len(topic.findings), topic.findings_total, "such findings"))
+    if sentences := dead_letter_words(topic):
+        yield f'<p class="soft">{_text("; ".join(sentences))}.</p>'
     if topic.remarks:
         yield "<h3>What was altered</h3>"
         yield "<ul>"

@@ -23,6 +23,8 @@ from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     Count,
     ShownVerdict,
+    dead_letter_words,
+    dead_letters,
     delays_of,
     events_of,
     failing_words,
@@ -97,6 +99,7 @@ def show_report(
         notable_topics = (
             topic.state.severity > State.COMPLETE.severity
             or topic.accepted
+            or dead_letters(topic).total
             or topic.remarks
             or any(finding.kind is FaultKind.UNKNOWN for finding in topic.findings)
         )
@@ -168,7 +171,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
             yield _Remark(" ", "", one_line(advice(Cure.of(finding))))
     if note := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], note)
-    for sentence in remark_lines(topic):
+    for sentence in (*dead_letter_words(topic), *remark_lines(topic)):
         yield _Remark("i", "", sentence)
     mark, colour = MARKS[State.PENDING], _COLOURS[State.PENDING]
     for wait in topic.waits:

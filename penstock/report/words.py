@@ -16,6 +16,12 @@ from audit.api.answers import (
     UnreadInput,
 )
 from audit.headline import MARKS, NOT_LOADED, JudgedTopics, Unreported, headline
+from audit.reconciling.dead_letters import (
+    DeadLetters,
+    placed_words,
+    table_of_dead,
+    topic_of_dead,
+)
 from audit.reconciling.findings import FaultKind, Finding, Kinds, State, summed
 from audit.reconciling.picture import TierKind, TopicKey
 from audit.reconciling.topic_verdict import Wait
@@ -31,7 +37,8 @@ _WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the lo
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _FEW: Final = 10
-_SUMS: Final = ("pending", "missing", "excess", "changed", "unknown")
+_SUMS: Final = ("dead", "pending", "missing", "excess", "changed", "unknown")
+UNFAULTY: Final = frozenset({"dead", "pending"})  # of these sums
 
 
 class Count(int):
@@ -159,8 +166,29 @@ def headline_on(
             or any(wait.on == TierKind.AGENT for topic in topics for wait in topic.waits),
             unreported=Unreported.UNREAD if are_unread else None,
             accepted=summed(count for topic in topics for count in topic.accepted),
+            dead={
+                TopicKey(topic.cluster, topic.topic, topic.topic_id): dead_letters(topic)
+                for topic in topics
+            },
         )
     )
+
+
+def dead_letters(topic: TopicReport) -> DeadLetters:
+    """The topic's dead letters. The lines of a copy count at its origin."""
+    is_copy = any(tier.tier == TierKind.ORIGIN for tier in topic.tiers)
+    return DeadLetters(
+        lines=0 if is_copy else topic.flow.dead,
+        events=max((tier.dead for tier in topic.tiers), default=0),
+    )
+
+
+def dead_letter_words(topic: TopicReport) -> list[str]:
+    """The places of the topic's dead letters."""
+    numbers = {topic_of_dead(topic.topic): dead_letters(topic).lines} | {
+        table_of_dead(topic.topic, tier.destination): tier.dead for tier in topic.tiers
+    }
+    return [one_line(placed_words(number, place)) for place, number in numbers.items() if number]
 
 
 def headline_words(headline: Headline) -> str:
@@ -298,6 +326,8 @@ def _sum(topic: TopicReport, name: str) -> Count:
         return _count(topic.kinds, FaultKind.CHANGED, "events")
     if name == "unknown":
         return _count(topic.kinds, FaultKind.UNKNOWN, "findings")
+    if name == "dead":
+        return Count(dead_letters(topic).total)
     return Count(getattr(topic, name))
 
 

@@ -130,6 +130,7 @@ def _topics(
             load_fails=row.load_fails if row else False,
             kinds=row.kinds if row else (),
             accepted=row.accepted if row else (),
+            dead=row.dead.total if row else 0,
         )
 
 

@@ -60,6 +60,7 @@ _TOPICS: Final = (
     "per_second",
     "landed",
     "not_read",
+    "dead",
     "verdict",
 )
 _AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
@@ -118,9 +119,11 @@ def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> 
     for problem in status.problems:
         _say(Words("!", "yellow", shown(problem, 400)))
     _section(_BROKERS, [_broker(broker) for broker in status.brokers])
-    _section(
-        _TOPICS, [_topic(topic, status.now) for topic in status.topics], _verdict_styles(status)
-    )
+    # Most pipelines have no dead letters.
+    hidden_columns = set() if any(topic.dead for topic in status.topics) else {"dead"}
+    columns = tuple(column for column in _TOPICS if column not in hidden_columns)
+    rows = [_topic(topic, status.now) for topic in status.topics]
+    _section(columns, rows, _verdict_styles(status))
     agents = status.agents[:_FEW_AGENTS]
     # The audit does not count an agent's files; the agent that was asked does.
     hidden_columns = set() if any(agent.files >= 0 for agent in agents) else {"files"}
@@ -171,6 +174,7 @@ def _topic(topic: TopicStatus, now: int) -> dict[str, Any]:
         "per_second": PerSecond(topic.rate),
         "landed": Figure(topic.landed),
         "not_read": size(topic.unread_bytes),
+        "dead": Figure(topic.dead),
         "verdict": f"{state.mark} {state.text}".lstrip(),
     }
 

@@ -47,6 +47,7 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
     load_fails: bool = False  # loads of its table fail
     kinds: Kinds = ()  # open faults, by kind
     accepted: Kinds = ()  # faults of the last day that persons accepted, by kind
+    dead: int = 0  # dead letters of the last day, of agents and loaders
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):

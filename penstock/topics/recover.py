@@ -135,7 +135,7 @@ def command(*, config: Path | None, overrides: tuple[str, ...], as_json: bool) -
                 session,
                 broker_id=directory_holdings.owner.broker_id,
                 cluster_id=directory_holdings.owner.cluster_id,
-                found=directory_holdings.partitions,
+                directories=directory_holdings.partitions,
             )
     except (ClusterError, StorageError, DirectoryInUse, OSError) as error:
         raise Failed(str(error)) from None

@@ -84,14 +84,14 @@ class Authenticator:
             return self._named(peer.certified, peer, headers, passed_on=passed_on)
         if len(credentials) > _MAX_CREDENTIALS_LENGTH:
             raise self._refused(peer, "credentials too long")
-        kind, _, rest = credentials.partition(" ")
+        kind, _, token = credentials.partition(" ")
         if kind.lower() == "bearer" and self.login_methods.tokens is not None:
-            name = self.login_methods.tokens.name_of(rest.strip())
+            name = self.login_methods.tokens.name_of(token.strip())
             if name is not None:
                 return self._named(name, peer, headers, passed_on=passed_on)
             return self._after_a_pause(peer)
         if kind.lower() == "basic" and self.login_methods.users is not None:
-            user, password = self._read(peer, rest.strip())
+            user, password = self._read(peer, token.strip())
             if self.login_methods.users.remembers(user, password):
                 return self._named(user, peer, headers, passed_on=passed_on)
             return self._checked(user, password, peer, headers, passed_on=passed_on)
@@ -107,11 +107,13 @@ class Authenticator:
             async with self._tries.turn(peer.host, user) as note_failure:
                 # Of concurrent logins with the same password, only the first costs a hash.
                 if not users.remembers(user, password):
-                    right = await loop.run_in_executor(self._hashing, users.check, user, password)
-                    if not right:
+                    is_right = await loop.run_in_executor(
+                        self._hashing, users.check, user, password
+                    )
+                    if not is_right:
                         note_failure()
-                        known = users.has(user)
-                        reason = f"wrong password for {user}" if known else "unknown user"
+                        is_known = users.has(user)
+                        reason = f"wrong password for {user}" if is_known else "unknown user"
                         raise self._refused(peer, reason)
         except TooManyLogins:
             raise self._too_many(peer) from None

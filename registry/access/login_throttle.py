@@ -99,10 +99,10 @@ def _queue_of(queues: "OrderedDict[_Key, _Queue]", key: _Key, longest: float) ->
     queue = queues.get(key)
     if queue is None:
         if len(queues) >= _MOST_KEPT:
-            idle = next((key for key, queue in queues.items() if not queue.waiting), None)
-            if idle is None:
+            idle_key = next((key for key, queue in queues.items() if not queue.waiting), None)
+            if idle_key is None:
                 raise TooManyLogins
-            del queues[idle]
+            del queues[idle_key]
         queue = queues[key] = _Queue(longest)
     queues.move_to_end(key)
     return queue

@@ -17,11 +17,11 @@ from schemas.parsing import AvroSchema
 def config_in_scope(contents: RegistryContents, subject: str | None) -> Config:
     """The effective config: the subject's own settings over the global ones."""
     global_config = contents.config_of_all(subject) or Config()
-    own = contents.config(subject) if subject is not None else None
-    merged = global_config if own is None else merge(global_config, own)
-    if merged.compatibility_level is None:
-        return msgspec.structs.replace(merged, compatibility_level=contents.default_level)
-    return merged
+    own_config = contents.config(subject) if subject is not None else None
+    merged_config = global_config if own_config is None else merge(global_config, own_config)
+    if merged_config.compatibility_level is None:
+        return msgspec.structs.replace(merged_config, compatibility_level=contents.default_level)
+    return merged_config
 
 
 def merge(under: Config, over: Config) -> Config:
@@ -46,10 +46,12 @@ class CompatibilityCheck(msgspec.Struct, frozen=True):
         """The incompatibilities in Confluent's words; empty if compatible."""
         if self.level is Level.NONE:
             return []
-        new = self.new()
+        new_schema = self.new()
         try:
             objections = messages(
-                self.level, new, [(number, old()) for number, old in self.previous]
+                self.level,
+                new_schema,
+                [(version, read_schema()) for version, read_schema in self.previous],
             )
         except ErrorAnswer as error:
             objections = [f"Cannot compare with an earlier schema: {error}"]
@@ -63,30 +65,32 @@ def compatibility_check(
     subject: str,
     content: SchemaContent,
     sent: SentSchema,
-    previous: Sequence[Version],
+    earlier_versions: Sequence[Version],
 ) -> CompatibilityCheck:
-    """The check of `sent` against `previous`, oldest first, at the subject's level."""
+    """The check of `sent` against `earlier_versions`, oldest first, at the subject's level."""
     config = config_in_scope(contents, subject)
     level = config.compatibility_level or Level.NONE
     group = config.compatibility_group
     if group is not None:
-        own = properties(content.metadata).get(group)
-        previous = [
-            version for version in previous if properties(version.metadata).get(group) == own
+        group_name = properties(content.metadata).get(group)
+        earlier_versions = [
+            version
+            for version in earlier_versions
+            if properties(version.metadata).get(group) == group_name
         ]
     if not level.endswith("_TRANSITIVE"):
-        previous = previous[-1:]
+        earlier_versions = earlier_versions[-1:]
     return CompatibilityCheck(
         level,
         sent.parsed,
-        tuple((version.version, _schema_of(contents, version)) for version in previous),
-        sent.sent.size + sum(len(version.text) for version in previous),
+        tuple((version.version, _schema_of(contents, version)) for version in earlier_versions),
+        sent.sent.size + sum(len(version.text) for version in earlier_versions),
     )
 
 
 def _schema_of(contents: RegistryContents, version: Version) -> Callable[[], AvroSchema]:
-    stored = stored_schema(contents, version)
-    return partial(_not_avro, version.version) if stored is None else stored.parsed
+    schema = stored_schema(contents, version)
+    return partial(_not_avro, version.version) if schema is None else schema.parsed
 
 
 def _not_avro(number: int) -> AvroSchema:

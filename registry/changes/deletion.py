@@ -1,4 +1,4 @@
-"""Deletion of versions and subjects: first softly, then permanently. Pure, like `registration`.
+"""Deletion of versions and subjects: first softly, then permanently. Pure.
 
 A soft delete hides a schema from lookups and compatibility checks; its id still decodes the data
 that was written with it. A version that another schema refers to cannot be deleted.
@@ -29,15 +29,15 @@ from registry.schemas_topic.values import Decision, LogRecord, Version
 def delete_version(
     contents: RegistryContents, subject: str, number: int | None, *, permanent: bool
 ) -> Decision[int]:
-    """Delete one version, or with None the latest. The answer is its number."""
+    """Deletes one version, or with None the latest. Answers with its number."""
     version = _version_to_delete(contents, subject, number, permanent=permanent)
     check_writable(contents, subject)
     key = VersionKey(subject, version.version)
     if contents.referrers(key, deleted=permanent):
         raise referenced(key)
     if not permanent:
-        deleted = version.as_deleted()
-        return Decision((write(SchemaRecord(*key, deleted)),), version.version)
+        deleted_version = version.as_deleted()
+        return Decision((write(SchemaRecord(*key, deleted_version)),), version.version)
     if not version.deleted:
         raise version_not_soft_deleted(subject, version.version)
     records: list[Record] = [SchemaRecord(*key, None)]
@@ -49,7 +49,7 @@ def delete_version(
 def delete_subject(
     contents: RegistryContents, subject: str, *, permanent: bool
 ) -> Decision[list[int]]:
-    """Delete all versions. The answer is their numbers."""
+    """Deletes all versions. Answers with their numbers."""
     if not contents.has_subject(subject, deleted=True):
         raise subject_not_found(subject)
     if not permanent and not contents.has_subject(subject):
@@ -58,16 +58,22 @@ def delete_subject(
     versions = contents.versions(subject, deleted=permanent)
     for version in versions:
         key = VersionKey(subject, version.version)
-        if any(by.subject != subject for by in contents.referrers(key, deleted=permanent)):
+        if any(
+            referrer.subject != subject for referrer in contents.referrers(key, deleted=permanent)
+        ):
             raise referenced(key)
         if permanent and not version.deleted:
             raise subject_not_soft_deleted(subject)
-    numbers = [version.version for version in versions]
+    version_numbers = [version.version for version in versions]
     if not permanent:
-        return Decision((write(DeleteSubjectRecord(subject, numbers[-1])),), numbers)
+        return Decision(
+            (write(DeleteSubjectRecord(subject, version_numbers[-1])),), version_numbers
+        )
     # In descending order, since a later version may refer to an earlier one.
-    records: list[Record] = [SchemaRecord(subject, number, None) for number in reversed(numbers)]
-    return Decision(for_ever(contents, records + _settings(contents, subject)), numbers)
+    records: list[Record] = [
+        SchemaRecord(subject, version_number, None) for version_number in reversed(version_numbers)
+    ]
+    return Decision(for_ever(contents, records + _settings(contents, subject)), version_numbers)
 
 
 def _version_to_delete(
@@ -104,6 +110,6 @@ def _settings(contents: RegistryContents, subject: str) -> list[Record]:
 
 
 def for_ever(contents: RegistryContents, records: list[Record]) -> tuple[LogRecord, ...]:
-    """The records and one with the highest id, which compaction would otherwise remove with its
-    schema."""
+    """The records, and one that carries the highest id, which compaction would otherwise remove
+    with its schema."""
     return (*map(write, records), contents.sign_of_life())

@@ -33,7 +33,7 @@ class Search(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Characters to compare."""
+        """The number of characters to compare."""
         return self.sent.sent.size + sum(schema.sent.size for _, schema in self.among)
 
     def found(self) -> Version | None:
@@ -64,13 +64,13 @@ def look_up(
         version = contents.with_id(schema_id, subject)
         if version is not None and (deleted or not version.deleted):
             return version
-    among = [
+    candidates = [
         (version, schema)
         for version in reversed(contents.versions(subject, deleted=deleted))
         if _may_mean_the_same(content, version)
         and (schema := stored_schema(contents, version)) is not None
     ]
-    return Search(sent, tuple(among))
+    return Search(sent, tuple(candidates))
 
 
 def _may_mean_the_same(content: SchemaContent, version: Version) -> bool:

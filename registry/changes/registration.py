@@ -48,35 +48,37 @@ def register(
 ) -> Decision[Version]:
     check_registrable(contents, subject, importing=request.wanted_id is not None)
     versions = contents.versions(subject, deleted=True)
-    live = [version for version in versions if not version.deleted]
-    importing = contents.mode_in_scope(subject) is Mode.IMPORT
-    request = _with_text(request, live)
-    sent = sent_schema(
+    live_versions = [version for version in versions if not version.deleted]
+    is_import = contents.mode_in_scope(subject) is Mode.IMPORT
+    request = _with_text(request, live_versions)
+    schema = sent_schema(
         contents,
         request,
-        strict=not importing and validates(contents, subject),
-        normalize=normalize and not importing,
+        strict=not is_import and validates(contents, subject),
+        normalize=normalize and not is_import,
     )
-    text = sent.stored_text if importing else sent.parsed().text
-    content = content_of(request, sent, text, live[-1] if live and not importing else None)
+    text = schema.stored_text if is_import else schema.parsed().text
+    content = content_of(
+        request, schema, text, live_versions[-1] if live_versions and not is_import else None
+    )
     next_number = versions[-1].version + 1 if versions else 1
-    if not importing and (request.version or VERSION in properties(content.metadata)):
+    if not is_import and (request.version or VERSION in properties(content.metadata)):
         content = content._replace(metadata=with_version(content.metadata, next_number))
     if not request.version:
-        result = look_up(contents, subject, content, sent)
-        existing = result.found() if isinstance(result, Search) else result
-        if existing is not None and request.wanted_id in {None, existing.id}:
-            return Decision((), existing)
-    if not importing:
-        check = compatibility_check(contents, subject, content, sent, live)
+        result = look_up(contents, subject, content, schema)
+        registered_version = result.found() if isinstance(result, Search) else result
+        if registered_version is not None and request.wanted_id in {None, registered_version.id}:
+            return Decision((), registered_version)
+    if not is_import:
+        check = compatibility_check(contents, subject, content, schema, live_versions)
         if objections := check.objections():
             raise incompatible(subject, f"[{', '.join(objections)}]")
-    number = request.wanted_version or next_number
-    if number != next_number and not importing:
+    version_number = request.wanted_version or next_number
+    if version_number != next_number and not is_import:
         raise invalid_schema("Version is not one more than previous version")
     version = Version(
         subject=subject,
-        version=number,
+        version=version_number,
         id=_id(contents, request, content),
         text=content.text,
         references=content.references,
@@ -85,9 +87,9 @@ def register(
     )
     records = [
         *_replaced(contents, version, versions),
-        write(SchemaRecord(subject, number, version)),
+        write(SchemaRecord(subject, version_number, version)),
     ]
-    if contents.version(subject, number, deleted=True) is not None:
+    if contents.version(subject, version_number, deleted=True) is not None:
         # Compaction may remove the highest id with the version that is imported over.
         records.append(contents.sign_of_life())
     return Decision(tuple(records), version)
@@ -103,15 +105,15 @@ def _with_text(request: SchemaRequest, live: list[Version]) -> SchemaRequest:
 
 
 def _id(contents: RegistryContents, request: SchemaRequest, content: SchemaContent) -> int:
-    wanted = request.wanted_id
-    if wanted is not None:
-        known = contents.content_of(wanted)
-        if known is not None and known != content:
-            raise not_permitted(f"Overwrite new schema with id {wanted} is not permitted.")
-        return wanted
-    existing = contents.id_of(content)
-    if existing is not None:
-        return existing
+    requested_id = request.wanted_id
+    if requested_id is not None:
+        old_content = contents.content_of(requested_id)
+        if old_content is not None and old_content != content:
+            raise not_permitted(f"Overwrite new schema with id {requested_id} is not permitted.")
+        return requested_id
+    known_id = contents.id_of(content)
+    if known_id is not None:
+        return known_id
     new_id = contents.next_id()
     if new_id is None:
         raise store_failed(
@@ -126,10 +128,12 @@ def _replaced(
 ) -> tuple[LogRecord, ...]:
     """Records that remove deleted versions of the same id, which this version replaces."""
     return tuple(
-        write(SchemaRecord(old.subject, old.version, None))
-        for old in versions
-        if old.deleted
-        and old.id == version.id
-        and old.version < version.version
-        and not contents.referrers(VersionKey(old.subject, old.version), deleted=True)
+        write(SchemaRecord(old_version.subject, old_version.version, None))
+        for old_version in versions
+        if old_version.deleted
+        and old_version.id == version.id
+        and old_version.version < version.version
+        and not contents.referrers(
+            VersionKey(old_version.subject, old_version.version), deleted=True
+        )
     )

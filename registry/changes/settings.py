@@ -21,25 +21,25 @@ from registry.schemas_topic.values import Config, Decision, Mode
 def set_config(
     contents: RegistryContents, subject: str | None, change: ConfigChange
 ) -> Decision[Config]:
-    """Change the given settings. The answer is all that is set afterwards."""
+    """Changes the given settings. Answers with all settings."""
     check_writable(contents, subject)
-    changed = msgspec.structs.replace(contents.own_config(subject) or Config(), **change)
-    return Decision((write(ConfigRecord(subject, changed)),), changed)
+    new_config = msgspec.structs.replace(contents.own_config(subject) or Config(), **change)
+    return Decision((write(ConfigRecord(subject, new_config)),), new_config)
 
 
 def unset_config(contents: RegistryContents, subject: str | None) -> Decision[Config]:
-    """Unset the config. The answer is the old one."""
-    old = contents.config(subject)
-    if old is None:
+    """Unsets the config. Answers with the old one."""
+    old_config = contents.config(subject)
+    if old_config is None:
         raise subject_not_found(str(subject))
     check_writable(contents, subject)
-    return Decision((write(ConfigRecord(subject, None)),), old)
+    return Decision((write(ConfigRecord(subject, None)),), old_config)
 
 
 def set_mode(
     contents: RegistryContents, subject: str | None, mode: Mode, *, force: bool
 ) -> Decision[Mode]:
-    """Set the mode. Import mode requires that there are no schemas, unless forced.
+    """Sets the mode. Import mode requires that there are no schemas, unless forced.
 
     Softly deleted versions are then removed permanently, so that their numbers are free.
     """
@@ -59,14 +59,14 @@ def _removed(contents: RegistryContents, subject: str) -> list[Record]:
         VersionKey(subject, version.version) for version in contents.versions(subject, deleted=True)
     ]
     for key in keys:
-        if any(by.subject != subject for by in contents.referrers(key, deleted=True)):
+        if any(referrer.subject != subject for referrer in contents.referrers(key, deleted=True)):
             raise referenced(key)
     return [SchemaRecord(*key, None) for key in reversed(keys)]
 
 
 def unset_mode(contents: RegistryContents, subject: str | None) -> Decision[Mode]:
-    """Unset the mode. The answer is the old one."""
-    old = contents.mode(subject)
-    if old is None:
+    """Unsets the mode. Answers with the old one."""
+    old_mode = contents.mode(subject)
+    if old_mode is None:
         raise subject_not_found(str(subject))
-    return Decision((write(ModeRecord(subject, None)),), old)
+    return Decision((write(ModeRecord(subject, None)),), old_mode)

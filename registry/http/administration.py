@@ -28,7 +28,7 @@ Details = Mapping[str, str]
 
 
 class ChangeKind(msgspec.Struct, frozen=True):
-    """The names of a kind of request in the log."""
+    """The kind of a change, as the log names it."""
 
     action: str
     kind: Kind
@@ -47,7 +47,7 @@ class Administration:
     ) -> HttpResponse:
         """Serves the request and queues its entry. Raises the errors of `serve`."""
         subject = subject_name(call.path["subject"]) if call.path.get("subject") else None
-        before = _state(call.contents, kind.kind, subject)
+        state_before = _state(call.contents, kind.kind, subject)
         versions = _count(call, kind, subject)
 
         def note(result: str, message: str = "", **details: Details) -> None:
@@ -62,8 +62,12 @@ class Administration:
             self._log.note(self._who(call), change)
 
         try:
-            served = serve()
-            response = served if isinstance(served, HttpResponse) else await served
+            pending_response = serve()
+            response = (
+                pending_response
+                if isinstance(pending_response, HttpResponse)
+                else await pending_response
+            )
         except ErrorAnswer as error:
             note(str(error.code), error.message)
             raise
@@ -74,12 +78,16 @@ class Administration:
         if response.status >= HTTPStatus.BAD_REQUEST:  # answered by the registry that writes
             note(str(document.get("error_code", response.status)), str(document.get("message", "")))
         elif kind.kind is not Kind.SCHEMA:
-            after = _state(call.contents, kind.kind, subject)
-            if after != before:
-                note(OK, before=_only(before, after), after=_only(after, before))
+            state_after = _state(call.contents, kind.kind, subject)
+            if state_after != state_before:
+                note(
+                    OK,
+                    before=_only(state_before, state_after),
+                    after=_only(state_after, state_before),
+                )
         elif kind.action == "delete":
-            deleted = "for ever" if flag(call.request.query, "permanent") else "softly"
-            note(OK, before={"versions": document["deleted"]}, after={"deleted": deleted})
+            manner = "for ever" if flag(call.request.query, "permanent") else "softly"
+            note(OK, before={"versions": document["deleted"]}, after={"deleted": manner})
         elif _count(call, kind, subject) != versions:
             note(OK, after=_registered(call.contents, subject or "", document.get("id")))
         return response
@@ -107,8 +115,8 @@ def _state(contents: RegistryContents, kind: Kind, subject: str | None) -> Detai
             config = contents.own_config(subject)
             fields = {} if config is None else msgspec.json.decode(msgspec.json.encode(config))
             return {
-                key: field if isinstance(field, str) else _json(field)
-                for key, field in fields.items()
+                key: setting if isinstance(setting, str) else _json(setting)
+                for key, setting in fields.items()
             }
         case Kind.MODE:
             mode = contents.mode(subject)

@@ -46,7 +46,7 @@ class RegistryMetrics:
         self.exposition: Final = exposition_of(self.families)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answered request that took `seconds`."""
+        """Counts an answered request that took `seconds`."""
         key = (method, route, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         histogram = self._seconds.get((method, route))
@@ -75,7 +75,7 @@ class RegistryMetrics:
             "TLS handshakes of clients that failed.",
             value=gauges.failed_handshakes,
         )
-        for name, documentation, value in (
+        for name, description, value in (
             (
                 "insecure",
                 "1 if reachable by other machines without login or TLS.",
@@ -92,13 +92,13 @@ class RegistryMetrics:
                 gauges.left_out,
             ),
         ):
-            yield GaugeMetricFamily(_PREFIX + name, documentation, value=value)
-        mirrored = GaugeMetricFamily(
+            yield GaugeMetricFamily(_PREFIX + name, description, value=value)
+        mirrored_gauge = GaugeMetricFamily(
             _PREFIX + "mirrored_offset",
             "Next offset to read of another cluster's topic; -1 if it does not exist.",
             labels=["topic"],
         )
         for topic, offset in gauges.mirrored_offsets.items():
-            mirrored.add_metric([topic], offset)
-        yield mirrored
+            mirrored_gauge.add_metric([topic], offset)
+        yield mirrored_gauge
         yield certificate_family(self._certificates())

@@ -183,41 +183,45 @@ class RegistryRoutes:
 
     def serve(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
         """The answer, or an awaitable of it. Never raises ErrorAnswer."""
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         route = _NO_ROUTE
-        answered: HttpResponse | Awaitable[HttpResponse]
+        result: HttpResponse | Awaitable[HttpResponse]
         try:
             route, names = _find(request.segments)
             if route is _NO_ROUTE and self._is_open(request):
-                answered = self._page(request)
+                result = self._page(request)
             else:
                 caller = self._authenticator.caller(
                     request.peer, request.headers, passed_on=FORWARDED in request.headers
                 )
                 if isinstance(caller, Caller):
-                    answered = self._serve(request, route, names, caller)
+                    result = self._serve(request, route, names, caller)
                 else:
-                    answered = self._serve_later(request, route, names, caller)
+                    result = self._serve_later(request, route, names, caller)
         except ErrorAnswer as error:
-            answered = self._error(error)
-        if isinstance(answered, HttpResponse):
-            return self._finished(request, route, answered, began)
-        return self._finish(request, route, answered, began)
+            result = self._error(error)
+        if isinstance(result, HttpResponse):
+            return self._finished(request, route, result, start_time)
+        return self._finish(request, route, result, start_time)
 
     async def _finish(
-        self, request: HttpRequest, route: _Route, served: Awaitable[HttpResponse], began: float
+        self,
+        request: HttpRequest,
+        route: _Route,
+        response_later: Awaitable[HttpResponse],
+        start_time: float,
     ) -> HttpResponse:
         try:
-            response = await served
+            response = await response_later
         except ErrorAnswer as error:
             response = self._error(error)
-        return self._finished(request, route, response, began)
+        return self._finished(request, route, response, start_time)
 
     def _finished(
-        self, request: HttpRequest, route: _Route, response: HttpResponse, began: float
+        self, request: HttpRequest, route: _Route, response: HttpResponse, start_time: float
     ) -> HttpResponse:
         method = request.method if request.method in _METHODS else "other"
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start_time
         self._metrics.request(method, route.pattern, response.status, seconds)
         if FORWARDED not in request.headers:
             return response
@@ -226,10 +230,10 @@ class RegistryRoutes:
         return response._replace(headers=(*response.headers, offset))
 
     def _error(self, error: ErrorAnswer) -> HttpResponse:
-        answered = error_answer(error.status, error.code, error.message)
+        result = error_answer(error.status, error.code, error.message)
         if error.status != HTTPStatus.UNAUTHORIZED:
-            return answered
-        return answered._replace(headers=self._authenticator.login_methods.challenge)
+            return result
+        return result._replace(headers=self._authenticator.login_methods.challenge)
 
     async def _serve_later(
         self,
@@ -238,8 +242,8 @@ class RegistryRoutes:
         names: Mapping[str, str],
         caller: Awaitable[Caller],
     ) -> HttpResponse:
-        served = self._serve(request, route, names, await caller)
-        return served if isinstance(served, HttpResponse) else await served
+        response_later = self._serve(request, route, names, await caller)
+        return response_later if isinstance(response_later, HttpResponse) else await response_later
 
     def _serve(
         self, request: HttpRequest, route: _Route, names: Mapping[str, str], caller: Caller
@@ -255,8 +259,8 @@ class RegistryRoutes:
         call = Call(self._registry, request, names, caller)
         change = CHANGES.get(resource)
         # A forwarded request has its entry at the registry that forwarded it.
-        passed_on = FORWARDED in request.headers and self._authenticator.login_methods.any
-        if self._administration is None or change is None or passed_on:
+        is_forwarded = FORWARDED in request.headers and self._authenticator.login_methods.any
+        if self._administration is None or change is None or is_forwarded:
             return _answered(call, route, resource)
         return self._administration.noted(call, change, lambda: _answered(call, route, resource))
 
@@ -280,9 +284,9 @@ class RegistryRoutes:
 def _answered(
     call: Call, route: _Route, resource: Resource
 ) -> HttpResponse | Awaitable[HttpResponse]:
-    needed = NEEDED[resource]
-    if needed is not None and not call.may(needed, call.subject_or_all):
-        raise call.refused(needed, call.subject_or_all)
+    operation = NEEDED[resource]
+    if operation is not None and not call.may(operation, call.subject_or_all):
+        raise call.refused(operation, call.subject_or_all)
     _check(call.request, route)
     return resource(call)
 
@@ -308,8 +312,8 @@ def _check(request: HttpRequest, route: _Route) -> None:
 
 
 def _options(route: _Route) -> HttpResponse:
-    allowed = {*route.resources, "OPTIONS"} | ({"HEAD"} if "GET" in route.resources else set())
-    return HttpResponse(200, b"", headers=(("Allow", ",".join(sorted(allowed))),))
+    methods = {*route.resources, "OPTIONS"} | ({"HEAD"} if "GET" in route.resources else set())
+    return HttpResponse(200, b"", headers=(("Allow", ",".join(sorted(methods))),))
 
 
 def _plain(problem: str) -> HttpResponse:

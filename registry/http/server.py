@@ -82,7 +82,7 @@ class RegistryHttpServer:
         self._looking_after = asyncio.create_task(self._look_after())
 
     async def stop(self, *, within: float = 5.0) -> None:
-        """Take no more requests, and answer those in progress within the time."""
+        """Takes no more requests, and answers those in progress, up to a time limit."""
         if self._looking_after is not None:
             self._looking_after.cancel()
         self._certificates.stop()
@@ -146,27 +146,31 @@ class RegistryHttpServer:
         )
 
     def _connection(self) -> HttpConnection:
-        full = len(self._connections) >= self._limits.connections and not self._made_room()
+        is_full = len(self._connections) >= self._limits.connections and not self._made_room()
         return HttpConnection(
             self._serve,
             self._bodies,
             self._unread,
             self._connections,
-            full=full,
+            full=is_full,
             names=self._config.certificate_names,
         )
 
     def _made_room(self) -> bool:
         """Close a tenth of the idle connections, so that this happens rarely; whether any were
         idle."""
-        idle = [(connection.idle_since, connection) for connection in self._connections]
-        oldest = sorted(
-            ((since, connection) for since, connection in idle if since is not None),
+        idle_times = [(connection.idle_since, connection) for connection in self._connections]
+        oldest_connections = sorted(
+            (
+                (idle_since, connection)
+                for idle_since, connection in idle_times
+                if idle_since is not None
+            ),
             key=itemgetter(0),
         )
-        for _, connection in oldest[: len(oldest) // 10 + 1]:
+        for _, connection in oldest_connections[: len(oldest_connections) // 10 + 1]:
             connection.abort()
-        return bool(oldest)
+        return bool(oldest_connections)
 
     async def _look_after(self) -> None:
         limits = self._limits

@@ -72,32 +72,33 @@ class FollowedTopic:
         await asyncio.to_thread(self._follower.stop)
 
     async def read_to_end(self) -> None:
-        """Wait until the topic is read up to the end it had at start, unless there is no progress.
+        """Waits until the topic is read up to the end it had at start, unless there is no progress.
 
         Raises RegistryFailure.
         """
-        name, end, reading = self.topic.name, self.topic.end, self.reading
-        began = self._loop.time()
-        reached = asyncio.ensure_future(reading.reach(end))
+        name, end, view = self.topic.name, self.topic.end, self.reading
+        start_time = self._loop.time()
+        reach_task = asyncio.ensure_future(view.reach(end))
         try:
-            while not reached.done():
-                before = reading.offset
+            while not reach_task.done():
+                offset_before = view.offset
                 await asyncio.wait(
-                    (reached, self._ended),
+                    (reach_task, self._ended),
                     timeout=self._patience.start,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if self._ended.done():
                     raise RegistryFailure(self._ended.result())
-                if reading.offset == before < end:
+                if view.offset == offset_before < end:
                     trouble = self._follower.trouble
                     raise RegistryFailure(
-                        f"topic {name} was read up to offset {before} of {end}, and nothing more "
-                        f"came for {self._patience.start:g} s{trouble and f': {trouble}'}"
+                        f"topic {name} was read up to offset {offset_before} of {end}, and no "
+                        f"further record arrived for {self._patience.start:g} s"
+                        f"{trouble and f': {trouble}'}"
                     )
         finally:
-            reached.cancel()
-        seconds = self._loop.time() - began
+            reach_task.cancel()
+        seconds = self._loop.time() - start_time
         log.info("topic read topic=%s offset=%d seconds=%.2f", name, end, seconds)
 
     def _report_end(self, reason: str) -> None:

@@ -35,7 +35,8 @@ _BODY_BYTES: Final = 64 * 1024 * 1024
 
 
 class ForwardedRequest(msgspec.Struct, frozen=True):
-    """A client's write to be forwarded. `forwarded`: it already was, once."""
+    """A client's write to be forwarded. `forwarded`: whether another registry has already forwarded
+    it."""
 
     method: str
     target: str  # path and query, unchanged
@@ -52,7 +53,7 @@ class ForwardedRequest(msgspec.Struct, frozen=True):
 
 
 class Passed(msgspec.Struct, frozen=True):
-    """The writer's answer to the client. `offset`: up to where the writer has read."""
+    """The writer's answer to the client. `offset`: the writer's next offset to read."""
 
     status: int
     content_type: str
@@ -61,7 +62,7 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class NotPassed(Exception):
-    """The request got no answer. `sent`: it may have been executed."""
+    """The request got no answer. `sent`: whether it may have been executed."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -87,7 +88,7 @@ class Forwarder:
             if connection is None:
                 connection = await _Connection.open(address, self._access)
             try:
-                passed = await connection.ask(request, self._login(address))
+                writer_answer = await connection.ask(request, self._login(address))
             except BaseException:
                 connection.close()
                 raise
@@ -95,7 +96,7 @@ class Forwarder:
                 self._idle.setdefault(address, []).append(connection)
             else:
                 connection.close()
-            return passed
+            return writer_answer
 
     def _login(self, address: str) -> Mapping[str, str]:
         try:
@@ -104,18 +105,18 @@ class Forwarder:
             raise NotPassed(f"{address}: {error}", sent=False) from None
 
     def keep_only(self, address: str | None) -> None:
-        """Close idle connections to all other addresses."""
-        for other in [idle for idle in self._idle if idle != address]:
-            for connection in self._idle.pop(other):
+        """Closes idle connections to all other addresses."""
+        for idle_address in [peer for peer in self._idle if peer != address]:
+            for connection in self._idle.pop(idle_address):
                 connection.close()
 
     def close(self) -> None:
         self.keep_only(None)
 
     def _take(self, address: str) -> "_Connection | None":
-        idle = self._idle.get(address, [])
-        while idle:
-            connection = idle.pop()
+        idle_connections = self._idle.get(address, [])
+        while idle_connections:
+            connection = idle_connections.pop()
             if connection.reusable:
                 return connection
             connection.close()

@@ -1,4 +1,4 @@
-"""Whether this registry is the writer, and which registry is.
+"""Whether this registry is the writer, and otherwise which registry is.
 
 `Elected` uses ZooKeeper; `Alone` is for a single registry. The writer's thread takes an epoch, and
 gives it up when it is of no more use, for example after a failed write. The next epoch is newer, so
@@ -31,8 +31,8 @@ TakeId = Callable[[], int]
 
 
 class Leadership(Protocol):
-    """The writer's office as known here. `news` is notified when one of these changes; the writer's
-    thread waits for it.
+    """The writer's office as known here. `news` is notified of every change; the writer's thread
+    waits for it.
 
     `on_holder` gets the writer's address, None while unknown, on any thread.
     """
@@ -46,16 +46,16 @@ class Leadership(Protocol):
     def start(self, on_holder: Callable[[str | None], None]) -> None: ...
 
     def take(self, stopping: Callable[[], bool]) -> WriterEpoch | None:
-        """Wait until this registry is the writer; None if `stopping` becomes true first.
+        """Waits until this registry is the writer; None if `stopping` becomes true first.
 
         Raises ClientError if no producer id could be obtained; may be called again.
         """
 
     def give_up(self) -> None:
-        """Resign as writer until `take` is called again."""
+        """Resigns as writer until `take` is called again."""
 
     def drop_id(self, epoch: WriterEpoch) -> None:
-        """Use another producer id for the next epoch: the broker refuses this epoch's, or the one
+        """Uses another producer id for the next epoch: the broker refuses this epoch's, or the one
         that it retires."""
 
     def close(self) -> None: ...
@@ -197,9 +197,9 @@ class Tenure:
                 return
             self.began = self._reading.contents.copy()
         elif self.began is not None:
-            newer = author.producer_id == self._identity.producer_id != NO_PRODUCER
-            newer = newer and author.epoch > self._identity.epoch
-            self.over = Over.SUCCEEDED if newer else Over.INTRUDED
+            is_newer = author.producer_id == self._identity.producer_id != NO_PRODUCER
+            is_newer = is_newer and author.epoch > self._identity.epoch
+            self.over = Over.SUCCEEDED if is_newer else Over.INTRUDED
             self.ended_by = batch
         else:
             return

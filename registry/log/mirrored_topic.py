@@ -51,12 +51,12 @@ class MirroredTopic:
     async def start(self) -> None:
         """Returns when the topic is read to its end, or does not exist. Raises RegistryFailure."""
         try:
-            followed = await self._follow()
+            followed_topic = await self._follow()
         except RegistryFailure as failure:
             log.warning("mirrored schemas are not available yet why=%r", str(failure))
             self._lookup = asyncio.ensure_future(self._retry_lookup())
         else:
-            await followed.read_to_end()
+            await followed_topic.read_to_end()
 
     async def stop(self) -> None:
         if self._lookup is not None:
@@ -74,11 +74,11 @@ class MirroredTopic:
 
     async def _follow(self) -> FollowedTopic:
         topic = await found_topic(self._config, self.name, create=False)
-        followed = FollowedTopic(
+        followed_topic = FollowedTopic(
             self._config, topic, self._contents, self._on_end, mirrored=self._prefix
         )
-        followed.reading.watch(lambda batch: self._bring(self._prefix, batch))
-        self._followed = followed
-        followed.start()
+        followed_topic.reading.watch(lambda batch: self._bring(self._prefix, batch))
+        self._followed = followed_topic
+        followed_topic.start()
         log.info("mirrored schemas are available topic=%s", self.name)
-        return followed
+        return followed_topic

@@ -22,7 +22,8 @@ _NO_LIMIT: Final = 2**31  # bytes: batches are sent by `flush` only
 
 
 class NotPublished(Exception):
-    """The records may be in the topic or not. `passing`: a retry may succeed."""
+    """It is unknown whether the records are in the topic. `passing`: whether a retry may
+    succeed."""
 
     def __init__(self, why: str, *, passing: bool = True) -> None:
         super().__init__(why)
@@ -34,7 +35,7 @@ class Fenced(NotPublished):
 
 
 class Begun(NotPublished):
-    """The epoch already has a batch with these sequence numbers and other records."""
+    """The epoch already has a batch with these sequence numbers and different records."""
 
 
 class NotOurId(NotPublished):
@@ -91,15 +92,15 @@ class Publisher:
             for record in batch:
                 self._producer.send(record.value, record.key, partition=0)
             try:
-                (delivered,) = self._producer.flush()
+                (delivery,) = self._producer.flush()
             except Refused as refused:
                 kind = _KINDS.get(refused.code, NotPublished)
                 raise kind(str(refused), passing=refused.retriable) from None
             except ClientError as error:
                 raise NotPublished(str(error), passing=error.retriable) from None
-            if delivered.base_offset is None:
+            if delivery.base_offset is None:
                 raise NotPublished("the broker did not return the batch's offset")
-            end = delivered.base_offset + delivered.messages
+            end = delivery.base_offset + delivery.messages
         return end
 
     def _batches(self, records: Sequence[LogRecord]) -> Iterator[list[LogRecord]]:

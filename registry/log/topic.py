@@ -67,20 +67,20 @@ def known_id(topic: TopicMetadata) -> UUID | None:
 
 
 def _created(brokers: Brokers, name: str, replication_factor: int) -> TopicMetadata:
-    brokers_up = len(brokers.known.brokers)
-    if brokers_up < replication_factor:
+    broker_count = len(brokers.known.brokers)
+    if broker_count < replication_factor:
         log.warning(
             "fewer brokers than replication_factor topic=%s brokers=%d replication_factor=%d",
             name,
-            brokers_up,
+            broker_count,
             replication_factor,
         )
     try:
-        created = admin.create_topic(
+        creation = admin.create_topic(
             brokers,
             name,
             partitions=1,
-            replication_factor=min(brokers_up, replication_factor),
+            replication_factor=min(broker_count, replication_factor),
             configs={_POLICY: _KEEPS_SCHEMAS},
         )
     except Refused as refused:
@@ -88,7 +88,7 @@ def _created(brokers: Brokers, name: str, replication_factor: int) -> TopicMetad
             raise
         return brokers.refresh([name]).topic(name)  # another registry has just created it
     log.info("topic created topic=%s", name)
-    return created
+    return creation
 
 
 def _check(brokers: Brokers, topic: TopicMetadata, replication_factor: int) -> None:

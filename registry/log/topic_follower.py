@@ -86,7 +86,7 @@ class TopicFollower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, waiting a moment for work in progress. Not to be called from within `take`."""
+        """Stops, waiting a moment for work in progress. Not to be called from within `take`."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
@@ -148,8 +148,8 @@ class TopicFollower:
         )
         answer = brokers.broker(leader).call(offset_for_leader_epoch.API, request)
         ((result,),) = (topic.partitions for topic in answer.topics)
-        needs = on_topic(brokers.who, self._topic.name, Operation.DESCRIBE)
-        check(result.error_code, f"{self._topic.name}-0", needs=needs)
+        needed_right = on_topic(brokers.who, self._topic.name, Operation.DESCRIBE)
+        check(result.error_code, f"{self._topic.name}-0", needs=needed_right)
         return result.end_offset
 
     def _follow(self, brokers: Brokers) -> None:
@@ -173,16 +173,16 @@ class TopicFollower:
 
     def _read_batch(self, batch: FetchedBatch) -> ReadBatch:
         header = batch.header
-        read: list[tuple[int, LogRecord]] = []
+        batch_records: list[tuple[int, LogRecord]] = []
         if not header.is_control:
             try:
-                read.extend(self._records(batch))
+                batch_records.extend(self._records(batch))
             except BatchError as error:  # all registries skip it alike
                 log.error("batch skipped offset=%d error=%r", header.base_offset, str(error))
         self._position = header.next_offset
         self._leader_epoch = header.leader_epoch
         author = Identity(header.producer_id, header.producer_epoch)
-        return ReadBatch(author, tuple(read), header.next_offset)
+        return ReadBatch(author, tuple(batch_records), header.next_offset)
 
     def _records(self, batch: FetchedBatch) -> Iterator[tuple[int, LogRecord]]:
         for record in records(batch.data):

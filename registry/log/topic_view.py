@@ -32,17 +32,17 @@ class TopicView:
         self._closed = False
 
     def take(self, batches: Sequence[ReadBatch]) -> None:
-        """Apply batches on the loop. Called on the follower's thread; returns when done."""
-        applied: Future[None] = Future()
-        self._loop.call_soon_threadsafe(self._apply, batches, applied)
-        while not (applied.done() or self._closed):
+        """Applies batches on the loop. Called on the follower's thread; returns when done."""
+        applied_future: Future[None] = Future()
+        self._loop.call_soon_threadsafe(self._apply, batches, applied_future)
+        while not (applied_future.done() or self._closed):
             with contextlib.suppress(TimeoutError):
-                applied.result(_GLANCE_SECONDS)
-        if applied.done():
-            applied.result()
+                applied_future.result(_GLANCE_SECONDS)
+        if applied_future.done():
+            applied_future.result()
 
     def close(self) -> None:
-        """Take no more batches."""
+        """Takes no more batches."""
         self._closed = True
 
     def watch(self, observe: Callable[[ReadBatch], None] | None) -> None:
@@ -50,29 +50,29 @@ class TopicView:
         self._observe = observe
 
     def when_at(self, offset: int, act: Callable[[], None]) -> None:
-        """Call `act` once everything below `offset` is read, or now if it is."""
+        """Calls `act` once everything below `offset` is read, or now if it is."""
         if offset <= self.offset:
             act()
         else:
             self._waiting[act] = offset
 
     async def reach(self, offset: int) -> None:
-        """Wait until everything below `offset` is read."""
-        reached = asyncio.Event()
-        self.when_at(offset, reached.set)
+        """Waits until everything below `offset` is read."""
+        reached_event = asyncio.Event()
+        self.when_at(offset, reached_event.set)
         try:
-            await reached.wait()
+            await reached_event.wait()
         finally:
-            self._waiting.pop(reached.set, None)
+            self._waiting.pop(reached_event.set, None)
 
-    def _apply(self, batches: Sequence[ReadBatch], applied: "Future[None]") -> None:
+    def _apply(self, batches: Sequence[ReadBatch], applied_future: "Future[None]") -> None:
         try:
             for batch in batches:
                 self._apply_batch(batch)
         except Exception as error:  # noqa: BLE001  # the follower reports it, and ends
-            applied.set_exception(error)
+            applied_future.set_exception(error)
         else:
-            applied.set_result(None)
+            applied_future.set_result(None)
 
     def _apply_batch(self, batch: ReadBatch) -> None:
         for offset, record in batch.records:
@@ -80,6 +80,8 @@ class TopicView:
         self.offset = batch.next_offset
         if self._observe is not None:
             self._observe(batch)
-        for act in [act for act, at in self._waiting.items() if at <= self.offset]:
+        for act in [
+            act for act, task_offset in self._waiting.items() if task_offset <= self.offset
+        ]:
             del self._waiting[act]
             act()

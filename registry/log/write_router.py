@@ -112,10 +112,10 @@ class WriteRouter:
         except NotWriter:
             pass
         except NotPublished as error:
-            failed = store_failed(request.texts.failed)
+            failure = store_failed(request.texts.failed)
             if isinstance(error, Fenced) and request.repeatable:
-                raise _NotNow(failed) from None
-            raise failed from None
+                raise _NotNow(failure) from None
+            raise failure from None
         if request.forwarded:
             raise self._no_writer(
                 request
@@ -127,33 +127,33 @@ class WriteRouter:
 
     async def _pass_on(self, holder: str, request: ForwardedRequest) -> Passed:
         """The writer's answer, once our own readers have read as far as it had."""
-        failed = forwarding_failed(request.texts.not_forwarded)
-        passing = asyncio.ensure_future(self._forwarder.pass_on(holder, request))
-        moved = asyncio.ensure_future(self._moved.wait())
+        failure = forwarding_failed(request.texts.not_forwarded)
+        forwarding = asyncio.ensure_future(self._forwarder.pass_on(holder, request))
+        writer_change = asyncio.ensure_future(self._moved.wait())
         try:
             # A writer that hangs is replaced after a while.
-            await asyncio.wait((passing, moved), return_when=asyncio.FIRST_COMPLETED)
-            if not passing.done():
-                raise NotPassed(f"{holder} is not the writer any more", sent=True)
-            passed = passing.result()
+            await asyncio.wait((forwarding, writer_change), return_when=asyncio.FIRST_COMPLETED)
+            if not forwarding.done():
+                raise NotPassed(f"{holder} is no longer the writer", sent=True)
+            writer_answer = forwarding.result()
         except NotPassed as error:
             self._outage.failed(error)
             if error.sent and not request.repeatable:
-                raise failed from None
-            raise _NotNow(failed) from None
+                raise failure from None
+            raise _NotNow(failure) from None
         finally:
-            passing.cancel()
-            moved.cancel()
-        code = _code(passed)
+            forwarding.cancel()
+            writer_change.cancel()
+        code = _code(writer_answer)
         if code in {NOT_LOGGED_IN, NO_REGISTRY}:
             # The writer refuses this registry rather than the client, which must not see a 401.
             self._outage.failed(NotPassed(f"{holder} refused {_OUR_LOGIN}", sent=False))
-            raise _NotNow(failed)
+            raise _NotNow(failure)
         self._outage.over()
         if code == NO_LEADER:
             raise _NotNow(self._no_writer(request))
-        await self._reading.reach(passed.offset)
-        return passed
+        await self._reading.reach(writer_answer.offset)
+        return writer_answer
 
     def _no_writer(self, request: ForwardedRequest) -> ErrorAnswer:
         if self._alone:
@@ -165,12 +165,12 @@ class _Error(msgspec.Struct):
     error_code: int
 
 
-def _code(passed: Passed) -> int:
+def _code(writer_answer: Passed) -> int:
     """The error code of an answer that says that nothing was done, since that registry is not the
     writer or does not trust this one; 0 for others."""
-    if passed.status not in {401, 403, 500}:
+    if writer_answer.status not in {401, 403, 500}:
         return 0
     try:
-        return msgspec.json.decode(passed.body, type=known_type(_Error)).error_code
+        return msgspec.json.decode(writer_answer.body, type=known_type(_Error)).error_code
     except msgspec.MsgspecError:
         return 0

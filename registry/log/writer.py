@@ -116,12 +116,12 @@ class TopicWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether writes are currently decided here."""
+        """Whether this registry currently decides writes."""
         return self._open
 
     @property
     def is_stopping(self) -> bool:
-        """Whether only writes that already wait are decided."""
+        """Whether the writer is stopping: it finishes the queued writes and accepts no new ones."""
         return self._stopping
 
     @property
@@ -144,14 +144,14 @@ class TopicWriter:
         return answer
 
     def bring(self, prefix: str, batch: ReadBatch) -> None:
-        """Take a batch that was read of another cluster's schemas."""
+        """Takes a batch that was read from another cluster's schemas."""
         if self._open:
             self._brought.append((prefix, batch))
 
     # Any other thread
 
     def stop(self) -> None:
-        """Do the waiting writes, and end. The event loop must keep running meanwhile."""
+        """Finishes the queued writes, then ends. The event loop must keep running meanwhile."""
         with self._news:
             self._stopping = True
             self._news.notify_all()
@@ -198,11 +198,11 @@ class TopicWriter:
         identity = Identity(epoch.producer_id, epoch.producer_epoch)
         try:
             with closing(self._publisher(identity)) as publisher:
-                ahead, end = self._take(epoch, tenure, publisher)
+                contents_ahead, end = self._take(epoch, tenure, publisher)
                 self._outage.over()
                 log.info("writer topic=%s epoch=%d", self._topic, epoch.epoch)
                 while (group := self._next_group(epoch, tenure)) is not None:
-                    end = self._work(group, ahead, end, publisher)
+                    end = self._work(group, contents_ahead, end, publisher)
             if tenure.over is not None:
                 self._leadership.give_up()
             if tenure.over is Over.INTRUDED:
@@ -220,9 +220,9 @@ class TopicWriter:
         """The contents right after our first record, and the offset that follows it."""
         first = self._on_loop(self._reading.contents.sign_of_life)
         if epoch.retired_id is not None:
-            retired = Identity(epoch.retired_id, LAST_PRODUCER_EPOCH)
-            with closing(self._publisher(retired)) as last:
-                last.fence(first)
+            retired_identity = Identity(epoch.retired_id, LAST_PRODUCER_EPOCH)
+            with closing(self._publisher(retired_identity)) as last_publisher:
+                last_publisher.fence(first)
         end = publisher.append([first])
         with self._news:
             self._news.wait_for(
@@ -235,12 +235,12 @@ class TopicWriter:
                 "it ended before it began" if is_over else "the topic was not read up to its start"
             )
             raise NotPublished(f"epoch {epoch.epoch}: {reason}")
-        ahead = tenure.began
+        contents_ahead = tenure.began
         # Records that were read meanwhile may have raised the highest id.
-        if (updated := ahead.sign_of_life()) != first:
-            ahead.apply(end, updated)
-            end = publisher.append([updated])
-        return ahead, end
+        if (new_sign := contents_ahead.sign_of_life()) != first:
+            contents_ahead.apply(end, new_sign)
+            end = publisher.append([new_sign])
+        return contents_ahead, end
 
     def _is_over(self, epoch: WriterEpoch, tenure: Tenure) -> bool:
         return tenure.over is not None or self._leadership.epoch != epoch
@@ -257,45 +257,49 @@ class TopicWriter:
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
 
     def _work(
-        self, group: Sequence[_Write], ahead: RegistryContents, end: int, publisher: Publisher
+        self,
+        group: Sequence[_Write],
+        contents_ahead: RegistryContents,
+        end: int,
+        publisher: Publisher,
     ) -> int:
         """Decide and publish; returns the offset after the published records."""
-        self._take_brought(ahead)
+        self._take_brought(contents_ahead)
         outcomes: _Outcomes = []
-        records: list[LogRecord] = [] if group else [ahead.sign_of_life()]
-        began = time.monotonic()
-        for place, write in enumerate(group):
-            if outcomes and time.monotonic() - began > _GROUP_SECONDS:
-                self._put_back(group[place:])
+        records: list[LogRecord] = [] if group else [contents_ahead.sign_of_life()]
+        start_time = time.monotonic()
+        for index, write in enumerate(group):
+            if outcomes and time.monotonic() - start_time > _GROUP_SECONDS:
+                self._put_back(group[index:])
                 break
             if write.answered.done():  # its caller has timed out
                 continue
             try:
-                decision = write.decide(ahead)
+                decision = write.decide(contents_ahead)
                 if not all(map(publisher.takes, decision.records)):
                     raise schema_too_large()
             except Exception as error:  # noqa: BLE001  # ErrorAnswer, or a bug, logged by the caller
                 outcomes.append((write, error))
                 continue
             for record in decision.records:
-                ahead.apply(end + len(records), record)
+                contents_ahead.apply(end + len(records), record)
                 records.append(record)
             outcomes.append((write, decision.answer))
         try:
-            published = publisher.append(records) if records else end
-            if published != end + len(records):
-                raise NotPublished(f"records end at {published}, not at {end + len(records)}")
+            end_offset = publisher.append(records) if records else end
+            if end_offset != end + len(records):
+                raise NotPublished(f"records end at {end_offset}, not at {end + len(records)}")
         except BaseException as error:
             self._fail([write for write, _ in outcomes], error)
             raise
-        self._loop.call_soon_threadsafe(self._settle, outcomes, published)
-        return published
+        self._loop.call_soon_threadsafe(self._settle, outcomes, end_offset)
+        return end_offset
 
-    def _take_brought(self, ahead: RegistryContents) -> None:
+    def _take_brought(self, contents_ahead: RegistryContents) -> None:
         while self._brought:
             prefix, batch = self._brought.popleft()
             for offset, record in batch.records:
-                ahead.apply_mirrored(prefix, offset, record)
+                contents_ahead.apply_mirrored(prefix, offset, record)
 
     def _put_back(self, writes: Sequence[_Write]) -> None:
         """Leave these to the next group: those before them have waited long enough."""
@@ -317,10 +321,10 @@ class TopicWriter:
         """Hand the waiting writes back: another registry may be the writer."""
         with self._news:
             self._open = False
-            waiting = list(self._waiting)
+            waiting_writes = list(self._waiting)
             self._waiting.clear()
             self._brought.clear()
-        self._loop.call_soon_threadsafe(_settle_all, waiting, NotWriter)
+        self._loop.call_soon_threadsafe(_settle_all, waiting_writes, NotWriter)
         self._on_loop(lambda: self._reading.watch(None))
 
     def _end_because_of(self, tenure: Tenure) -> None:

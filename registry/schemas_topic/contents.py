@@ -92,7 +92,7 @@ class RegistryContents:
     # Records
 
     def apply(self, offset: int, record: LogRecord) -> None:
-        """Apply a record. An invalid one is logged and skipped."""
+        """Applies a record. Invalid records are logged and skipped."""
         self.offset = offset + 1
         try:
             self.take(read(record))
@@ -107,12 +107,12 @@ class RegistryContents:
             log.error("record skipped prefix=%r offset=%d why=%r", prefix, offset, str(error))
 
     def take_mirrored(self, prefix: str, record: Record) -> None:
-        local = prefixed(record, prefix)
-        if isinstance(local, ClearSubjectRecord) and local.subject is None:
+        local_record = prefixed(record, prefix)
+        if isinstance(local_record, ClearSubjectRecord) and local_record.subject is None:
             for name in list(self.subjects(prefix)):
                 self._clear(name)
         else:
-            self._take(local)
+            self._take(local_record)
 
     def take(self, record: Record) -> None:
         subject = None if isinstance(record, NoRecord) else record.subject
@@ -144,8 +144,8 @@ class RegistryContents:
         return write(NoRecord(self.highest_id))
 
     def _put(self, version: Version) -> None:
-        known = self.content_of(version.id)
-        if known is not None and known != version.content:
+        content_of_id = self.content_of(version.id)
+        if content_of_id is not None and content_of_id != version.content:
             self.left_out += 1
             log.error(
                 "schema skipped: its id belongs to another schema subject=%r version=%d id=%d",
@@ -159,18 +159,20 @@ class RegistryContents:
         if version.subject not in self._subjects:
             self._names = None
         versions = self._subjects.setdefault(version.subject, {})
-        old = versions.get(version.version)
-        follows = old is not None or not versions or version.version > next(reversed(versions))
+        old_version = versions.get(version.version)
+        is_in_order = (
+            old_version is not None or not versions or version.version > next(reversed(versions))
+        )
         versions[version.version] = version
-        if not follows:  # an imported version with a lower number
+        if not is_in_order:  # an imported version with a lower number
             self._subjects[version.subject] = dict(sorted(versions.items()))
-        if old is not None:
-            self._unlink(key, old)
+        if old_version is not None:
+            self._unlink(key, old_version)
         self._subjects_of_id.setdefault(version.id, {})[version.subject] = version.version
-        previous = self._id_of_content.get(version.content, version.id)
+        previous_id = self._id_of_content.get(version.content, version.id)
         self._id_of_content[version.content] = version.id
-        if previous != version.id:
-            self._other_ids.setdefault(version.content, set()).add(previous)
+        if previous_id != version.id:
+            self._other_ids.setdefault(version.content, set()).add(previous_id)
         for reference in version.references:
             target = VersionKey(reference.subject, reference.version)
             self._referrers.setdefault(target, set()).add(key)
@@ -203,14 +205,14 @@ class RegistryContents:
             self._referrers[target].discard(key)
 
     def _forget_id(self, content: SchemaContent, schema_id: int) -> None:
-        others = self._other_ids.get(content, set())
-        others.discard(schema_id)
+        other_ids = self._other_ids.get(content, set())
+        other_ids.discard(schema_id)
         if self._id_of_content.get(content) == schema_id:
-            if others:
-                self._id_of_content[content] = others.pop()
+            if other_ids:
+                self._id_of_content[content] = other_ids.pop()
             else:
                 del self._id_of_content[content]
-        if not others:
+        if not other_ids:
             self._other_ids.pop(content, None)
 
     def _delete(self, subject: str, until: int) -> None:

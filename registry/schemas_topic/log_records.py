@@ -110,7 +110,7 @@ _schema_decoder = msgspec.json.Decoder(_SchemaValue)
 
 
 def read(record: LogRecord) -> Record:
-    """Parse a record. Raises BadRecord."""
+    """Parses a record. Raises BadRecord."""
     try:
         key = _key_decoder.decode(record.key)
         if key.subject is not None and key.subject.startswith(_CONTEXT):
@@ -234,8 +234,8 @@ def _config_value(subject: str | None, config: Config | None) -> bytes | None:
     fields = _encode(config)
     if subject is None:
         return fields
-    named = b'{"subject":' + _encode(subject)
-    return named + (b"}" if fields == b"{}" else b"," + fields[1:])
+    prefix = b'{"subject":' + _encode(subject)
+    return prefix + (b"}" if fields == b"{}" else b"," + fields[1:])
 
 
 def _text(raw: msgspec.Raw) -> str:

@@ -22,8 +22,8 @@ def prefixed(record: Record, prefix: str) -> Record:
     """The record with its subject prefixed."""
     match record:
         case SchemaRecord(subject, number, version):
-            local = None if version is None else _version(version, prefix)
-            return SchemaRecord(prefix + subject, number, local)
+            local_version = None if version is None else _version(version, prefix)
+            return SchemaRecord(prefix + subject, number, local_version)
         case ConfigRecord(subject, config):
             return ConfigRecord(prefix + (subject or ""), config)
         case DeleteSubjectRecord(subject, until):

@@ -6,6 +6,7 @@ import pytest
 
 from audit.api.answers import FailingLoad, TopicFinding
 from audit.headline import JudgedTopics, Unreported, headline
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.words import of_kinds
@@ -41,10 +42,8 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
     return JudgedTopics(state=state, findings=placed, kinds=kinds, **more)
 
 
-UNTIL_NOW = judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING)
 LONG = "2026-11-20 21:14:07"
 ALL = "✓|complete: every line is accounted for"
-EVERY = "every line up to 21:14 UTC is accounted for"
 
 
 @pytest.mark.parametrize(
@@ -92,10 +91,6 @@ EVERY = "every line up to 21:14 UTC is accounted for"
             judged(State.COMPLETE, accepted=counted([CUT[1]])),
             f"{ALL}, except for 4,096 lost bytes (accepted)|",
         ),
-        (
-            judged(State.COMPLETE, accepted=(KindCount(kind=FaultKind.LOST),)),
-            f"{ALL}, except for older faults (accepted)|",
-        ),
     ],
 )
 def test_a_verdict_in_a_sentence(said: JudgedTopics, words: str) -> None:
@@ -109,9 +104,14 @@ SOME = "nothing is known to be wrong; some lines are still on their way"
 NEWER = "newer lines are on their way"
 READ = UNTIL.replace("line", "line read")
 LOSS, A = (KindCount(kind=FaultKind.LOST, findings=1, events=1),), " (accepted)"
+OLD = (KindCount(kind=FaultKind.LOST),)
 SILENT, UNREAD = Unreported.SILENT, Unreported.UNREAD
 COMPLETE, PENDING = State.COMPLETE, State.PENDING
 NEXT_DAY = EVENING + DAY_LONG
+RAW = {TopicKey("dc1", "orders", ""): DeadLetters(lines=1, events=300)}
+LINES = {TopicKey("dc1", name, ""): DeadLetters(lines=2) for name in "abcd"}
+FOUR = "except for 8 dead letters (in 4 places)"
+BUT = "except for 301 dead letters (in orders.dead and _dead/orders)"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,10 @@ NEXT_DAY = EVENING + DAY_LONG
         (PENDING, {"settled": True, "today": NEXT_DAY}, f"✓ {DATED}|{NEWER}"),
         (PENDING, {"held_up": True}, f"… pending: {UNTIL}|"),
         (PENDING, {"accepted": LOSS}, f"… pending: {UNTIL}, except for 1 lost line{A}|{NEWER}"),
+        (COMPLETE, {"accepted": OLD}, f"… pending: {UNTIL}, except for older faults{A}|"),
         (State.EMPTY, {"settled": True}, "· empty: no events in this time|"),
+        (State.EMPTY, {"dead": RAW}, f"· empty: no events in this time, {BUT}|"),
+        (COMPLETE, {"dead": LINES}, f"… pending: {UNTIL}, {FOUR}|"),
     ],
 )
 def test_a_verdict_names_its_moment(state: State, more: dict[str, Any], words: str) -> None:

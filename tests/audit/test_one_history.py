@@ -10,6 +10,7 @@ import pytest
 from audit.api.queries import HostsQuery, LoadsQuery
 from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.topic_verdict import TopicVerdict
+from audit.reconciling.words import REBUILT
 from tests.audit.audited_ledger import FIRST, NOW, AuditedLedger, judged
 from tests.audit.log_entries import TIME, agent, broker, each_order, in_orders, shipped
 from tests.audit.store.said import (
@@ -107,7 +108,9 @@ def test_what_a_rebuild_made_void_is_of_its_own_history(tmp_path: Path) -> None:
     """Runs are numbered from the beginning in each."""
     hours = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": FIRST, "to_time": FIRST + HOUR}
     rebuilt = load("old", 2, 0, 600, TIME, rebuilt=[hours])
-    verdict = judged(tmp_path, [[*SHIPPED, *LANDED, rebuilt, *MOVED]])
+    (finding,) = judged(tmp_path / "before", [[*SHIPPED, *LANDED, rebuilt]]).findings
+    assert (finding.events, finding.reason) == (400, REBUILT)
+    verdict = judged(tmp_path / "after", [[*SHIPPED, *LANDED, rebuilt, *MOVED]])
     assert states(verdict) == [State.COMPLETE, State.COMPLETE]
 
 

@@ -100,4 +100,4 @@ def test_an_unknown_profile_is_named_with_those_there_are() -> None:
         check=False,
     )
     assert run.returncode == 2
-    assert "no profile 'produce-2'; there are produce-1, produce-50" in run.stderr
+    assert "unknown profile 'produce-2'; available: produce-1, produce-50" in run.stderr

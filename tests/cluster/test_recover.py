@@ -24,7 +24,7 @@ def found(topic: str, index: int, topic_id: uuid.UUID, epoch: int = 3) -> FoundP
 def recover_one(
     session: Session, *partitions: FoundPartition, broker_id: int = 1
 ) -> RecoveredTopics:
-    return recover(session, broker_id=broker_id, cluster_id="the-cluster", found=partitions)
+    return recover(session, broker_id=broker_id, cluster_id="the-cluster", directories=partitions)
 
 
 def test_topics_come_back_with_their_ids_and_later_epochs(session: Session) -> None:

@@ -187,8 +187,9 @@ def _two_brokers(site: Site) -> BrokerProcess:
 def disk_full(site: Site, take: Take) -> None:
     """Disk full
 
-    The disk with the broker's data is full. Agents keep what they cannot ship in the log files, and
-    the ledger takes no entries either, so no agent is heard. What is cured by hand is the disk.
+    The disk with the broker's data is full. Agents keep what they cannot ship in the log files. The
+    ledger takes no entries either, so no agent is heard; the audit asks the broker itself. What is
+    cured by hand is the disk.
     """
     site.host("web-1", TOPIC)
     site.settle()
@@ -196,7 +197,7 @@ def disk_full(site: Site, take: Take) -> None:
     command = ["dd", "if=/dev/zero", f"of={filler}", "bs=64k"]
     subprocess.run(command, capture_output=True, check=False)
     site.broke()
-    take("away", "silent")
+    take("disk")
     site.by_hand("room is made on the disk that `penstock status` names")
     filler.unlink()
 

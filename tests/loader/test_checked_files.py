@@ -109,6 +109,25 @@ def test_what_a_load_finds_out_beside_its_rows(
     assert (told["partition"], told["offsets"]) == (0, {"first": 30, "count": 5})
     assert told["topic_id"]
 
+    # A rebuild from less than there was leaves the hour incomplete until an audit knows its files.
+    spoilt[-1] ^= 1
+    spoilt[100] ^= 1
+    segment.write_bytes(spoilt)
+    with answering_audit() as audit:
+        config = msgspec.structs.replace(config, audit=audit.url)
+        audit.said.body = document(complete=True, by="agents and brokers")
+        again = LoadRequest(rebuild=(Hour(BEGAN),))
+        assert "--rebuild dt=" in outcome_of(spark, config, again).cure
+        less = load_once(spark, config, msgspec.structs.replace(again, accept_gap=True))
+        assert (less.rows, BEGAN in less.complete) == (20, False)
+        assert less.waiting[Hour(BEGAN)].startswith("30 of its 50 rows, which the brokers")
+        names = {path.name[:5] for path in there.glob("[!.]*")}
+        assert names == {"_INCO", "part-"}
+        assert all("destination" not in question for question in audit.said.asked)
+        assert BEGAN in load_once(spark, config).complete
+        (of_files,) = (question for question in audit.said.asked if "destination" in question)
+        assert of_files["destination"] == [config.root]
+
 
 def test_a_changed_file_is_not_merged(
     spark: SparkSession, application: Application, config: LoaderConfig

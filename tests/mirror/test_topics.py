@@ -47,7 +47,7 @@ def test_what_is_not_its_copy_is_left_alone() -> None:
     assert planned(there(), copy("")).standing is Standing.ORDINARY
     assert planned(there(), copy(f"dc2/t/{ID}")).standing is Standing.FOREIGN
     anew = planned(there(OTHER_ID), copy())
-    assert anew.standing is Standing.ANEW
+    assert anew.standing is Standing.RECREATED
     assert ID in anew.reason
     assert OTHER_ID in anew.reason
     assert planned({}, copy()).standing is Standing.GONE

@@ -64,7 +64,7 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
             "mirrored: [{topic: dc1}]",
             "`prefix` is required: the topic name dc1 is not PREFIX_schemas",
         ),
-        ("mirrored: [{topic: _schemas, prefix: a}]", "topic _schemas is named twice"),
+        ("mirrored: [{topic: _schemas, prefix: a}]", "duplicate topic _schemas"),
         (
             "mirrored: [{topic: dc1._schemas}, {topic: dc1.b._schemas}]",
             "the prefixes 'dc1.' and 'dc1.b.' overlap",
@@ -86,19 +86,19 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
         ("limits: {connections: 0}", "`connections` must be positive"),
         ("patience: {write: 0}", "`write` must be positive"),
         ("brokre: a", "unknown key; did you mean brokers"),
-        ("users_file: u", "without `permissions` none may do anything"),
+        ("users_file: u", "without `permissions` no principal may do anything"),
         (f"permissions: [{RULE}]", "`permissions` needs logins"),
         ("registries: [r]", "`registries` needs logins"),
         ("certificate_names: [{subject: CN=(.*)}]", "`certificate_names` needs `tls`"),
         (f"{{host: 10.0.0.1, {LOGINS}}}", "`host: 10.0.0.1` can be reached"),
         ("{host: 10.0.0.1, tls: {certificate: c}}", "`host: 10.0.0.1` can be reached"),
-        (f"{{zookeeper: zk, {LOGINS}}}", "need one among themselves"),
-        (f"{{zookeeper: zk, {LOGINS}, registries: [r]}}", "need one among themselves"),
+        (f"{{zookeeper: zk, {LOGINS}}}", "must log in to each other"),
+        (f"{{zookeeper: zk, {LOGINS}, registries: [r]}}", "must log in to each other"),
         ("forwarding_security: {tls: {}}", "`forwarding_security`: `tls` is for https://"),
         (
             f"{{zookeeper: zk, permissions: [{RULE}], tls: {{certificate: c, client_ca: c}}, "
             "registries: [r], forwarding_security: {token_env: T}}",
-            "need one among themselves",  # a certificate: the others want one
+            "must log in to each other",  # a certificate: the others want one
         ),
     ],
 )

@@ -13,9 +13,10 @@ from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
 from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.headline import JudgedTopics, Unreported, headline
 from audit.http.endpoints.topic_lookup import findings
-from audit.programs import INPUTS, LOADER, MIRROR
+from audit.programs import DISK, INPUTS, LOADER, MIRROR
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import WORST_FIRST, Kinds, State, worst
-from audit.reconciling.picture import TierKind
+from audit.reconciling.picture import TierKind, TopicKey
 from audit.service.service import KeptFindings, Service
 from audit.store.judged_hours import HOUR, TopicFigures
 from audit.store.topics.topics import FaultyTopic
@@ -37,6 +38,7 @@ def headline_of(
     now: int,
     waits: bool,
     accepted: Kinds,
+    dead: Mapping[TopicKey, DeadLetters],
 ) -> Headline:
     faulty_topics = service.reading.faulty_topics(cluster, hours.start, hours.stop)
     held_up = _held_up(service, cluster)
@@ -62,6 +64,7 @@ def headline_of(
             held_up=bool(held_up),
             today=now,
             accepted=accepted,
+            dead=dead,
         )
     )
 
@@ -121,13 +124,14 @@ def _held_up(service: Service, cluster: str) -> set[str]:
     """Kinds of the conditions that hold up lines, raised or not yet."""
     return {
         key.kind
-        for key in service.alert_conditions
-        if key.kind in _HOLDING_UP and (cluster in {"", key.cluster} or not key.cluster)
+        for key, condition in service.alert_conditions.items()
+        if (key.kind in _HOLDING_UP or (key.kind == DISK and condition.leaderless))
+        and (cluster in {"", key.cluster} or not key.cluster)
     }
 
 
 def _unreported(held_up: Set[str]) -> Unreported | None:
-    reasons = {SILENT: Unreported.SILENT, INPUTS: Unreported.UNREAD}
+    reasons = {DISK: Unreported.FULL, SILENT: Unreported.SILENT, INPUTS: Unreported.UNREAD}
     return next((reason for kind, reason in reasons.items() if kind in held_up), None)
 
 

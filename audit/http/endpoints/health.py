@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from audit.alerting.conditions import AWAY, SILENT
 from audit.api import answers, queries
 from audit.api.answers import AgentRow, HealthRow
+from audit.clusters.disks import with_polled_disks
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig
+from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
 from audit.http.endpoints.lists import agents
 from audit.programs import (
@@ -25,6 +27,7 @@ from audit.programs import (
     Program,
     ProgramKind,
     in_words,
+    room_first,
     servers_words,
     this_audit,
     troubles,
@@ -83,7 +86,9 @@ def _urgency(row: HealthRow) -> tuple[object, ...]:
 
 def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[HealthRow]:
     since = (service.standing.as_of or now) - int(service.config.expected * 1000)
-    all_programs = service.reading.programs(since)
+    all_programs = with_polled_disks(
+        service.reading.programs(since), service.standing.clusters, now
+    )
     programs = [program for program in all_programs if cluster in {"", program.cluster}]
     yield from _agents(service, shows, cluster, programs, now)
     for name, cluster_state in service.standing.clusters.items():
@@ -214,30 +219,34 @@ def _brokers(
     for broker_id in standing.away:
         program = by_id.get(str(broker_id))
         host = program.host if program else ""
+        needs, cure = room_first(program, shows.commands) if program else ("", Cure())
+        if not needs:
+            cure = shows.commands.restart("broker", cluster=cluster, host=host, broker=broker_id)
         yield HealthRow(
             program="broker",
             cluster=cluster,
             name=str(broker_id),
             host=host,
             state=IS_AWAY,
-            words="holds replicas, and does not answer",
+            words=f"holds replicas, and does not answer{needs}",
             heard=program.heard if program else -1,
             version=program.health.program_version if program else "",
             kind=AWAY,
-            **shows.commands.restart("broker", cluster=cluster, host=host, broker=broker_id).fields,
+            **cure.fields,
         )
     if standing.unreachable:
         program = by_id.get(str(only_broker.id)) if only_broker else None
+        needs, cure = room_first(program, shows.commands) if program else ("", Cure())
         yield HealthRow(
             program="broker",
             cluster=cluster,
             name=str(only_broker.id) if only_broker else "",
             host=program.host if program else only_broker.host if only_broker else "",
             state=IS_AWAY,
-            words=f"the ledger cannot be read: {standing.unreachable}",
+            words=f"the ledger cannot be read: {standing.unreachable}{needs}",
             heard=standing.as_of or -1,
             kind=AWAY,
-            **shows.commands.reach_ledger(cluster).fields,
+            **(cure if needs else shows.commands.reach_ledger(cluster)).fields,
         )
 
 

@@ -18,7 +18,8 @@ def hour(service: Service, query: queries.HourQuery) -> answers.HourGate:
     state = service.standing.clusters.get(key.cluster)
     if state is None or not state.read:
         return _not_yet(f"the audit, which is still reading the ledger of {key.cluster}")
-    gate = hour_gate(picture(service, key, query.hour, query.hour + HOUR))
+    of_hour = picture(service, key, query.hour, query.hour + HOUR)
+    gate = hour_gate(of_hour, query.destination, query.rebuilt)
     return answers.HourGate(
         complete=gate.complete, by=gate.by, missing=gate.missing, names=list(gate.names)
     )

@@ -58,6 +58,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
             now=now,
             waits=overview.having[State.PENDING] > 0,
             accepted=overview.accepted,
+            dead=overview.dead,
         ),
         rate=rate_of_all(service, query.cluster),
     )

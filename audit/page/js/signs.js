@@ -120,7 +120,7 @@ const ALERTS = {
   loader: ["unloaded", "Loader", "a loader has begun no load for too long"],
   zookeeper: ["missing", "ZooKeeper", "a broker has lost ZooKeeper, or a server of it is down"],
   certificate: ["unloaded", "Certificate", "a certificate expires soon"],
-  disk: ["unloaded", "Disk", "a disk is nearly full"],
+  disk: ["unloaded", "Disk", "a disk is full or nearly full"],
   inputs: ["missing", "Inputs", "an agent does not read all of its inputs"],
 };
 export const ALERT_KINDS = Object.keys(ALERTS);

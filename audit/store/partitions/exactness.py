@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.reconciling.picture import Inexact, Placed, Tier
+from audit.reconciling.picture import Inexact, Placed, Rebuilt, Tier
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import Numbers, hours_of, numbers
 from audit.store.folding.keyed_intervals import Mask, grouped
@@ -97,6 +97,22 @@ def of(
         highest_time = max(to_time, int(overlapping_hours[:, 4].max(initial=to_time)))
         spans.append(Inexact(tiers[tier], lowest_time, highest_time))
     return spans
+
+
+def rebuilt_times(
+    connection: sqlite3.Connection,
+    topic: int,
+    tiers: dict[int, Tier],
+    from_time: int,
+    to_time: int,
+) -> list[Rebuilt]:
+    """Returns the rebuilt hours of this time."""
+    rows = connection.execute(
+        "SELECT DISTINCT tier, from_time, to_time FROM voided"
+        " WHERE topic = ? AND from_time < ? AND to_time > ? AND (topic, tier) NOT IN replaced",
+        (topic, to_time, from_time),
+    )
+    return [Rebuilt(tiers[tier], *times) for tier, *times in rows]
 
 
 def rebuilt(

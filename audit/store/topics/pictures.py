@@ -276,6 +276,7 @@ def _picture(
                 for times in doubtful_times(connection, topic.id, start_time, to_time)
             ),
         ],
+        rebuilt=exactness.rebuilt_times(connection, topic.id, topic.tiers, start_time, to_time),
         placed=[hour for hour in hours if hour.partition in placed_partitions],
         accepted=acceptances,
         grace_millis=query.grace_millis,

@@ -11,6 +11,7 @@ import msgspec
 
 from audit.api.answers import Flow, ListPage, TopicRow
 from audit.api.queries import TopicsQuery, order, pattern
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import Kinds, State, or_empty, summed, worst_first
 from audit.reconciling.picture import Tier, TopicKey
 from audit.reconciling.topic_verdict import settled_state
@@ -45,13 +46,14 @@ class FaultyTopic(NamedTuple):
 
 class Overview(NamedTuple):
     """A page of topics. The counts do not depend on the search: topics of the cluster by state,
-    topics that have any hour of a state, and all faults that operators accepted. Only `matching`
-    counts the topics of a state that match the search."""
+    topics that have any hour of a state, all faults that operators accepted, and dead letters. Only
+    `matching` counts the topics of a state that match the search."""
 
     by_state: Counter[State]
     having: Counter[State]
     matching: Counter[State]
     accepted: Kinds
+    dead: Mapping[TopicKey, DeadLetters]
     page: ListPage
     items: Sequence[TopicRow]
 
@@ -197,6 +199,7 @@ def overview(
         Counter(state for states_of_topic in states for state in states_of_topic),
         matching_counts,
         _accepted(connection, hours, query.cluster),
+        _dead(connection, hours, query.cluster),
         query.of(len(rows)),
         query.cut(rows),
     )
@@ -269,6 +272,24 @@ def _accepted(connection: sqlite3.Connection, hours: range, cluster: str) -> Kin
     )
 
 
+def _dead(
+    connection: sqlite3.Connection, hours: range, cluster: str
+) -> dict[TopicKey, DeadLetters]:
+    """Returns the dead letters of topics that have any."""
+    rows = connection.execute(
+        "SELECT cluster, keys.topic, topic_id, sum(dead_lines), sum(dead_events)"  # noqa: S608
+        f" FROM judged JOIN ({KEYS}) AS keys ON keys.id = judged.topic"
+        " WHERE dead_lines + dead_events > 0 AND hour >= ? AND hour < ? GROUP BY keys.id"
+        " ORDER BY 1, 2, 3",
+        (hours.start, hours.stop),
+    )
+    return {
+        TopicKey(*key): DeadLetters(lines=lines, events=events)
+        for *key, lines, events in rows
+        if cluster in {"", key[0]}
+    }
+
+
 def accepted_in(connection: sqlite3.Connection, cluster: str, topic: str, hour: int) -> Kinds:
     """Returns the faults that operators accepted in an hour of a topic, including deleted topics of
     that name."""
@@ -326,7 +347,7 @@ def _judged(
     judged_by_topic: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for topic, *columns in connection.execute(
         "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits,"
-        " accepted, kinds"
+        " accepted, kinds, dead_lines, dead_events"
         " FROM judged WHERE topic IN (SELECT value FROM json_each(?)) AND hour >= ? AND hour < ?"
         " ORDER BY topic, hour",
         (ids, hours.start, hours.stop),
@@ -383,6 +404,9 @@ def _row(
         accepted=summed(count for row in judged for count in _kinds(row[8])),
         having=row_states,
         kinds=summed(count for kind in kinds for count in kind),
+        dead=DeadLetters(
+            lines=sum(row[10] for row in judged), events=sum(row[11] for row in judged)
+        ),
     )
 
 

@@ -15,6 +15,7 @@ while it is open is a `BadIndex`, not a dead process. An index is a hint: its re
 against the batch, and rebuilds it from the log if they differ. A crash may lose the tail.
 """
 
+import errno
 import os
 from bisect import bisect_left
 from pathlib import Path
@@ -87,6 +88,8 @@ class _Index:
         while self._tail:
             written_bytes = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
             entry_count = written_bytes // self.ENTRY.size
+            if not entry_count:  # the disk has room for a part of an entry, at the end of a block
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
             self._stored += entry_count
             del self._tail[: entry_count * self.ENTRY.size]
 

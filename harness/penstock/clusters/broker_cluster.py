@@ -35,7 +35,7 @@ SESSION_SECONDS: Final = 4.0
 
 
 class BrokerCluster:
-    """`with BrokerCluster(directory, brokers=3) as cluster`: all are ready. Ids begin with 1."""
+    """Ready brokers with ids from 1: `with BrokerCluster(directory, brokers=3) as cluster`."""
 
     def __init__(
         self,
@@ -78,22 +78,22 @@ class BrokerCluster:
         data_dir: Path | None,
     ) -> None:
         servers = self.zookeepers.servers
-        own, others, own_link, others_link, *map_links = free_ports(4 + len(servers))
+        own_port, peer_port, own_link, peer_link, *map_links = free_ports(4 + len(servers))
         add = self.links.add
-        self.to_clients[broker_id] = add(("127.0.0.1", own), own_link, self._client_at)
-        self.between[broker_id] = add(("127.0.0.1", others), others_link, self._broker_at)
+        self.to_clients[broker_id] = add(("127.0.0.1", own_port), own_link, self._client_at)
+        self.between[broker_id] = add(("127.0.0.1", peer_port), peer_link, self._broker_at)
         self.to_zookeepers[broker_id] = [
             add(("127.0.0.1", server.port), link)
             for server, link in zip(servers, map_links, strict=True)
         ]
-        by_links = ",".join(zookeeper.address for zookeeper in self.to_zookeepers[broker_id])
+        link_addresses = ",".join(zookeeper.address for zookeeper in self.to_zookeepers[broker_id])
         listeners = [
-            {"name": CLIENTS, "host": "127.0.0.1", "port": own, "advertised_port": own_link},
-            {"name": BETWEEN, "host": "127.0.0.1", "port": others, "advertised_port": others_link},
+            {"name": CLIENTS, "host": "127.0.0.1", "port": own_port, "advertised_port": own_link},
+            {"name": BETWEEN, "host": "127.0.0.1", "port": peer_port, "advertised_port": peer_link},
         ]
         self.brokers[broker_id] = BrokerProcess(
             self.directory / f"broker-{broker_id}",
-            zookeeper=f"{by_links}/cluster",
+            zookeeper=f"{link_addresses}/cluster",
             broker_id=broker_id,
             data_dir=data_dir,
             settings={
@@ -110,12 +110,12 @@ class BrokerCluster:
         )
 
     def _broker_at(self, port: int) -> str:
-        alive = {
+        live_servers = {
             str(broker_id): broker.process.pid
             for broker_id, broker in self.brokers.items()
             if broker_id not in self._ended_by_us
         }
-        return owner_of(port, alive)
+        return owner_of(port, live_servers)
 
     def _client_at(self, port: int) -> str:
         return owner_of(port, dict(self.named_clients)) if self.named_clients else ANYBODY
@@ -146,7 +146,7 @@ class BrokerCluster:
         self.brokers[broker_id].kill()
 
     def stop(self, broker_id: int, *, within: float = 60) -> int:
-        """SIGTERM; returns the exit code. After `within`, SIGKILL and ServerFailed."""
+        """Sends SIGTERM; returns the exit code. After `within`: SIGKILL and ServerFailed."""
         self._ended_by_us.add(broker_id)
         try:
             return self.brokers[broker_id].terminate(within=within)
@@ -156,21 +156,21 @@ class BrokerCluster:
 
     def stop_side_by_side(self, *, within: float = 60) -> dict[int, int]:
         """Stops all running brokers at once; returns exit codes, -9 for killed ones."""
-        running = [number for number in self.ids if self.alive(number)]
-        self._ended_by_us |= set(running)
-        for broker_id in running:
+        running_ids = [number for number in self.ids if self.alive(number)]
+        self._ended_by_us |= set(running_ids)
+        for broker_id in running_ids:
             os.kill(self.brokers[broker_id].process.pid, signal.SIGTERM)
-        until = time.monotonic() + within
-        codes = dict.fromkeys(running, -signal.SIGKILL.value)
-        for broker_id in running:
+        end_time = time.monotonic() + within
+        codes = dict.fromkeys(running_ids, -signal.SIGKILL.value)
+        for broker_id in running_ids:
             process = self.brokers[broker_id].process
             with contextlib.suppress(ServerFailed):
-                codes[broker_id] = process.wait(within=max(0.1, until - time.monotonic()))
+                codes[broker_id] = process.wait(within=max(0.1, end_time - time.monotonic()))
             process.kill()
         return codes
 
     def freeze(self, broker_id: int) -> None:
-        """Returns once none of its threads runs."""
+        """Freezes a broker; returns once none of its threads runs."""
         self._frozen.add(broker_id)
         freeze(self.brokers[broker_id].process.pid)
 
@@ -245,9 +245,9 @@ class BrokerCluster:
         """The leader according to the first running broker that answers; NOBODY if none knows."""
         for broker_id in self.ids:
             if self.alive(broker_id) and not self.is_frozen(broker_id):
-                reported = self.reported_by(broker_id, topic).get(partition)
-                if reported is not None:
-                    return reported.leader
+                partition_state = self.reported_by(broker_id, topic).get(partition)
+                if partition_state is not None:
+                    return partition_state.leader
         return NOBODY
 
     def in_sync(self, topic: str, partitions: int) -> bool:
@@ -277,10 +277,10 @@ class BrokerCluster:
     def start(self, *, within: float = 120) -> None:
         """Starts all that are not running, in parallel."""
         self.zookeepers.start()
-        waiting = [number for number in self.ids if not self.alive(number)]
-        for broker_id in waiting:
+        stopped_ids = [number for number in self.ids if not self.alive(number)]
+        for broker_id in stopped_ids:
             self.spawn(broker_id)
-        for broker_id in waiting:
+        for broker_id in stopped_ids:
             broker = self.brokers[broker_id]
             broker.process.wait_ready(broker.ready, within=within)
 

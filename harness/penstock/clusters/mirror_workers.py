@@ -94,7 +94,7 @@ class Mirrors:
         self.mirrors[number].kill()
 
     def stop(self, number: int, *, within: float = 60) -> int:
-        """SIGTERM; returns the exit code. After `within`, SIGKILL and ServerFailed."""
+        """Sends SIGTERM; returns the exit code. After `within`: SIGKILL and ServerFailed."""
         self.thaw(number)
         self._ended(number)
         try:

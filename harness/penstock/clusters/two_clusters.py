@@ -16,7 +16,7 @@ PREFIX: Final = f"{SOURCE}."
 
 
 class TwoClusters(Mirrors):
-    """`with TwoClusters(directory) as clusters`: brokers are ready, and no mirror runs yet."""
+    """Two clusters: `with TwoClusters(directory) as clusters`: ready brokers, and no mirror."""
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ class ZooKeeperProcess(RunningServer):
 
     @property
     def mode(self) -> Mode | None:
-        """Its mode in the ensemble; None while it does not serve."""
+        """The server's mode in the ensemble; None while it does not serve."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), _ANSWERS_WITHIN) as connection:
                 connection.sendall(b"srvr")
@@ -62,7 +62,7 @@ class ZooKeeperProcess(RunningServer):
 
 
 def zookeeper_command(*options: str, jars: Sequence[Path] = ()) -> list[str]:
-    """The embedded one's command line, with further JVM options and jars."""
+    """The command line of an embedded ZooKeeper, with further JVM options and jars."""
     class_path = ":".join([find_class_path(), *map(str, jars)])
     return [
         *(sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())),
@@ -72,7 +72,7 @@ def zookeeper_command(*options: str, jars: Sequence[Path] = ()) -> list[str]:
 
 
 class ZooKeepers:
-    """All of them; `start` them, and `close` them at the end."""
+    """All ZooKeepers of a cluster; `start` starts them, and `close` ends them."""
 
     def __init__(self, directory: Path, count: int = 1) -> None:
         ports = free_ports(3 * count)
@@ -101,10 +101,10 @@ class ZooKeepers:
     @property
     def serve(self) -> bool:
         """Whether enough are running and not frozen to serve."""
-        active = [
+        active_servers = [
             server for server in self.servers if server.process.alive and server not in self._frozen
         ]
-        return 2 * len(active) > len(self.servers)
+        return 2 * len(active_servers) > len(self.servers)
 
     @property
     def whole(self) -> bool:
@@ -147,8 +147,8 @@ class ZooKeepers:
     def _in_mode(self, mode: Mode | None) -> list[ZooKeeperProcess]:
         if mode is None:
             return self.servers
-        awake = [server for server in self.servers if server not in self._frozen]
-        return [server for server in awake if server.mode == mode][:1]
+        awake_servers = [server for server in self.servers if server not in self._frozen]
+        return [server for server in awake_servers if server.mode == mode][:1]
 
     def close(self) -> None:
         for server in self.servers:

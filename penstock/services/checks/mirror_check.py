@@ -91,7 +91,7 @@ def _remarks(config: MirrorConfig) -> Iterator[str]:
 
 def _problems(scan: Scan) -> Iterator[str]:
     for copy in scan.copies.values():
-        if copy.standing in {Standing.FOREIGN, Standing.ANEW}:
+        if copy.standing in {Standing.FOREIGN, Standing.RECREATED}:
             yield f"{copy.here} would not be copied: {copy.reason}"
     for name, problem in scan.troubles.items():
         yield f"{name}: {problem}"

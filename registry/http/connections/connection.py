@@ -90,10 +90,10 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        was_under_way = self._reader.under_way
+        was_reading = self._reader.under_way
         self._waiting.extend(self._reader.feed(data))
         self._broken = self._reader.broken
-        if self._reader.under_way and not was_under_way:
+        if self._reader.under_way and not was_reading:
             self._since = _now()
         if self._reader.wants_continue and self._reader.under_way:
             self._reader.wants_continue = False
@@ -109,7 +109,10 @@ class HttpConnection(asyncio.Protocol):
         self._unread = self._transport.get_write_buffer_size()
         self._all_unread.held += self._unread
         if self._all_unread.held > self._all_unread.most:
-            log.warning("clients leave too much unread: disconnecting one bytes=%d", self._unread)
+            log.warning(
+                "too many unread response bytes: disconnecting a client unread_bytes=%d",
+                self._unread,
+            )
             self._transport.abort()
 
     def resume_writing(self) -> None:
@@ -135,8 +138,8 @@ class HttpConnection(asyncio.Protocol):
         """Whether the client has been idle, or stalled in sending or reading, for too long."""
         if self._serving is not None:
             return False
-        stalled = self._reader.under_way or bool(self._unread)
-        return _now() - self._since > (stalled_s if stalled else idle_s)
+        is_stalled = self._reader.under_way or bool(self._unread)
+        return _now() - self._since > (stalled_s if is_stalled else idle_s)
 
     @property
     def idle_since(self) -> float | None:
@@ -158,20 +161,20 @@ class HttpConnection(asyncio.Protocol):
 
     def _serve_waiting(self) -> None:
         self._send_pieces()
-        until = time.monotonic() + _TURN_S
+        turn_end = time.monotonic() + _TURN_S
         while self._waiting and not self._occupied and not self._transport.is_closing():
-            if time.monotonic() > until:
+            if time.monotonic() > turn_end:
                 asyncio.get_running_loop().call_soon(self._serve_waiting)
                 break
             request = self._waiting.popleft()
             try:
-                served = self._serve(request)
+                result = self._serve(request)
             except Exception:  # noqa: BLE001
-                served = _failed(request)
-            if isinstance(served, HttpResponse):
-                self._send(request, served)
+                result = _failed(request)
+            if isinstance(result, HttpResponse):
+                self._send(request, result)
             else:
-                self._serving = asyncio.ensure_future(self._finish(request, served))
+                self._serving = asyncio.ensure_future(self._finish(request, result))
         if self._transport.is_closing():
             return
         if self._broken is not None and not self._occupied and not self._waiting:
@@ -186,9 +189,9 @@ class HttpConnection(asyncio.Protocol):
         """Whether the next request must wait."""
         return self._serving is not None or self._pieces is not None or bool(self._unread)
 
-    async def _finish(self, request: HttpRequest, served: Awaitable[HttpResponse]) -> None:
+    async def _finish(self, request: HttpRequest, result: Awaitable[HttpResponse]) -> None:
         try:
-            response = await served
+            response = await result
         except Exception:  # noqa: BLE001
             response = _failed(request)
         self._serving = None

@@ -46,15 +46,22 @@ def negotiated(accept: str) -> str | None:
     elements = [element for element in _ELEMENT.findall(accept) if element.strip()]
     if not elements:
         return V1
-    wanted: dict[str, float] = {}
+    quality_by_type: dict[str, float] = {}
     for kind, quality in filter(None, map(_range, elements)):
-        wanted[kind] = max(quality, wanted.get(kind, 0.0))
+        quality_by_type[kind] = max(quality, quality_by_type.get(kind, 0.0))
     qualities = [
-        next((wanted[kind] for kind in (ours, "application/*", "*/*") if kind in wanted), 0.0)
-        for ours in _ANSWERED
+        next(
+            (
+                quality_by_type[kind]
+                for kind in (media_type, "application/*", "*/*")
+                if kind in quality_by_type
+            ),
+            0.0,
+        )
+        for media_type in _ANSWERED
     ]
-    best = max(qualities)
-    return _ANSWERED[qualities.index(best)] if best > 0 else None
+    best_quality = max(qualities)
+    return _ANSWERED[qualities.index(best_quality)] if best_quality > 0 else None
 
 
 def _range(element: str) -> _Range | None:
@@ -64,8 +71,8 @@ def _range(element: str) -> _Range | None:
     quality = _QUALITY.fullmatch(next(_parameters(element, "q"), "1"))
     if match is None or quality is None:
         return None
-    kind, subkind = match[1], match[2] or "*"
-    return _Range("*/*" if kind == "*" else f"{kind}/{subkind}", min(float(quality[0]), 1.0))
+    kind, subtype = match[1], match[2] or "*"
+    return _Range("*/*" if kind == "*" else f"{kind}/{subtype}", min(float(quality[0]), 1.0))
 
 
 def _parameters(element: str, wanted: str) -> Iterator[str]:

@@ -23,7 +23,8 @@ encode = msgspec.json.Encoder().encode
 
 
 class HttpResponse(NamedTuple):
-    """A long body is an iterator of pieces, each produced once the previous one is sent."""
+    """A response. A long body is an iterator of pieces, each produced once the previous one is
+    sent."""
 
     status: int
     body: bytes | Iterator[bytes]
@@ -106,7 +107,7 @@ class HttpRequest:
 
     @property
     def answer_type(self) -> str | None:
-        """The content type of the answer; None if the client accepts none of ours."""
+        """The content type of the answer; None if the client accepts no supported type."""
         return media_types.negotiated(self.headers.get("accept", ""))
 
     @property
@@ -116,16 +117,16 @@ class HttpRequest:
         Browsers send JSON to another site only after asking it, but a body without a declared type
         right away. They send an `Origin` header; other clients do not.
         """
-        declared = self.headers.get("content-type")
-        if declared is None:
+        declared_type = self.headers.get("content-type")
+        if declared_type is None:
             return "origin" not in self.headers
-        return media_types.is_known(declared)
+        return media_types.is_known(declared_type)
 
     @property
     def json(self) -> bytes:
         """The body in UTF-8. Raises ErrorAnswer for an unsupported charset."""
-        declared = self.headers.get("content-type", "")
-        return media_types.in_utf8(self.body, media_types.charset(declared))
+        declared_type = self.headers.get("content-type", "")
+        return media_types.in_utf8(self.body, media_types.charset(declared_type))
 
 
 def _segment(text: str) -> str:

@@ -30,7 +30,7 @@ class Bodies(msgspec.Struct):
 
 
 class RequestReader:
-    """`feed` takes bytes. Malformed input ends the connection: see `broken`."""
+    """Parses requests; `feed` takes bytes. Malformed input ends the connection: see `broken`."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -51,8 +51,8 @@ class RequestReader:
             self._silent_bytes += len(data)
             try:
                 self._parser.feed_data(data)
-            except httptools.HttpParserUpgrade as offered:
-                return self._ignore_upgrade(data[offered.args[0] :])
+            except httptools.HttpParserUpgrade as upgrade:
+                return self._ignore_upgrade(data[upgrade.args[0] :])
             except httptools.HttpParserCallbackError as error:
                 if not isinstance(error.__context__, ErrorAnswer):
                     raise
@@ -71,28 +71,28 @@ class RequestReader:
 
         llhttp stops after the head of such a request and leaves its body, if any, in `rest`.
         """
-        offered = self._complete.pop()
+        upgrade = self._complete.pop()
         self._offers += 1
         if self._offers > _MOST_OFFERS:
             self.broken = ErrorAnswer(400, 400, "Protocol upgrades are not supported")
             return self._taken()
-        head = f"{offered.method} {offered.target} HTTP/1.1\r\n"
-        for name, value in offered.headers.items():
+        head = f"{upgrade.method} {upgrade.target} HTTP/1.1\r\n"
+        for name, value in upgrade.headers.items():
             if name not in {"upgrade", "connection", "http2-settings"}:
                 head += f"{name}: {value}\r\n"
         self._parser = httptools.HttpRequestParser(self)
         return [*self._taken(), *self.feed(head.encode("latin-1") + b"\r\n" + rest)]
 
     def _taken(self) -> list[HttpRequest]:
-        complete, self._complete = self._complete, []
-        return complete
+        requests, self._complete = self._complete, []
+        return requests
 
     def let_go(self, request: HttpRequest) -> None:
-        """The request is served: release its body."""
+        """Releases the body of a request that was served."""
         self._bodies.held -= len(request.body)
 
     def close(self) -> None:
-        """Release the body of an unfinished request."""
+        """Releases the body of an unfinished request."""
         self._forget_body()
 
     # Callbacks of httptools
@@ -106,7 +106,7 @@ class RequestReader:
         self._silent_bytes = 0
         self._target += url
         if len(self._target) > _TARGET_BYTES:
-            raise ErrorAnswer(414, 414, f"A path and query have at most {_TARGET_BYTES} bytes")
+            raise ErrorAnswer(414, 414, f"A path and query must have at most {_TARGET_BYTES} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._silent_bytes = 0
@@ -132,7 +132,9 @@ class RequestReader:
                 bodies.held += len(body)
         self._body_bytes += len(body)
         if self._body_bytes > _DROPPED_BYTES:
-            raise ErrorAnswer(413, 413, f"A request's body has at most {bodies.most_of_one} bytes")
+            raise ErrorAnswer(
+                413, 413, f"A request's body must have at most {bodies.most_of_one} bytes"
+            )
 
     def on_message_complete(self) -> None:
         self._complete.append(

@@ -53,7 +53,7 @@ class TlsListener:
         self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def stop(self) -> None:
-        """Accept no more connections; cut off those in handshake."""
+        """Accepts no more connections; cuts off those in handshake."""
         self._loop.remove_reader(self._listener.fileno())
         for task in self._tasks:
             task.cancel()

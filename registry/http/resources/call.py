@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 
 class Call(msgspec.Struct):
-    """`path` holds the values of the names in the route's pattern. Not to be modified, like
-    HttpRequest."""
+    """A matched request. `path` holds the values of the names in the route's pattern. Not to be
+    modified, like HttpRequest."""
 
     registry: Registry
     request: HttpRequest
@@ -34,13 +34,13 @@ class Call(msgspec.Struct):
         return self.may(Operation.READ, subject)
 
     def check_references(self, request: SchemaRequest) -> None:
-        """Refuse references to subjects that the caller may not read, since answers show them."""
+        """Refuses references to subjects that the caller may not read, since answers show them."""
         for reference in request.references or ():
             if not self.may(Operation.READ, subject_name(reference.subject)):
                 raise self.refused(Operation.READ, reference.subject)
 
     def refused(self, operation: Operation, subject: str | None) -> ErrorAnswer:
-        """Log the refusal and return the error to raise."""
+        """Logs the refusal and returns the error to raise."""
         log.warning(
             "refused: no permission principal=%r may=%s subject=%.200r host=%s",
             self.caller.name,

@@ -41,39 +41,39 @@ async def check_compatibility(call: Call) -> HttpResponse:
     request = schema_request(call.request.json)
     call.check_references(request)
     query = call.request.query
-    verbose = flag(query, "verbose")
-    previous = _previous(call)
+    is_verbose = flag(query, "verbose")
+    earlier_versions = _previous(call)
     normalize = normalizes(call.contents, call.subject, asked=flag(query, "normalize"))
     try:
-        check = await _check(call, request, previous, normalize=normalize)
+        check = await _check(call, request, earlier_versions, normalize=normalize)
         objections = await run_sized(check.size, check.objections)
     except ErrorAnswer as error:
-        if not verbose or error.code != invalid_schema("").code:
+        if not is_verbose or error.code != invalid_schema("").code:
             raise
         objections = [error.message]
-    return answer(CompatibilityAnswer(not objections, objections if verbose else None))
+    return answer(CompatibilityAnswer(not objections, objections if is_verbose else None))
 
 
 def _previous(call: Call) -> list[Version]:
     path_version = call.path.get("version")
     if path_version is None:
         return call.contents.versions(call.subject)
-    wanted = version_number(path_version)
-    if wanted is None:
+    number = version_number(path_version)
+    if number is None:
         return call.contents.versions(call.subject)[-1:]
-    version = call.contents.version(call.subject, wanted)
+    version = call.contents.version(call.subject, number)
     if version is None:
-        raise version_not_found(wanted)
+        raise version_not_found(number)
     return [version]
 
 
 async def _check(
-    call: Call, request: SchemaRequest, previous: list[Version], *, normalize: bool
+    call: Call, request: SchemaRequest, earlier_versions: list[Version], *, normalize: bool
 ) -> CompatibilityCheck:
     if not request.text:
         raise invalid_schema("Empty schema")
     strict = validates(call.contents, call.subject)
-    sent = sent_schema(call.contents, request, strict=strict, normalize=normalize)
-    await check_parses(sent)  # invalid schemas are rejected at any level
-    content = content_of(request, sent, request.text)
-    return compatibility_check(call.contents, call.subject, content, sent, previous)
+    schema = sent_schema(call.contents, request, strict=strict, normalize=normalize)
+    await check_parses(schema)  # invalid schemas are rejected at any level
+    content = content_of(request, schema, request.text)
+    return compatibility_check(call.contents, call.subject, content, schema, earlier_versions)

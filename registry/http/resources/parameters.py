@@ -33,11 +33,11 @@ def integer(text: str) -> int:
 
 def version_number(text: str) -> int | None:
     """A version number, or None for the latest."""
-    bare = text.strip()
-    if bare.lower() == "latest":
+    version_text = text.strip()
+    if version_text.lower() == "latest":
         return None
     try:
-        value = integer(bare)
+        value = integer(version_text)
     except ErrorAnswer:
         raise invalid_version(text) from None
     if value == -1:
@@ -55,7 +55,11 @@ def subject_name(text: str) -> str:
 def new_subject_name(text: str) -> str:
     """The subject name, if it may be written."""
     name = subject_name(text)
-    if name in _NOT_SUBJECTS or any(_is_control(letter) for letter in name) or _has_context(name):
+    if (
+        name in _NOT_SUBJECTS
+        or any(_is_control(character) for character in name)
+        or _has_context(name)
+    ):
         raise invalid_subject(text)
     return name
 

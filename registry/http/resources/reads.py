@@ -45,8 +45,8 @@ def subjects(call: Call) -> HttpResponse:
             return not contents.has_subject(name)
         return deleted or contents.has_subject(name)
 
-    readable = filter(call.may_read, contents.subjects(subject_prefix(query)))
-    names = filter(wanted, readable)
+    readable_subjects = filter(call.may_read, contents.subjects(subject_prefix(query)))
+    names = filter(wanted, readable_subjects)
     return answer(list(_page(call, names, _MOST_NAMES)))
 
 
@@ -57,19 +57,19 @@ def versions(call: Call) -> HttpResponse:
     deleted = flag(query, "deleted") or only_deleted
     if not call.contents.has_subject(subject, deleted=deleted):
         raise subject_not_found(subject)
-    negative = flag(query, "deletedAsNegative") and not deleted
-    listed = call.contents.versions(subject, deleted=deleted or negative)
+    marks_deleted = flag(query, "deletedAsNegative") and not deleted
+    listed_versions = call.contents.versions(subject, deleted=deleted or marks_deleted)
     numbers = (
-        -version.version if negative and version.deleted else version.version
-        for version in listed
+        -version.version if marks_deleted and version.deleted else version.version
+        for version in listed_versions
         if version.deleted or not only_deleted
     )
     return answer(list(_page(call, numbers, _MOST_NAMES)))
 
 
 def version(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
-    selected = _version(call)
-    return _formatted(call, selected, lambda text: answer(whole(selected, text)))
+    target_version = _version(call)
+    return _formatted(call, target_version, lambda text: answer(whole(target_version, text)))
 
 
 def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
@@ -78,10 +78,12 @@ def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
 
 def referenced_by(call: Call) -> HttpResponse:
     """Ids of the schemas that refer to a version, which may itself be deleted."""
-    referenced = find_version(call.contents, call.subject, call.path["version"], deleted=True)
+    referenced_version = find_version(
+        call.contents, call.subject, call.path["version"], deleted=True
+    )
     deleted = flag(call.request.query, "deleted")
     referrers = call.contents.referrers(
-        VersionKey(referenced.subject, referenced.version), deleted=deleted
+        VersionKey(referenced_version.subject, referenced_version.version), deleted=deleted
     )
     ids = sorted({referrer.id for referrer in referrers if call.may_read(referrer.subject)})
     return answer(list(_page(call, iter(ids), _MOST_NAMES)))
@@ -91,9 +93,9 @@ def with_metadata(call: Call) -> HttpResponse:
     """The latest version whose metadata has all these properties."""
     query = call.request.query
     deleted = flag(query, "deleted")
-    wanted = dict(zip(call.request.values("key"), call.request.values("value"), strict=False))
+    required = dict(zip(call.request.values("key"), call.request.values("value"), strict=False))
     for candidate in reversed(call.contents.versions(call.subject, deleted=deleted)):
-        if candidate.metadata and wanted.items() <= properties(candidate.metadata).items():
+        if candidate.metadata and required.items() <= properties(candidate.metadata).items():
             return answer(whole(candidate, candidate.text))
     if not call.contents.has_subject(call.subject, deleted=deleted):
         raise subject_not_found(call.subject)
@@ -102,12 +104,12 @@ def with_metadata(call: Call) -> HttpResponse:
 
 def schemas(call: Call) -> HttpResponse:
     query = call.request.query
-    deleted, latest_only = flag(query, "deleted"), flag(query, "latestOnly")
+    deleted, only_latest = flag(query, "deleted"), flag(query, "latestOnly")
 
     def readable_versions() -> Iterator[Version]:
         for name in filter(call.may_read, call.contents.subjects(subject_prefix(query))):
-            listed = call.contents.versions(name, deleted=deleted)
-            yield from listed[-1:] if latest_only else listed
+            listed_versions = call.contents.versions(name, deleted=deleted)
+            yield from listed_versions[-1:] if only_latest else listed_versions
 
     # Versions are immutable, so the list stays valid while it is sent.
     page = list(_page(call, readable_versions(), _MOST_SCHEMAS))
@@ -115,13 +117,13 @@ def schemas(call: Call) -> HttpResponse:
 
 
 def schema(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
-    selected = _with_id(call)
-    highest = call.contents.highest_id if flag(call.request.query, "fetchMaxId") else None
-    named = "subject" in call.request.query
+    target_version = _with_id(call)
+    highest_id = call.contents.highest_id if flag(call.request.query, "fetchMaxId") else None
+    has_subject = "subject" in call.request.query
     return _formatted(
         call,
-        selected,
-        lambda text: answer(by_id(selected, text, named=named, highest_id=highest)),
+        target_version,
+        lambda text: answer(by_id(target_version, text, named=has_subject, highest_id=highest_id)),
     )
 
 
@@ -150,7 +152,7 @@ def schema_types(call: Call) -> HttpResponse:
 
 
 def contexts(call: Call) -> HttpResponse:
-    """Only the default context exists."""
+    """Lists the contexts: only the default one exists."""
     return answer(["."])
 
 
@@ -160,16 +162,16 @@ def root(call: Call) -> HttpResponse:
 
 def find_version(contents: RegistryContents, subject: str, text: str, *, deleted: bool) -> Version:
     """The version that a path names."""
-    wanted = version_number(text)
-    if wanted is None:
-        selected = contents.latest(subject)
+    number_or_latest = version_number(text)
+    if number_or_latest is None:
+        target_version = contents.latest(subject)
     else:
-        selected = contents.version(subject, wanted, deleted=deleted)
-    if selected is None:
+        target_version = contents.version(subject, number_or_latest, deleted=deleted)
+    if target_version is None:
         if not contents.has_subject(subject, deleted=deleted):
             raise subject_not_found(subject)
-        raise version_not_found(-1 if wanted is None else wanted)
-    return selected
+        raise version_not_found(-1 if number_or_latest is None else number_or_latest)
+    return target_version
 
 
 def _version(call: Call) -> Version:
@@ -178,32 +180,34 @@ def _version(call: Call) -> Version:
 
 
 def _with_id(call: Call) -> Version:
-    wanted = integer(call.path["id"])
+    schema_id = integer(call.path["id"])
     subject = call.request.query.get("subject")
-    selected = call.contents.with_id(wanted, None if subject is None else subject_name(subject))
-    if selected is None:
-        selected = call.contents.with_id(wanted)
-    if selected is None:
-        raise schema_id_not_found(wanted)
-    if call.may_read(selected.subject):
-        return selected
+    target_version = call.contents.with_id(
+        schema_id, None if subject is None else subject_name(subject)
+    )
+    if target_version is None:
+        target_version = call.contents.with_id(schema_id)
+    if target_version is None:
+        raise schema_id_not_found(schema_id)
+    if call.may_read(target_version.subject):
+        return target_version
     # An id has the same content in all subjects, so one that the caller may read suffices.
-    for other in call.contents.versions_with_id(wanted, deleted=True):
-        if call.may_read(other.subject):
-            return other
-    raise call.refused(Operation.READ, selected.subject)
+    for same_id in call.contents.versions_with_id(schema_id, deleted=True):
+        if call.may_read(same_id.subject):
+            return same_id
+    raise call.refused(Operation.READ, target_version.subject)
 
 
 def _versions_with_id(call: Call) -> Sequence[Version]:
-    wanted = integer(call.path["id"])
-    if call.contents.with_id(wanted) is None:
+    schema_id = integer(call.path["id"])
+    if call.contents.with_id(schema_id) is None:
         raise schema_not_found()
     deleted = flag(call.request.query, "deleted")
-    with_id = call.contents.versions_with_id(wanted, deleted=True)
-    readable = [version for version in with_id if call.may_read(version.subject)]
-    if not readable:
-        raise call.refused(Operation.READ, with_id[0].subject)
-    return [version for version in readable if deleted or not version.deleted]
+    versions = call.contents.versions_with_id(schema_id, deleted=True)
+    readable_versions = [version for version in versions if call.may_read(version.subject)]
+    if not readable_versions:
+        raise call.refused(Operation.READ, versions[0].subject)
+    return [version for version in readable_versions if deleted or not version.deleted]
 
 
 def _formatted(

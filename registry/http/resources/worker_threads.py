@@ -24,9 +24,9 @@ async def run_sized(size: int, work: Callable[[], T]) -> T:
     return work() if size <= _SMALL else await asyncio.to_thread(work)
 
 
-async def check_parses(sent: SentSchema) -> None:
-    """Parse the schema. Raises ErrorAnswer if it is invalid."""
-    await run_sized(sent.sent.size, sent.parsed)
+async def check_parses(schema: SentSchema) -> None:
+    """Parses the schema. Raises ErrorAnswer if it is invalid."""
+    await run_sized(schema.sent.size, schema.parsed)
 
 
 async def find_registered(
@@ -40,9 +40,9 @@ async def find_registered(
     """The version of a subject that is equal to, or means the same as, the schema sent."""
     if not request.text:
         return None
-    sent = sent_schema(contents, request, strict=False, normalize=normalize)
-    text = await run_sized(sent.sent.size, lambda: sent.stored_text)
-    result = look_up(contents, subject, content_of(request, sent, text), sent, deleted=deleted)
+    schema = sent_schema(contents, request, strict=False, normalize=normalize)
+    text = await run_sized(schema.sent.size, lambda: schema.stored_text)
+    result = look_up(contents, subject, content_of(request, schema, text), schema, deleted=deleted)
     if isinstance(result, Search):
         return await run_sized(result.size, result.found)
     return result

@@ -35,39 +35,41 @@ async def register_schema(call: Call) -> HttpResponse:
     request = schema_request(call.request.json)
     call.check_references(request)
     normalize = normalizes(call.contents, subject, asked=flag(call.request.query, "normalize"))
-    existing = await find_registered(call.contents, subject, request, normalize=normalize)
-    if existing is not None and is_registered(call.contents, subject, request, existing):
-        return answer(registered(existing))
+    registered_version = await find_registered(call.contents, subject, request, normalize=normalize)
+    if registered_version is not None and is_registered(
+        call.contents, subject, request, registered_version
+    ):
+        return answer(registered(registered_version))
     decide = partial(register, subject=subject, request=request, normalize=normalize)
     return await _write(call, error_texts.REGISTERING, decide, registered)
 
 
 async def delete_one_version(call: Call) -> HttpResponse:
     number = version_number(call.path["version"])
-    permanent = flag(call.request.query, "permanent")
-    decide = partial(delete_version, subject=call.subject, number=number, permanent=permanent)
+    is_permanent = flag(call.request.query, "permanent")
+    decide = partial(delete_version, subject=call.subject, number=number, permanent=is_permanent)
     return await _write(call, error_texts.DELETING_VERSION, decide, int)
 
 
 async def delete_whole_subject(call: Call) -> HttpResponse:
-    permanent = flag(call.request.query, "permanent")
+    is_permanent = flag(call.request.query, "permanent")
     return await _write(
         call,
         error_texts.DELETING_SUBJECT,
-        partial(delete_subject, subject=call.subject, permanent=permanent),
+        partial(delete_subject, subject=call.subject, permanent=is_permanent),
         list,
     )
 
 
 def config(call: Call) -> HttpResponse:
     subject = call.subject_or_all
-    in_scope = config_in_scope(call.contents, subject)
+    effective_config = config_in_scope(call.contents, subject)
     if subject is None or flag(call.request.query, "defaultToGlobal"):
-        return answer(in_scope)
-    own = call.contents.config(subject)
-    if own is None:
+        return answer(effective_config)
+    own_settings = call.contents.config(subject)
+    if own_settings is None:
         raise no_level_of_its_own(subject)
-    return answer(config_answer(own, call.contents.default_level))
+    return answer(config_answer(own_settings, call.contents.default_level))
 
 
 async def change_config(call: Call) -> HttpResponse:
@@ -83,9 +85,9 @@ async def change_config(call: Call) -> HttpResponse:
 
 async def remove_config(call: Call) -> HttpResponse:
     decide = partial(unset_config, subject=call.subject_or_all)
-    default = call.contents.default_level
+    default_level = call.contents.default_level
     return await _write(
-        call, error_texts.REMOVING_CONFIG, decide, lambda old: config_answer(old, default)
+        call, error_texts.REMOVING_CONFIG, decide, lambda old: config_answer(old, default_level)
     )
 
 
@@ -95,19 +97,19 @@ def mode(call: Call) -> HttpResponse:
         return answer(ModeAnswer(Mode.READONLY.value))
     if subject is None or flag(call.request.query, "defaultToGlobal"):
         return answer(ModeAnswer(call.contents.mode_in_scope(subject).value))
-    own = call.contents.mode(subject)
-    if own is None:
+    own_settings = call.contents.mode(subject)
+    if own_settings is None:
         raise no_mode_of_its_own(subject)
-    return answer(ModeAnswer(own.value))
+    return answer(ModeAnswer(own_settings.value))
 
 
 async def change_mode(call: Call) -> HttpResponse:
     subject = call.new_subject_or_all
-    wanted = mode_request(call.request.json)
-    force = flag(call.request.query, "force")
-    decide = partial(set_mode, subject=subject, mode=wanted.mode, force=force)
+    mode_change = mode_request(call.request.json)
+    is_forced = flag(call.request.query, "force")
+    decide = partial(set_mode, subject=subject, mode=mode_change.mode, force=is_forced)
     return await _write(
-        call, error_texts.CHANGING_MODE, decide, lambda _: ModeAnswer(wanted.written)
+        call, error_texts.CHANGING_MODE, decide, lambda _: ModeAnswer(mode_change.written)
     )
 
 
@@ -126,7 +128,7 @@ async def _write(
     if call.registry.config.read_only:
         raise read_only(call.path.get("subject"))
     headers = tuple((name, request.headers[name]) for name in _PASSED_ON if name in request.headers)
-    passing = ForwardedRequest(
+    forwarded_request = ForwardedRequest(
         request.method,
         request.target,
         headers,
@@ -135,13 +137,13 @@ async def _write(
         texts,
         call.caller.name,
     )
-    written = await call.registry.write(decide, passing)
-    if isinstance(written, Passed):
-        return HttpResponse(written.status, written.body, written.content_type)
+    response = await call.registry.write(decide, forwarded_request)
+    if isinstance(response, Passed):
+        return HttpResponse(response.status, response.body, response.content_type)
     log.info(
         "written method=%s target=%.300r%s",
         request.method,
         request.target,
         f" principal={call.caller.name!r}" if call.caller.name else "",
     )
-    return answer(answered(written))
+    return answer(answered(response))

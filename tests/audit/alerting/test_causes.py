@@ -19,6 +19,7 @@ CLICKS, ORDERS = (AlertKey("late", "dc1", topic, "") for topic in ("clicks", "or
 UNLOADED = CLICKS._replace(kind="unloaded")
 SILENT = AlertKey("silent", "dc1", "", "web-1")
 AWAY = Condition("away", leaderless=frozenset({"clicks"}))
+OF_LEDGER = AWAY._replace(leaderless=frozenset({"_audit"}))
 LATE = Condition("late", since=1, waits_on=frozenset({"hdfs", "ledger"}))
 SEEN = Condition("words", since=NOW)
 NOTHING = Held()
@@ -50,7 +51,10 @@ class Story:
         (REGISTRY, AWAY, {LOADER: SEEN, CLICKS: LATE, LEDGER: Condition("", waits_on=FOR_SCHEMAS)},
          {ORDERS: late("agent", "hdfs"), SILENT: SEEN}),
         (BROKER, AWAY, {CLICKS: late("agent", "broker")}, {ORDERS: LATE, SILENT: SEEN}),
-        (BROKER, Condition("", leaderless=frozenset({"_audit"})), {SILENT: SEEN, ORDERS: LATE}, {}),
+        (BROKER, OF_LEDGER, {SILENT: SEEN, ORDERS: LATE}, {}),
+        (AlertKey("disk", "dc1", "", "b1"), AWAY, {CLICKS: LATE}, {ORDERS: LATE}),
+        (AlertKey("disk", "dc1", "", "b1"), OF_LEDGER, {SILENT: SEEN}, {LEDGER: SEEN}),
+        (AlertKey("disk", "dc1", "", "b1"), SEEN, {}, {CLICKS: LATE, SILENT: SEEN}),
         (LEDGER, SEEN, {SILENT: SEEN, LOADER: SEEN}, {REGISTRY: AWAY, BROKER: AWAY}),
         (AlertKey("zookeeper", "dc1", "", "b1"), SEEN, {SILENT: SEEN, CLICKS: LATE}, {}),
         (AlertKey("zookeeper", "dc1", "", ""), SEEN, {}, {SILENT: SEEN, CLICKS: LATE}),

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from audit.alerting.conditions import KINDS, AlertKey, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
 from audit.alerting.receivers import Situation
-from audit.clusters.state import BrokerFacts, ClusterState
+from audit.clusters.disks import with_polled_disks
+from audit.clusters.state import BrokerDisks, BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
@@ -121,10 +122,30 @@ def test_brokers_that_are_away_are_named() -> None:
         (ClusterState(unreachable="no schema", brokers=one, is_for_schemas=True), LEDGER),
         (ClusterState(away=[1, 2]), "broker 1 on a1 and broker 2 are away"),
     ):
-        found = of_clusters({"dc1": state}, [program("broker", name="1")])
+        found = of_clusters({"dc1": state}, [program("broker", name="1")], UP)
         alerts = [Alert(*key[:4], "away", SEVEN) for key in found]
         (group,) = groups_of(alerts, found, UP, **LINKS).values()
         assert group.notice.summary == f"dc1: {summary}"
+
+
+def test_a_full_disk_needs_room_before_a_restart() -> None:
+    disks = {1: BrokerDisks("h", (Disk("/b", 0, 2**30),), frozenset({"clicks"}))}
+    clusters = {"dc1": ClusterState(away=[1], disks=disks)}
+    for brokers, host in (
+        ([program("broker", heard=at, name="1") for at in (1, 2)], "a1"),
+        ([], "h"),
+    ):
+        known = with_polled_disks(brokers, clusters, NOW)
+        assert [bool(each.full_disk) for each in known][-2:] in ([False, True], [True])
+        found = of_clusters(clusters, known, UNITS)
+        found |= of_programs(known, CONFIG, UNITS, {"dc1": NOW}, NOW)
+        assert [each.words for each in found.values()] == [
+            "broker 1 of dc1 is away, and holds replicas; its disk was full: make room in /b, then "
+            "start it",
+            f"broker 1 on {host} takes no lines: its disk is full, make room in /b",
+        ]
+        assert {each.cure.command for each in found.values()} == {f"df -h /b  # on {host}"}
+        assert found[AlertKey("disk", "dc1", "", host)].leaderless == {"clicks"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,6 +165,7 @@ SHARES = [
         ("off", 1_000, 8, 8),
         ("x", 1_000, 11, 0),
         ("y", 1_000, 0, 11),
+        ("both", 1_000, 1, 0, 300, "hdfs://nn/logs/"),
     )
 ]
 
@@ -170,13 +192,16 @@ AT = "1970-01-01 00:1"
 
 def test_what_else_is_worth_an_alert() -> None:
     clusters = {"ok": ClusterState(), "dc1": CLUSTER}
-    found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG)}
+    found = {**of_clusters(clusters, [], UNITS), **of_shares(SHARES, CONFIG, UNITS)}
     found |= of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW)
     assert {key[:4]: each.words for key, each in found.items()} == {
         ("away", "dc1", "", ""): "the ledger of dc1 cannot be read: refused",
         ("away", "dc1", "", "broker 2"): "broker 2 of dc1 is away, and holds replicas",
         ("away", "dc1", "", "registry"): "the registry of dc1 does not answer: timeout",
-        ("dead", "dc1", "x", ""): "11 of 1,000 lines of dc1/x in the last hour became dead letters",
+        ("dead", "dc1", "x", ""): "11 of 1,000 lines of dc1/x in the last hour became dead letters,"
+        " in x.dead",
+        ("dead", "dc1", "both", ""): "301 of 1,000 lines of dc1/both in the last hour became dead"
+        " letters: 1 in both.dead, 300 in hdfs://nn/logs/_dead/both",
         ("altered", "dc1", "y", ""): "11 of 1,000 lines of dc1/y in the last hour were altered",
         ("certificate", "", "", "a1"): f"a certificate of the audit on a1 expires {AT}7:39 UTC: "
         "/old",
@@ -196,13 +221,16 @@ def test_what_else_is_worth_an_alert() -> None:
     }
     kinds = ("dead", "altered")
     raised = [AlertKey(kind, "dc1", each.topic, "") for each in SHARES for kind in kinds]
-    kept = of_shares(SHARES, CONFIG, raised)
-    assert [key.topic for key in kept] == ["few", "few", "at", "at", "x", "y"]
+    kept = of_shares(SHARES, CONFIG, UNITS, raised)
+    assert [key.topic for key in kept] == ["few", "few", "at", "at", "x", "y", "both"]
     full = next(key for key in found if key[:2] == ("disk", ""))
     more = of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW, raised=found)[full]
     assert more.words.endswith("; the audit on a1 has 1.0 MiB of 1.0 GiB left in /enough")
     cures = {key[0]: each.cure for key, each in found.items() if key[1] and each.cure.command}
     assert {kind: cure.command for kind, cure in cures.items()} == {
+        "dead": "penstock consume both.dead --from beginning --to-end --events; spark-sql --conf"
+        " spark.sql.catalogImplementation=in-memory -e 'SELECT reason, detail, count(*) FROM"
+        " parquet.`hdfs://nn/logs/_dead/both` GROUP BY reason, detail'",
         "disk": "df -h /small  # on a1",
         "inputs": "penstock check-config inputs /a.yaml  # on a1",
         "mirror": "systemctl restart penstock-mirror  # on a1",
@@ -210,7 +238,7 @@ def test_what_else_is_worth_an_alert() -> None:
         "zookeeper": ZOOKEEPER,
     }
     assert {kind for kind, cure in cures.items() if cure.command_kind == "looks"} == {
-        *("disk", "inputs", "zookeeper"),
+        *("dead", "disk", "inputs", "zookeeper"),
     }
     hostile = program("agent", disks=(Disk(HOSTILE, 1, 2**30),),
                       certificates=(Certificate("/$(id)", 1),))  # fmt: skip

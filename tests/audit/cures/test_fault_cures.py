@@ -11,9 +11,10 @@ from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
 from audit.cures import runbook
 from audit.cures.fault_cures import cure_for, cure_in, cure_words
+from audit.programs import DAMAGED
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import TopicKey
-from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, REBUILT
 from loader.errors import ColumnChanged, GapError, cure_of
 from penstock.report.operator import accept
 
@@ -62,6 +63,10 @@ def rebuilding(table: str, hours: str) -> str:
         ("duplicated", LANDED, rebuilding("views", HOUR_7)),
         ("duplicated", extra("file:///a b"), f"mv -n '/a b/{_IN}' '/a b/{_OUT}'"),
         ("duplicated", extra("hdfs://n/w/"), f"hdfs dfs -mv hdfs://n/w/{_IN} hdfs://n/w/{_OUT}"),
+        (  # they have been rebuilt from all that there is
+            *("unnamed", {"tier": "hdfs", "reason": REBUILT, **AT}),
+            accepting("--from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"),
+        ),
         *(  # no command moves what is not below the root, and a rebuild would leave it
             (*("duplicated", extra(*file)), accepting(f"--landed-file '{'/'.join(file)}'"))
             for file in ((W, "../../x"), ("file://-t /w", _IN), ("-t /w", _IN), (W, _IN + "*"))
@@ -119,6 +124,8 @@ def test_a_shell_reads_the_variables_first() -> None:
     load = "penstock load --config '/a b/l.yaml' --topics clicks --accept-gap"
     assert cure_in(cure, under_up) == (f". '/a b/environment' && {load}", "accepts")
     assert cure_words(cure, under_up).startswith(f"`. '/a b/environment' && {load}` loads")
+    rebuild = cure_of(GapError("gone"), "clicks", options, ["dt=2026-11-20/hour=07"])
+    assert cure_in(rebuild, CommandsConfig()).command == f"{load[:-13]} {HOUR_7} --accept-gap"
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
     assert cure_in(cure_of(changed, "clicks"), CommandsConfig()) == (take_back, "mends")
@@ -133,7 +140,7 @@ def test_a_shell_reads_the_variables_first() -> None:
 
 def test_every_kind_has_an_entry_in_the_runbook() -> None:
     kinds = [each.kind for each in runbook.ENTRIES]
-    assert set(kinds) == {*FaultKind, *KINDS}
+    assert set(kinds) == {*FaultKind, *KINDS, DAMAGED}
     assert len(set(kinds)) == len(kinds)
     page = runbook.page()
     assert all(f'id="{each}"' in page for each in kinds)

@@ -4,7 +4,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from audit.reconciling.gate import Gate, hour_gate
-from audit.reconciling.picture import OffsetSpan, WindowSums
+from audit.reconciling.picture import Acceptance, OffsetSpan, Rebuilt, WindowSums
 from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import (
     AGENT,
@@ -26,6 +26,24 @@ def test_complete_whatever_lies_in_files() -> None:
     gate = hour_gate(picture(windows=spoilt, partitions=[claimed(hdfs=())]))
     assert gate == Gate(complete=True, by="agents and brokers")
     assert hour_gate(picture(tiers=(AGENT, HDFS))).by == "agents"
+
+
+def test_files_of_a_rebuilt_hour() -> None:
+    lacking = {
+        "windows": windows(window(12, hdfs=WindowSums())),
+        "rebuilt": [Rebuilt(HDFS, START, START + HOUR)],
+    }
+    at = START + HOUR
+    gate = hour_gate(picture(**lacking), HDFS.destination, at)
+    assert gate.missing.startswith("a fault to be corrected or accepted: 2025-11-12 09:12:00")
+    assert "10 events not in hdfs:/data: the hour was rebuilt" in gate.missing
+    for destination, rebuilt in (("hdfs:/other", at), (HDFS.destination, START + 2 * HOUR)):
+        gate = hour_gate(picture(**lacking), destination, rebuilt)
+        assert gate == Gate(complete=False, missing="the ledger, whose entries may still arrive")
+    hour = Acceptance(-1, (), {}, {}, "", START, START + HOUR, "known", "ada", at)
+    gate = hour_gate(picture(**lacking, accepted=[hour]), HDFS.destination, at)
+    by = "agents, brokers and files, except for 10 missing, unidentified events (accepted)"
+    assert gate == Gate(complete=True, by=by)
 
 
 def test_agents_that_are_behind() -> None:

@@ -349,6 +349,7 @@ def test_alerts_are_told_once_whatever_is_killed(cluster: LedgerCluster, alarmed
         wait_until(lambda: told() == list(wanted), what=f"told {wanted}")
         kept = audit.data_dir / "alert-receivers.json"
         stands = wanted[-1] == "raised"
+        wait_until(kept.exists, what="the file is written")
         wait_until(lambda: ('"topic":"alarming"' in kept.read_text()) == stands, what="it is known")
 
     cluster.write(said("alarming", missing=(10, 20)).entries())

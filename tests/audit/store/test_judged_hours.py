@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State
 from audit.reconciling.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling.topic_verdict import TopicVerdict, Wait, WindowVerdict
@@ -192,6 +193,14 @@ def test_figures_add_hours_up() -> None:
     assert figures.pending_since == 2 * HOUR + 60_000
     assert figures.severity == State.MISSING.severity
     assert figures.kinds == (KindCount(kind=FaultKind.UNNAMED, findings=1, events=2),)
+
+
+def test_dead_letters_count_once() -> None:
+    """An event in several roots, and a line of a copy's origin."""
+    dead = replace(window(0), dead=301, sums=[WindowSums(dead=count) for count in (0, 300, 299)])
+    for origin, lines in ((None, 1), (KEY, 0)):
+        (hour,) = by_hour(replace(verdict([dead]), origin=origin), [0])
+        assert hour.judged.dead == DeadLetters(lines=lines, events=300)
 
 
 def test_figures_of_a_topic_that_was_deleted_wait_for_nobody() -> None:

@@ -16,8 +16,10 @@ from audit.api.queries import (
 )
 from audit.configuration.config import Inventory
 from audit.reconciling.attribution import attributed
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, KindCount, State
 from audit.reconciling.picture import AlteredBatch, Tier, TierKind, TopicPicture
+from audit.reconciling.verdict import reconcile
 from audit.store.fleet.agents import SilencePatience
 from audit.store.rows import Alert, JudgedHour, TopicShare
 from audit.store.topics.topics import Overview
@@ -41,6 +43,7 @@ from tests.audit.store.said import (
 )
 
 NOW = BEGIN + HOUR
+WHOLE = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": NOW}
 AGENT, BROKER, HDFS = Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind.HDFS, ROOT)
 
 
@@ -135,8 +138,7 @@ def test_the_events_of_a_damaged_batch_have_names(ledger: AuditedLedger) -> None
 
 
 def test_what_a_rebuilt_hour_replaces_is_not_counted(ledger: AuditedLedger) -> None:
-    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": BEGIN + HOUR}
-    anew = landed(2, 0, 10, (0, 4)) | {"rebuilt": [hour]}
+    anew = landed(2, 0, 10, (0, 4)) | {"rebuilt": [WHOLE]}
     ledger.fold(anew, landed(1, 0, 10, (0, 10)), shipped(0, 0, 0, 0), counted(0, 0, 10, 0))
     assert [window.sums[HDFS].events for window in picture(ledger).windows] == [4]
     (row,) = ledger.reading.hours(KEY, ROOT, from_time=BEGIN, to_time=NOW)
@@ -163,6 +165,16 @@ def test_one_event_of_another_year_takes_no_lines_with_it(ledger: AuditedLedger)
     cut = {"topic": TOPIC, "kind": "cut", "lines": 7, "from_time": BEGIN, "to_time": BEGIN + MINUTE}
     ledger.fold(entry("agent", "a", 1, BEGIN, altered=[cut]))
     assert ledger.reading.shares(BEGIN) == [TopicShare(CLUSTER, TOPIC, 100, 1, 7)]
+    for number, count in enumerate((2, 3)):
+        dead = window(BEGIN, 0, excepted=[excepted("dead_lettered", count)])
+        passages = [passage(0, 0, count, [dead])]
+        load = {"destination": f"{ROOT}{number}", "run": 1, "passages": passages}
+        ledger.fold(entry("hdfs", f"loader-{number}", 0, BEGIN, **load))
+    assert ledger.reading.shares(BEGIN)[0][-2:] == (3, f"{ROOT}1"), "the greater of two roots"
+    assert sum(each.dead for each in reconcile(picture(ledger)).windows) == 1 + 3
+    load |= {"run": 2, "passages": [], "rebuilt": [WHOLE]}
+    ledger.fold(entry("hdfs", "loader-1", 1, BEGIN, **load))
+    assert ledger.reading.shares(BEGIN)[0][-2:] == (2, f"{ROOT}0")
     assert ledger.reading.shares(BEGIN + HOUR) == []
 
 
@@ -292,11 +304,14 @@ def test_topics_by_what_was_said_of_their_hours(ledger: AuditedLedger) -> None:
     assert (row.deleted, row.events) == (True, 10)
     assert (row.accepted, seen.accepted) == ((), ())
     lost = (KindCount(kind=FaultKind.LOST, findings=1, events=952),)
-    ledger.store.judged([JudgedHour(KEY, BEGIN, "complete", accepted=lost)])
+    dead = DeadLetters(lines=1, events=300)
+    ledger.store.judged([JudgedHour(KEY, BEGIN, "complete", accepted=lost, dead=dead)])
     assert ledger.reading.open_hours(KEY) == []
     found = overview(ledger, search="%", hours=2)
     assert (found.accepted, found.items) == (lost, []), "of all, whatever is searched for"
-    assert [each.accepted for each in overview(ledger, hours=2).items] == [lost]
+    (row,) = overview(ledger, hours=2).items
+    assert (row.accepted, row.dead) == (lost, dead)
+    assert (found.dead, overview(ledger, BEGIN, hours=1).dead) == ({KEY: dead}, {})
     assert [ledger.reading.accepted_in(*KEY[:2], hour) for hour in (BEGIN, NOW)] == [lost, ()]
     (later,) = (seen := overview(ledger, NOW + 2 * HOUR, hours=1)).items
     assert (later.state, later.states, seen.by_state) == ("empty", ["complete"], {State.EMPTY: 1})

@@ -10,6 +10,7 @@ import pytest
 
 from broker.storage.errors import DiskFull
 from broker.storage.log import Log
+from broker.storage.segments.index import TimeIndex
 from tests.broker.storage.log_files import (
     append,
     batch,
@@ -114,6 +115,22 @@ def test_a_full_disk_can_be_flushed_expired_and_closed(disk: Path) -> None:
     assert checkpoint(log)[0] == log.end_offset
     log.close()
     assert reopen(log, clean=True).end_offset == log.end_offset
+
+
+def test_room_for_a_part_of_an_entry_is_no_room(disk: Path) -> None:
+    index = TimeIndex(disk / "0.timeindex", 0)
+    for number in range(500):  # entries of 12 bytes, blocks of 4,096
+        index.append(number, number)
+        if not number:
+            index.write_through()
+            in_the_way = block(disk)
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            index.write_through()
+        assert [index.entry(number).last_offset for number in (340, 341)] == [340, 341]
+    in_the_way.unlink()
+    index.write_through()
+    assert [entry.timestamp for entry in map(index.entry, range(500))] == list(range(500))
 
 
 def test_a_full_disk_at_the_stop_costs_nothing(disk: Path) -> None:

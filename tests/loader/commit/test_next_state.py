@@ -296,11 +296,15 @@ def read_again(rows: dict[Hour, int], dead: int = 0) -> SliceReport:
 
 
 def rebuilt(
-    left: SliceReport, *hours: Hour, accept_gap: bool = True, **markers: tuple[str, ...]
+    left: SliceReport,
+    *hours: Hour,
+    accept_gap: bool = True,
+    before: Manifest = BEFORE,
+    **markers: tuple[str, ...],
 ) -> Manifest:
     return rebuild_manifest(
-        BEFORE,
-        Plan(slices=(PIECE,), ranges=(), topics=BEFORE.topics),
+        before,
+        Plan(slices=(PIECE,), ranges=(), topics=before.topics),
         left_by(left),
         hours,
         terms(now=FIVE_PAST),
@@ -314,9 +318,9 @@ def test_an_hours_files_are_replaced_and_the_rest_stays_as_it_is() -> None:
     new = path(0, "part-dc1-0-10-100-6.parquet")
     assert after.removes == ("a", "b")
     assert [(each.path, each.rows) for each in after.adds] == [(new, 29)]
-    assert after.hours == BEFORE.hours | {
-        hour(0): HourState(rows=29, files=(new,), bytes=290, changed=6, at=FIVE_PAST)
-    }
+    state = HourState(rows=29, files=(new,), bytes=290, changed=6, at=FIVE_PAST, whole=30)
+    assert after.hours == BEFORE.hours | {hour(0): replace(state, incomplete=state.lack)}
+    assert state.lack.startswith("1 of its 30 rows, which the brokers no longer had")
     assert (after.run, after.kind, after.rebuilt) == (6, RunKind.REBUILD, (hour(0),))
     (partition,) = after.topics[0].partitions
     assert (partition.next_offset, partition.from_offset, partition.skipped) == (100, -1, 0)
@@ -337,10 +341,13 @@ def test_a_rebuilt_hour_is_open_again_and_its_markers_go() -> None:
         h1=("_INCOMPLETE", "_notes"),
         h3=("_DAMAGED",),
     )
-    gone = [(0, "_LATE-4"), (0, "_LATE-5"), (0, "_SUCCESS"), (1, "_INCOMPLETE"), (3, "_DAMAGED")]
-    assert after.markers == tuple(Marker(path=path(*each)) for each in gone)
+    gone = [(0, "_LATE-4"), (0, "_LATE-5"), (0, "_SUCCESS"), (3, "_DAMAGED")]
+    assert after.markers[:-2] == tuple(Marker(path=path(*each)) for each in gone)
+    assert [marker.path for marker in after.markers[-2:]] == [
+        path(at, "_INCOMPLETE") for at in (0, 1)
+    ]
+    assert '"missing": "1 of its 5 rows, which' in after.markers[-1].content
     assert [after.hours[hour(at)].complete for at in range(4)] == [-1, -1, 3, -1]
-    assert after.hours[hour(1)].incomplete == ""
     assert after.hours[hour(3)] == HourState(rows=0, files=(), changed=6, at=FIVE_PAST)
     assert after.rebuilt == (hour(0), hour(1), hour(3))
 
@@ -377,6 +384,14 @@ def test_an_hour_of_which_less_comes_back_is_not_replaced_unless_that_is_accepte
     for came in less:
         with pytest.raises(GapError, match="--accept-gap"):
             rebuilt(came, hour(0), accept_gap=False)
+        if came.rows:  # and what lacked rows once is whole again only when all come back
+            state = rebuilt(came, hour(0)).hours[hour(0)]
+            lacking = replace(BEFORE, hours={hour(0): state})
+            assert rebuilt(came, hour(0), before=lacking).hours[hour(0)].whole == 30
+            with pytest.raises(GapError, match="had 30 rows"):
+                rebuilt(came, hour(0), accept_gap=False, before=lacking)
+            whole = rebuilt(read_again({hour(0): 30}), hour(0), before=lacking).hours[hour(0)]
+            assert (whole.lack, whole.incomplete) == ("", "")
 
 
 def test_a_rebuild_takes_no_rows_of_other_hours_and_lacks_none_that_was_planned() -> None:

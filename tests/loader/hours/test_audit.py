@@ -29,6 +29,11 @@ def test_hours_of_topics(audit: Answering) -> None:
         {"cluster": ["dc1"], "topic": [topic], "hour": [str(at)]} for topic, at in asked
     ]
     assert audit.said.connections == 1
+    Audit(audit.url, "dc1").ask(asked, destination="file:///w", rebuilt={hour(1): 7})
+    of_files = [each for each in audit.said.asked[3:] if "destination" in each]
+    assert [(each["hour"], each["destination"], each["rebuilt"]) for each in of_files] == [
+        ([str(hour(1))], ["file:///w"], ["7"])
+    ]
 
 
 def test_what_is_waited_for_is_cut_to_what_a_marker_may_hold(audit: Answering) -> None:

@@ -25,7 +25,7 @@ from loader.landing.pieces import MOST_FILES, FileKind, hours_of_each
 from loader.landing.task import land
 from loader.landing.task_spec import TaskSpec, landing_job
 from loader.values.reports import Account, SliceReport, half_open
-from loader.values.tables import HOUR_MILLIS, Slice
+from loader.values.tables import HOUR_MILLIS, Slice, hour_of
 from pyspark_penstock.landing import LandingReader
 from schemas.envelope import Encoder
 from schemas.parsing import parse
@@ -164,6 +164,16 @@ def test_a_damaged_batch_is_named(log: ScriptedLog) -> None:
     whole = build_batch([Record(10 + at, START, None, b"x") for at in range(5)], base_offset=10)
     with pytest.raises(DamagedBatch, match=r"^t-0, offsets 10 to 14: the CRC does not match$"):
         landed(log, whole[:-1] + b"?", first=10)
+
+
+def test_a_rebuild_that_accepts_gaps_passes_over_damaged_batches(log: ScriptedLog) -> None:
+    spoilt = bytearray(batch(10, 15))
+    spoilt[-1] ^= 1
+    batches = batch(0, 10), bytes(spoilt), batch(15, 20)
+    with pytest.raises(DamagedBatch):  # a load would never read it again
+        landed(log, *batches, accept_gap=True)
+    _, account = said(log, *batches, accept_gap=True, only_hours=(hour_of(START),))
+    assert (account.rows, account.missing) == (15, ((10, 14),))
 
 
 def batch(first: int, end: int, *, seq: int | None = None, **changes: Any) -> bytes:

@@ -91,7 +91,7 @@ async def test_a_buffer_is_given_back_once() -> None:
     buffers = AnswerBuffers(2, 1024)
     buffer = await buffers.take()
     buffers.give_back(buffer)
-    with pytest.raises(ValueError, match="given back"):
+    with pytest.raises(ValueError, match="already returned"):
         buffers.give_back(buffer)
     assert buffers.in_use == 0
     assert await buffers.take() is not await buffers.take()

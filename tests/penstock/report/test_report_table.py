@@ -65,10 +65,10 @@ def test_what_is_wrong_since_then(shown: Shown) -> None:
 def test_a_line_for_each_topic(shown: Shown) -> None:
     lines = shown(report(MISSING, PENDING, COMPLETE))
     assert [cells(line) for line in lines[3:7]] == [
-        ["verdict", "topic", "agent", "broker", "files", "pending", "missing"],
-        ["✗ missing", "clicks", "48,000", "47,988", "47,980", "0", "12"],
-        ["… pending", "orders", "900", "900", "0", "900", "0"],
-        ["✓ complete", "page_views", "1,200", "1,200", "1,200", "0", "0"],
+        ["verdict", "topic", "agent", "broker", "files", "dead", "pending", "missing"],
+        ["✗ missing", "clicks", "48,000", "47,988", "47,980", "22", "0", "12"],
+        ["… pending", "orders", "900", "900", "0", "0", "900", "0"],
+        ["✓ complete", "page_views", "1,200", "1,200", "1,200", "0", "0", "0"],
     ]
 
 
@@ -87,6 +87,8 @@ def test_what_is_wrong_is_said_of_the_topic(shown: Shown) -> None:
         "brokers (clicks-0, offsets 4,711 to 4,722) [source a1-7]",
         "✓ web-4: /var/log/shop/b.log, bytes 0 to 512 (3 lines) were gone before they were read: "
         "truncated [source a2-1] (accepted: known since Monday)",
+        "i 20 dead letters in clicks.dead",
+        "i 2 dead letters in hdfs://nn/logs/_dead/clicks",
     ]
 
 

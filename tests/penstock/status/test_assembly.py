@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from agent.monitoring.status import AgentPhase
 from audit.api.answers import Headline, HealthRow
+from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, KindCount, State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
@@ -22,12 +23,13 @@ from tests.penstock.status.made_up import (
     topic_row,
 )
 
+DEAD = DeadLetters(lines=1, events=2)
 ACCEPTED = (KindCount(kind=FaultKind.LOST, findings=1, events=952),)
 
 
 def test_a_topic_from_file_to_warehouse() -> None:
     audit = audit_part(
-        [replace(topic_row("t", State.PENDING), accepted=ACCEPTED), topic_row("gone")],
+        [replace(topic_row("t", State.PENDING), accepted=ACCEPTED, dead=DEAD), topic_row("gone")],
         loads=[load_row("t", NOW - 5_000, 60)],
         consumers=[consumer_row("t", 60)],
         opened={("c", "t"): OpenTopic(NOW - 9_000, "the loader")},
@@ -40,6 +42,7 @@ def test_a_topic_from_file_to_warehouse() -> None:
     assert (other.topic, other.end, other.landed, other.unread_bytes) == ("other", 7, 0, 0)
     assert (other.state, other.complete_until) == ("", -1)
     assert (t.accepted, other.accepted) == (ACCEPTED, ())
+    assert (t.dead, other.dead) == (3, 0)
     assert status.last_load == LoadStatus(
         destination="file:///w", time=NOW - 5_000, topics=1, rows=60, lag=47
     )

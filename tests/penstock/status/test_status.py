@@ -168,7 +168,8 @@ def printed(said: PipelineStatus, capsys: pytest.CaptureFixture[str]) -> list[st
 
 
 def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    said = status_of([topic("logs", 12_345), topic("shop", 70)], load=LOAD)
+    shop = msgspec.structs.replace(topic("shop", 70), dead=3)
+    said = status_of([topic("logs", 12_345), shop], load=LOAD)
     said = msgspec.structs.replace(said, agents=(AGENT,))
     assert printed(said, capsys) == [
         f"✓ {CALM}",
@@ -177,9 +178,9 @@ def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
         "broker  address    leads  partitions  remark",
         "     1  here:9092      -           -  controller",
         "",
-        "topic  partitions  stored  events  per second  landed  not read  verdict",
-        "logs            1  12,345  12,345         4.5   6,172  2.0 KiB   … pending",
-        "shop            1      70      70         4.5      35  2.0 KiB   … pending",
+        "topic  partitions  stored  events  per second  landed  not read  dead  verdict",
+        "logs            1  12,345  12,345         4.5   6,172  2.0 KiB      0  … pending",
+        "shop            1      70      70         4.5      35  2.0 KiB      3  … pending",
         "",
         "agent  host   state  files  not read  heard    version",
         "a1     web-1  ok         2  700 B     3 s ago  0.1.0",

@@ -9,14 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.api.answers import ReportAnswer, TopicAnswer, TopicReport
+from audit.api.answers import HealthAnswer, HealthRow, ReportAnswer, TopicAnswer, TopicReport
 from audit.reconciling.findings import FaultKind, State
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from tests.broker.storage.log_files import flip
+from tests.client.shipped_topics import delete_before
 from tests.penstock.running import penstock
 from tests.system.audit.pipeline import batch_at
 from tests.system.produce import must_produce
@@ -107,3 +110,15 @@ def test_a_byte_that_flips_in_a_young_segment(site: Site) -> None:
     told = penstock("report", "--audit", site.audit.url, "--json").stdout
     (reported,) = msgspec.json.decode(told, type=ReportAnswer).topics
     assert reported.checks.recent >= found.checks.recent
+
+    # While the broker serves the batch, page and status warn, whatever is accepted.
+    def row() -> HealthRow:
+        rows = site.audit.get("health", HealthAnswer).items
+        return next(row for row in rows if row.program == "broker")
+
+    wait_until(lambda: row().kind == "damaged", what="the page warns")
+    assert row().words.endswith("has damaged messages in scrubbed-1: 20 to 29")
+    with Brokers(Bootstrap.of(site.broker.bootstrap)) as brokers:
+        delete_before(brokers, TOPIC, 30, partition=1)
+    wait_until(lambda: not row().kind, what="the page warns no more")
+    assert "damaged" not in site.broker.http("/readyz")[1]

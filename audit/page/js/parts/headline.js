@@ -67,7 +67,7 @@ function alert(row) {
       "div",
       { class: "text" },
       words(row.words),
-      row.holds_up ? words(`holds up: ${row.holds_up}`) : null,
+      row.holds_up ? h("div", {}, words(`Holds up: ${row.holds_up}`)) : null,
       h(
         "div",
         { class: "meta" },

@@ -146,7 +146,7 @@ const columns = (done) => [
     class: "wide",
     cell: (row) => [
       words(row.words),
-      row.holds_up ? words(`Holds up: ${row.holds_up}`) : null,
+      row.holds_up ? h("div", {}, words(`Holds up: ${row.holds_up}`)) : null,
       noteRows(row),
       cure(row.kind, row),
       noteForms(row, done),

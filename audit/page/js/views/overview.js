@@ -136,6 +136,15 @@ function waits(text) {
   );
 }
 
+/** The places of a topic's dead letters. */
+function deadPlaces({ topic, dead }) {
+  const places = [
+    dead.lines > 0 ? `${count(dead.lines)} in ${topic}.dead` : "",
+    dead.events > 0 ? `${count(dead.events)} in _dead/${topic}` : "",
+  ];
+  return plain(places.filter(Boolean).join(", "));
+}
+
 function columns(several) {
   return [
     {
@@ -189,6 +198,13 @@ function columns(several) {
           { title: count(row.events) },
           row.events < 1e6 ? count(row.events) : short(row.events),
         ),
+        row.dead.lines + row.dead.events > 0
+          ? h(
+              "span",
+              { class: "under", title: deadPlaces(row) },
+              counted(row.dead.lines + row.dead.events, "dead letter"),
+            )
+          : null,
         rateCell(row),
       ],
     },

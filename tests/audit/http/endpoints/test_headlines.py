@@ -25,8 +25,9 @@ def figures(waits: int, unreported: int = -1) -> TopicFigures:
     return TopicFigures(topic, pending_since=ends[0], unreported_since=ends[1])
 
 
-def alert(kind: str, cluster: str = "local") -> dict[AlertKey, Condition]:
-    return {AlertKey(kind, cluster, "", "web-1"): Condition("")}
+def alert(kind: str, cluster: str = "local", takes_none: str = "") -> dict[AlertKey, Condition]:
+    condition = Condition("", leaderless=frozenset(filter(None, [takes_none])))
+    return {AlertKey(kind, cluster, "", "web-1"): condition}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,8 @@ def alert(kind: str, cluster: str = "local") -> dict[AlertKey, Condition]:
         ({"alert_conditions": alert("clock", "")}, False),
         ({"alert_conditions": alert("inputs")}, False),
         ({"alert_conditions": alert("certificate")}, True),
+        ({"alert_conditions": alert("disk")}, True),
+        ({"alert_conditions": alert("disk", takes_none="clicks")}, False),
         ({"done_until": {"local": NOW - 5 * MINUTE}}, False),  # an agent stands still
         ({"cluster": replace(READ, read=False)}, False),
         ({"cluster": replace(READ, as_of=NOW - 10 * MINUTE)}, False),
