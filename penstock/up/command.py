@@ -201,12 +201,8 @@ def command(
                     load_every=load_every,
                     log_format=log_format,
                 ) as pipeline:
-                    _run(
-                        pipeline,
-                        missing_files,
-                        stop_requests,
-                        _remarks(last_start, secure=is_secure),
-                    )
+                    remarks = _remarks(last_start, secure=is_secure)
+                    _run(pipeline, missing_files, stop_requests, remarks)
         except UpError as error:
             failures = [str(error)]
     for problem in failures:
