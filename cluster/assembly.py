@@ -68,7 +68,8 @@ class _Topic(msgspec.Struct):
 
 
 class Assembly(msgspec.Struct):
-    """The state assembled so far. `before` supplies what is unreadable now."""
+    """The snapshot assembled so far. Nodes that cannot be read now keep their contents in `before`,
+    the previous snapshot."""
 
     before: ClusterSnapshot = msgspec.field(default_factory=ClusterSnapshot)
     cluster_id: str | None = None
@@ -95,7 +96,8 @@ class Assembly(msgspec.Struct):
         return [f"{path}/{name}" for name in self._names[path] - old_names]
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
-        """Applies a node's contents, None if it is gone; returns the further nodes to read."""
+        """Applies a node's contents, or None if the node is gone; returns the nodes to read
+        next."""
         try:
             return self._fold_node(path, node)
         except NodeUnreadable as error:

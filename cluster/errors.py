@@ -40,7 +40,7 @@ from cluster.values import BrokerInfo
 
 
 class Cause(Enum):
-    """The difference between a node and a write's expectation."""
+    """The way in which a node differs from what a write expected."""
 
     EXISTS = "exists already"
     MISSING = "does not exist"
@@ -81,7 +81,7 @@ class MapMissing(ClusterError):
 
 
 class Conflict(ClusterError):
-    """A write's expectation was not met. `path`: the unexpected node; `cause`: the difference."""
+    """A node was not as a write expected. `path` names the node; `cause` says how it differed."""
 
     def __init__(self, message: str, path: str, cause: Cause) -> None:
         super().__init__(message)

@@ -45,7 +45,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class BroughtBack(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a restoration: paths of nodes."""
+    """The paths of a backup's nodes, grouped by what a restore did with them."""
 
     created: tuple[str, ...]
     unchanged: tuple[str, ...]
@@ -54,7 +54,7 @@ class BroughtBack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kind_of(path: str) -> str:
-    """The kind of a path that `is_known`, in words."""
+    """Returns, in words, the kind of node at a path for which `is_known` is true."""
     return next(kind for root, kind in KINDS.items() if path == root or _is_below(path, root))
 
 
@@ -78,7 +78,8 @@ def is_known(path: str) -> bool:
 
 
 def contents(session: Session) -> dict[str, bytes]:
-    """The nodes to back up. They are read one after the other, so they are not one snapshot."""
+    """Returns the nodes to back up. They are read one after the other, so they are not a snapshot
+    of one moment."""
     candidates = [paths.LOGIN_KEY]
     for folder in _FOLDERS:
         candidates += [f"{folder}/{child}" for child in session.children(folder) or ()]
@@ -132,7 +133,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def kinds(contents: Contents) -> Iterator[tuple[str, int]]:
-    """The number of nodes of each kind."""
+    """Counts the nodes of each kind."""
     kind_names = [kind_of(path) for path in contents]
     for kind in KINDS.values():
         if kind in kind_names:

@@ -43,7 +43,8 @@ class FoundPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecoveredTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `recover`."""
+    """The topics that `recover` created, completed or left unchanged, and the partitions that still
+    lack a replica."""
 
     cluster_id: str
     topics_created: tuple[str, ...]
@@ -94,7 +95,8 @@ def with_partitions(
     found: Iterable[FoundPartition],
     controller_epoch: int,
 ) -> dict[str, TopicInfo]:
-    """The target state of the topics: the known state, with the directories added."""
+    """Returns the state that the topics should have: their known state, with the directories
+    added."""
     by_topic: dict[str, list[FoundPartition]] = defaultdict(list)
     for partition in found:
         by_topic[partition.topic].append(partition)

@@ -30,7 +30,7 @@ LAST_PRODUCER_EPOCH: Final = 2**15 - 1
 
 
 def after(epoch: WriterEpoch, new_producer_id: Callable[[], int]) -> WriterEpoch:
-    """The epoch of the next writer."""
+    """Returns the epoch that follows this one, for the next writer."""
     producer_epoch = epoch.producer_epoch + 1
     if producer_epoch < LAST_PRODUCER_EPOCH:
         return WriterEpoch(
@@ -73,7 +73,7 @@ class WriterOffice:
         return holder.instance == self._instance
 
     def resign(self, session: Session) -> None:
-        """Removes the node, if it belongs to this session."""
+        """Removes the writer's node if it belongs to this session."""
         epoch = self.current(session)
         node = session.read(self.path)
         if node is None or node.owner != session.session_id:
@@ -88,8 +88,8 @@ class WriterOffice:
             return
 
     def current(self, session: Session) -> WriterEpoch:
-        """The current epoch. Raises MapDisagrees if the counter belongs to the topic of another
-        Kafka cluster."""
+        """Returns the current epoch. Raises MapDisagrees if the counter belongs to a topic of
+        another Kafka cluster."""
         path = paths.registry_epoch(self._topic)
         while (node := session.read(path)) is None:
             self._begin(session, path)
@@ -147,7 +147,8 @@ class WriterOffice:
 
 
 class WriterCandidate(Candidate[WriterEpoch]):
-    """Stands for writer, except while it stands back, and reports each change of the writer.
+    """Stands for election as writer, except between `stand_back` and `stand`, and reports each
+    change of the writer.
 
     `on_holder` is called on the candidate's own thread, with None while there is no known writer.
     """

@@ -60,7 +60,8 @@ class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
         return self.location.partition(":")[0]
 
     def reached_by(self, listener: str) -> tuple[str, int] | None:
-        """The broker's address for clients of a listener with this name; None if it has none."""
+        """Returns the broker's address on the listener with this name; None if it has no such
+        listener."""
         for endpoint in self.endpoints:
             if endpoint.name == listener:
                 return endpoint.host, endpoint.port

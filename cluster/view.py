@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterView:
-    """The current map. Always holds a snapshot; after `start`, it follows ZooKeeper."""
+    """The current map. Always holds a snapshot; after `start`, it is kept current."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -52,7 +52,7 @@ class ClusterView:
     def wait_for(
         self, predicate: Callable[[ClusterSnapshot], bool], timeout_s: float = PATIENCE_S
     ) -> ClusterSnapshot:
-        """The first snapshot, including the current one, for which the predicate holds."""
+        """Waits until the current snapshot satisfies the predicate, and returns that snapshot."""
         if not self._follower.wait_until(lambda: predicate(self._snapshot), timeout_s):
             raise Unavailable(
                 f"the map at {self._session.address} did not reach the expected state "
@@ -61,7 +61,7 @@ class ClusterView:
         return self._snapshot
 
     def refresh(self, timeout_s: float = PATIENCE_S) -> ClusterSnapshot:
-        """A snapshot with everything that was written before this call."""
+        """Returns a snapshot that includes everything written before this call."""
         self._follower.refresh(timeout_s)
         return self._snapshot
 

@@ -52,7 +52,7 @@ class MirroredSchemas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def subjects(self) -> str:
-        """The configured prefix, or the default."""
+        """The prefix of the subjects: the configured one, or else the one in the topic's name."""
         prefix = self.topic.removesuffix(_SCHEMAS)
         return self.prefix or ("" if prefix == self.topic else prefix)
 
@@ -104,7 +104,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One registry."""
+    """The configuration of one registry."""
 
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
     """Bootstrap brokers of the cluster that holds the topic: Penstock's or Apache Kafka's."""

@@ -72,14 +72,14 @@ def properties(metadata: str) -> dict[str, str]:
 
 
 def with_version(metadata: str, number: int) -> str:
-    """The metadata with this version number."""
+    """Returns the metadata with this version number."""
     document: dict[str, Any] = msgspec.json.decode(metadata) if metadata else {}
     document["properties"] = {**(document.get("properties") or {}), VERSION: str(number)}
     return msgspec.json.encode(document).decode()
 
 
 def without_version(metadata: str) -> str:
-    """The metadata without a version number; "" if nothing else remains."""
+    """Returns the metadata without its version number; "" if nothing else remains."""
     if VERSION not in properties(metadata):
         return metadata
     document: dict[str, Any] = msgspec.json.decode(metadata)

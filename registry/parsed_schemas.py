@@ -103,7 +103,7 @@ class ParsedSchemaCache:
         self.meanings: LruCache[bytes, bytes] = LruCache(_MEANINGS)
 
     def stored_text(self, sent: Sent) -> str:
-        """The text that a registry stores for the schema. Raises InvalidSchema."""
+        """Returns the text that a registry stores for the schema. Raises InvalidSchema."""
         digest = sent.digest
         text = self.texts.get(digest)
         if text is None:
@@ -112,7 +112,7 @@ class ParsedSchemaCache:
         return text
 
     def meaning(self, sent: Sent) -> bytes:
-        """A hash that is equal for schemas that differ only in the order of properties."""
+        """Returns a hash that is equal for schemas that differ only in the order of properties."""
         digest = sent.digest
         meaning = self.meanings.get(digest)
         if meaning is None:
@@ -123,7 +123,7 @@ class ParsedSchemaCache:
         return meaning
 
     def schema(self, sent: Sent) -> AvroSchema:
-        """The parsed schema. Raises InvalidSchema."""
+        """Returns the parsed schema. Raises InvalidSchema."""
         strict = sent._replace(strict=True)
         schema = self.schemas.get(strict)
         if schema is None and not sent.strict:
@@ -167,7 +167,7 @@ class SentSchema(msgspec.Struct, frozen=True):
 
     @property
     def meaning(self) -> bytes:
-        """A hash shared with schemas that differ only in the order of properties."""
+        """A hash that is equal for schemas that differ only in the order of properties."""
         try:
             return _cache.meaning(self.sent)
         except InvalidSchema as error:
@@ -183,7 +183,7 @@ class SentSchema(msgspec.Struct, frozen=True):
 def sent_schema(
     contents: RegistryContents, request: SchemaRequest, *, strict: bool, normalize: bool
 ) -> SentSchema:
-    """The request's schema with its references resolved."""
+    """Returns the request's schema with its references resolved."""
     if request.type != AVRO:
         raise invalid_schema(f"Invalid schema type {request.type:.40}")
     if len(request.text) > MAX_LENGTH:
@@ -203,7 +203,7 @@ def _invalid(error: InvalidSchema) -> ErrorAnswer:
 
 
 def stored_schema(contents: RegistryContents, version: Version) -> SentSchema | None:
-    """A stored version as if it were sent now, or None if it is not Avro or a reference is
+    """Returns a stored version as if it were sent now; None if it is not Avro or a reference is
     missing."""
     if version.type != AVRO:
         return None

@@ -34,7 +34,7 @@ STOPPED_BY_ITSELF = 1
 
 
 def run(config: RegistryConfig) -> int:
-    """Serves until a signal arrives; returns the process's exit code."""
+    """Serves until a signal arrives; returns the exit code of the process."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     return uvloop.run(_run(config))
 

@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 
 
 class Registry:
-    """The registry. Belongs to the event loop. `gone` is set when it cannot continue; `failure` has
-    the reason."""
+    """The registry. Belongs to the event loop. `gone` is set when it cannot continue; `failure`
+    then has the reason."""
 
     def __init__(self, config: RegistryConfig, contents: RegistryContents) -> None:
         self.config = config
@@ -60,7 +60,8 @@ class Registry:
     # Starting and stopping
 
     async def start(self) -> None:
-        """Opens the topic and reads it to its end, and likewise mirrored topics that exist.
+        """Opens the topic and reads it to its end; does the same for the mirrored topics that
+        exist.
 
         Raises RegistryFailure.
         """
@@ -82,8 +83,8 @@ class Registry:
             self._session = await self._connect()
 
     async def run_for_writer(self, port: int) -> None:
-        """Stands for election: HTTP listens on `port`, so writes may be forwarded to this
-        registry."""
+        """Stands for election as writer. `port` is the HTTP port to which other registries forward
+        writes."""
         config = self.config
         if config.read_only or self._topic is None or self._reading is None:
             return
@@ -129,7 +130,7 @@ class Registry:
 
     @property
     def mirrored_offsets(self) -> dict[str, int]:
-        """The next offset to read of each mirrored topic; -1 for one that does not exist."""
+        """The next offset to read in each mirrored topic; -1 for a topic that does not exist."""
         return {topic.name: topic.offset for topic in self._mirrored}
 
     @property
@@ -149,7 +150,7 @@ class Registry:
     async def write(
         self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
-        """Has the write decided, here or by the writer.
+        """Has the write decided here, or by the writer in another registry, and returns the answer.
 
         Raises ErrorAnswer: what `decide` raised, or that the write failed (50001), timed out
         (50002), could not be forwarded (50003), that there is no writer (50004), that too many

@@ -66,7 +66,7 @@ class Deletions:
             try:
                 for topic_id in gone(snapshot, self._broker_id):
                     await asyncio.to_thread(
-                        topics.has_deleted, self._session, self._broker_id, topic_id
+                        topics.record_deleted, self._session, self._broker_id, topic_id
                     )
                 for topic in sorted(snapshot.deleting):
                     await self._finish(topic, frozenset(snapshot.brokers))

@@ -32,7 +32,7 @@ def current_epoch(session: Session) -> ControllerEpoch:
 
 
 class _Controllership(msgspec.Struct, frozen=True):
-    """The office of controller, for an election.
+    """The controller role, in the form that an election takes.
 
     It does so after registering. So a `/controller` that names its own id in another session is
     left from a killed process of its own.
@@ -59,7 +59,8 @@ class _Controllership(msgspec.Struct, frozen=True):
 
 
 def elect(session: Session, broker_id: int) -> ControllerEpoch | None:
-    """Becomes the controller, or confirms that this session is; None if another session is."""
+    """Becomes the controller, or confirms that this session already is. Returns the epoch; None if
+    another session is the controller."""
     return election.elect(session, _Controllership(broker_id))
 
 
@@ -69,7 +70,7 @@ def write_fenced(
     operations: Iterable[Operation],
     done: Callable[[], bool] | None = None,
 ) -> None:
-    """`session.write`, if `epoch` is still the newest; otherwise raises Fenced."""
+    """Performs `session.write` if `epoch` is still the newest one; otherwise raises Fenced."""
     try:
         session.write([Check(paths.CONTROLLER_EPOCH, epoch.version), *operations], done)
     except Conflict as conflict:
@@ -84,7 +85,7 @@ def write_fenced(
 
 
 class ControllerCandidate(election.Candidate[ControllerEpoch]):
-    """Stands for controller for as long as it is open."""
+    """Stands for election as controller for as long as it is open."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class _Stored(NamedTuple):
 
 
 class OwnStates(msgspec.Struct, frozen=True):
-    """Changes to the states of one broker's replicas. Any thread; blocks.
+    """Changes the partition states that concern one broker's replicas. Thread-safe; blocks.
 
     Raises UnknownTopic if the topic was recreated, Conflict if another broker leads.
     """
@@ -43,7 +43,7 @@ class OwnStates(msgspec.Struct, frozen=True):
     def raise_epoch(
         self, topic: str, topic_id: UUID, partition: int, *, above: int
     ) -> PartitionInfo:
-        """Raises the epoch above the current one and `above`. Returns the new state."""
+        """Raises the leader epoch above both the current one and `above`; returns the new state."""
         while True:
             state = self._read(topic, topic_id, partition)
             old_info = state.info
@@ -57,7 +57,8 @@ class OwnStates(msgspec.Struct, frozen=True):
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> PartitionInfo:
         """Removes this broker from the in-sync set and the leadership, unless it is the only
-        member; the new epoch invalidates the leader's view of the state. Returns the new state."""
+        member, and returns the new state. Its new epoch invalidates the leader's copy of the old
+        state."""
         while True:
             state = self._read(topic, topic_id, partition)
             old_info = state.info

@@ -40,9 +40,9 @@ class _Prepared(NamedTuple):
 def change_states(
     session: Session, changes: Sequence[StateChange], epoch: ControllerEpoch | None = None
 ) -> list[PartitionInfo | None]:
-    """The new states with their versions; None for those that were not changed because the map had
-    changed meanwhile. Blocks. Raises Fenced or Unavailable, after which some may have been
-    changed."""
+    """Returns the new states with their versions, or None for each partition whose state had
+    changed meanwhile. Blocks. If it raises Fenced or Unavailable, some changes may have been
+    made."""
     results: list[PartitionInfo | None] = [None] * len(changes)
     removal_check, pending = _prepared(session, changes, range(len(changes)))
     while pending:

@@ -1,4 +1,4 @@
-"""Changes of the replicas of a topic's partitions, with the resulting states.
+"""Changes the replicas of a topic's partitions, and their states accordingly.
 
 The topic's node has the replicas, a partition's node the leader and the in-sync set: both are
 written in one transaction by compare-and-set, so that leaders and in-sync members are always
@@ -26,8 +26,8 @@ def change_replicas(
     topic: TopicInfo,
     partitions: Mapping[int, PartitionInfo],
 ) -> None:
-    """Writes partitions of a topic: replicas, move and state. Raises Conflict, without changes, if
-    the map differs from `topic`. Blocks."""
+    """Writes the replicas, reassignments and states of a topic's partitions. Raises Conflict,
+    without changing anything, if the map differs from `topic`. Blocks."""
     path = paths.topic(topic.name)
     removal_check = nothing_removed(session, paths.TOPICS)
     node = session.read(path)

@@ -43,7 +43,7 @@ _writing = threading.Lock()
 def create_topic(
     session: Session, epoch: ControllerEpoch, topic: TopicInfo, config: Mapping[str, str]
 ) -> None:
-    """Creates a topic. Raises TopicExists also while a topic of that name is being deleted.
+    """Creates a topic. Raises TopicExists if a topic of that name exists or is being deleted.
 
     Repeating it with the same topic id, after an unknown outcome, is not an error.
     """
@@ -103,7 +103,7 @@ def add_partitions(
 
 
 def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
-    """Marks the topic for deletion; repetition is not an error."""
+    """Marks the topic for deletion. Idempotent."""
     with _writing:
         topic, version = _existing(session, name)
         if session.exists(paths.deletion(name)):
@@ -124,8 +124,8 @@ def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
 def finish_deletion(
     session: Session, epoch: ControllerEpoch, name: str, live: Collection[int] = ()
 ) -> bool:
-    """Removes a marked topic with its overrides and, last, its marker; without a marker, does
-    nothing.
+    """Removes a topic that is marked for deletion, with its overrides and, last, its marker. Does
+    nothing if there is no marker.
 
     Returns False, without changes, while a broker of `live` owes its part of the deletion.
     """
@@ -146,20 +146,20 @@ def finish_deletion(
         return True
 
 
-def has_deleted(session: Session, broker_id: int, topic_id: UUID) -> None:
-    """Records that the broker holds no part of the topic any more."""
+def record_deleted(session: Session, broker_id: int, topic_id: UUID) -> None:
+    """Records that this broker no longer holds any part of the topic."""
     path = paths.owed_deletion(broker_id, topic_id)
     with suppress(Conflict):  # already recorded
         session.write([Delete(path)], done=lambda: not session.exists(path))
 
 
 def list_topics(session: Session) -> tuple[str, ...]:
-    """Names of all topics, including those being deleted."""
+    """Returns the names of all topics, including those being deleted."""
     return tuple(sorted(session.children(paths.TOPICS) or ()))
 
 
 def read_topic(session: Session, name: str) -> TopicInfo | None:
-    """The current state of a topic; None also while it is being created."""
+    """Returns the current state of a topic; None if it does not exist or is still being created."""
     node = session.read(paths.topic(name))
     if node is None:
         return None

@@ -35,8 +35,8 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 def read_claims(session: Session, name: str) -> Claims | None:
-    """The claims of a group; None if there is no group of this kind. Concurrent changes may be seen
-    in part."""
+    """Returns the claims of a group; None if there is no group of this kind. The result may include
+    only some of the changes made during the call."""
     if _read_info(session, name) is None:
         return None
     ids = paths.group_ids(name)
@@ -53,14 +53,14 @@ def read_claims(session: Session, name: str) -> Claims | None:
 
 
 def without_members(session: Session, names: Sequence[str]) -> list[bool]:
-    """Whether each of these groups is without members."""
+    """Returns for each of these groups whether it has no members."""
     return [not ids for ids in session.children_of_all([*map(paths.group_ids, names)])]
 
 
 def commit_for(
     session: Session, name: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> bool:
-    """Commits offsets for future members; False if there is no such group.
+    """Commits offsets of a group that has no members; returns False if there is no such group.
 
     A thousand partitions per transaction. Raises GroupHasMembers.
     """
@@ -99,7 +99,7 @@ def _commit(session: Session, name: str, offsets: Mapping[TopicPartition, Commit
 
 
 def delete_offsets(session: Session, name: str, partitions: Collection[TopicPartition]) -> None:
-    """Deletes offsets; missing ones are ignored. For topics without subscribers."""
+    """Deletes offsets of topics to which no member subscribes; missing offsets are ignored."""
     for attempt in range(_ATTEMPTS):
         try:
             return remove(session, name, _versions(session, name, sorted(partitions)))
@@ -111,15 +111,15 @@ def delete_offsets(session: Session, name: str, partitions: Collection[TopicPart
 
 
 def remove(session: Session, name: str, versions: Mapping[TopicPartition, int]) -> None:
-    """Removes offsets with these versions. Raises Conflict if one has changed; some may then have
-    been removed."""
+    """Removes the offsets whose nodes still have these versions. Raises Conflict if one has
+    changed; others may already have been removed."""
     for deletions in in_transactions(_deletions(name, versions)):
         session.write(deletions, done=partial(session.stand, tuple(deletions)))
 
 
 def note_empty(session: Session, name: str, now_ms: int) -> None:
-    """Records the time at which the group became empty. Does nothing if it has members, or a time
-    is recorded."""
+    """Records the time at which the group became empty. Does nothing if the group has members, or
+    if a time is already recorded."""
     info_and_version = _read_info(session, name)
     if info_and_version is None or info_and_version[0].empty_since_ms is not None:
         return
@@ -131,8 +131,8 @@ def note_empty(session: Session, name: str, now_ms: int) -> None:
 def expire(
     session: Session, name: str, empty_since_ms: int, versions: Mapping[TopicPartition, int]
 ) -> bool:
-    """Removes offsets with these versions from a group that has been empty since then; returns
-    whether that succeeded."""
+    """Removes offsets with these versions from a group that has been empty since `empty_since_ms`;
+    returns whether all were removed."""
     for deletions in in_transactions(_deletions(name, versions)):
         info_and_version = _read_info(session, name)
         if info_and_version is None or info_and_version[0].empty_since_ms != empty_since_ms:
@@ -144,8 +144,8 @@ def expire(
 
 
 def forget(session: Session, name: str, empty_since_ms: int) -> bool:
-    """Removes a group that has been empty since then, and has no offsets; returns whether that
-    succeeded."""
+    """Removes a group that has no offsets and has been empty since `empty_since_ms`; returns
+    whether it was removed."""
     info_and_version = _read_info(session, name)
     if info_and_version is None or info_and_version[0].empty_since_ms != empty_since_ms:
         return False

@@ -45,7 +45,7 @@ class StoredGroup(msgspec.Struct, frozen=True):
 
 
 def read_group(session: Session, name: str) -> StoredGroup | None:
-    """A consistent view of a group; None if it does not exist."""
+    """Returns a consistent view of a group; None if the group does not exist."""
     path = paths.group(name)
     while (node := session.read(path)) is not None:
         members = _read_members(session, name)
@@ -72,8 +72,8 @@ def list_groups(session: Session) -> list[GroupInfo]:
 
 
 def create_group(session: Session, group: GroupInfo) -> GroupFence:
-    """Creates a group with its coordinator. Raises OtherGroupKind; Conflict if the name is
-    taken."""
+    """Creates a group with its coordinator. If the name is taken, raises OtherGroupKind for a group
+    of the other kind, otherwise Conflict."""
     path, fence = paths.group(group.name), GroupFence(group.name, uuid4().hex)
     operations = [
         Create(path, nodes.encode(nodes.group_node(group))),
@@ -98,7 +98,7 @@ def create_group(session: Session, group: GroupInfo) -> GroupFence:
 def take_over(
     session: Session, name: str, coordinator: int, kind: GroupKind
 ) -> tuple[GroupFence, StoredGroup] | None:
-    """Becomes the coordinator of a group; None if it does not exist.
+    """Makes `coordinator` the coordinator of a group; returns None if the group does not exist.
 
     Returns the group's last state. Raises OtherGroupKind, without changing anything.
     """
@@ -164,8 +164,8 @@ def delete_group(session: Session, fence: GroupFence) -> None:
 def write_fenced(
     session: Session, fences: Iterable[GroupFence], operations: Sequence[Operation]
 ) -> None:
-    """Performs all operations in one transaction if all fences are valid; otherwise raises Fenced
-    with the `path` of an invalid one (`fenced_out`).
+    """Performs all operations in one transaction if all fences are valid. Otherwise raises Fenced
+    with the `path` of one invalid fence; `fenced_out` finds the others.
 
     If the answer was lost, the write counts as done when every node has its final contents. So
     operations must not depend on earlier contents, and no others may be made on the same nodes
@@ -188,14 +188,14 @@ def write_fenced(
 
 
 def fenced_out(session: Session, fences: Iterable[GroupFence], fenced: Fenced) -> set[GroupFence]:
-    """The invalid fences: that of the error, and any others."""
+    """Returns all invalid fences: the one that the error names, and any others."""
     by_path = {_path(fence): fence for fence in fences}
     nodes = zip(by_path.values(), session.read_all(tuple(by_path)), strict=True)
     return {fence for fence, node in nodes if node is None} | {by_path[fenced.path]}
 
 
 def below(session: Session, path: str) -> list[str]:
-    """All nodes below this one, children before parents."""
+    """Returns the paths of all nodes below `path`, children before parents."""
     descendants: list[str] = []
     level = [path]
     for _ in range(_LEVELS):

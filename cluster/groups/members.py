@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Membership:
-    """Registers a member under an id that was never used; creates the group if necessary.
+    """Registers a member under a new id, which is never reused; creates the group if necessary.
 
     Raises OtherGroupKind; Unavailable if the session ends meanwhile.
     """
@@ -84,7 +84,8 @@ def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Me
 
 
 def leave(session: Session, membership: Membership, claims: Collection[TopicPartition]) -> None:
-    """Releases all claims, then leaves the group. A lost membership is not an error."""
+    """Releases all claims of a member, then leaves the group. Does nothing if the membership was
+    already lost."""
     try:
         release(session, membership, claims)
         path = paths.group_id(membership.group, membership.member)
@@ -99,7 +100,8 @@ def members(
     known: Mapping[str, tuple[str, ...]],
     on_change: OnChange | None = None,
 ) -> dict[str, tuple[str, ...]]:
-    """The members and their subscriptions; only members that are not `known` are read."""
+    """Returns the subscriptions of all members. `known` has those that were read before and need
+    not be read again."""
     ids = paths.group_ids(group)
     names = session.start_children(ids, on_change).get(session.timeout_s) or ()
     paths_by_member = {paths.member_of(name): f"{ids}/{name}" for name in names}
@@ -129,7 +131,8 @@ def topic_of(
 def open_topic(
     session: Session, membership: Membership, topic: str, topic_id: UUID, partitions: int
 ) -> OwnedTopic:
-    """The topic as the group reads it, which may have begun with an earlier topic of that name.
+    """Returns the topic as the group reads it. If the group began with an earlier topic of that
+    name, first resets it to the new one.
 
     Raises Fenced.
     """
@@ -167,7 +170,7 @@ def open_topic(
 def owned(
     session: Session, group: str, topic: str, on_change: OnChange | None = None
 ) -> frozenset[int]:
-    """The partitions that have an owner."""
+    """Returns the partitions that have an owner."""
     path = paths.topic_owners(group, topic)
     names = session.start_children(path, on_change).get(session.timeout_s) or ()
     return frozenset(int(name) for name in names if name.isdecimal())
@@ -213,14 +216,14 @@ def commit(
     topics: Mapping[str, OwnedTopic],
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> None:
-    """Commits offsets of partitions that this member owns: up to 1,000 in one transaction, which
-    otherwise fails as a whole with Fenced."""
+    """Commits offsets of partitions that this member owns, up to 1,000 per transaction. Raises
+    Fenced if a transaction was rejected; it then committed none of its offsets."""
     for batch in _pieces(sorted(offsets)):
         _commit(session, membership, topics, {partition: offsets[partition] for partition in batch})
 
 
 def delete_group(session: Session, name: str) -> bool:
-    """Removes a group of this kind that has no members; False if there is none.
+    """Removes a group of this kind that has no members; returns False if there is no such group.
 
     Raises GroupHasMembers, OtherGroupKind.
     """
@@ -403,7 +406,7 @@ def _write(
 
 
 def fenced(session: Session, member: str, group: str, conflict: Conflict | None = None) -> Fenced:
-    """The error when a member's id or its claim does not exist any more."""
+    """Returns the error for a member whose id or claim no longer exists."""
     return Fenced(
         f"{member} of group {group!r} has lost its session or its claim at {session.address}",
         conflict.path if conflict else paths.group_id(group, member),

@@ -51,7 +51,7 @@ class GroupCommit(msgspec.Struct, frozen=True):
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A commit, or a part of one that fits into a transaction, encoded."""
+    """An encoded commit, or as much of it as fits into one transaction."""
 
     fence: GroupFence
     data: Mapping[TopicPartition, bytes]
@@ -79,7 +79,8 @@ class OffsetWriter:
         self._lock = threading.Lock()  # for the outer dictionary; a group belongs to one thread
 
     def commit(self, commits: Iterable[GroupCommit]) -> set[GroupFence]:
-        """Writes commits in order. Returns the invalid fences, whose commits were refused.
+        """Writes commits in order. Returns the fences that were invalid; their commits were not
+        written.
 
         Raises Unavailable; then the outcome is unknown.
         """
@@ -112,8 +113,8 @@ class OffsetWriter:
                 self.forget(fence)
 
     def forget(self, fence: GroupFence) -> None:
-        """Forgets the known nodes of a group that was deleted, or belongs to another broker by
-        now."""
+        """Forgets the known nodes of a group that was deleted or is now coordinated by another
+        broker."""
         with self._lock:
             self._known.pop(fence, None)
 
@@ -207,7 +208,8 @@ class OffsetWriter:
 def read_offsets(
     session: Session, group: str, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, CommittedOffset]:
-    """A group's committed offsets, for these partitions or for all; empty if there is no group."""
+    """Returns a group's committed offsets, of these partitions or of all; empty if the group does
+    not exist."""
     selection = _committed(session, group) if partitions is None else dict.fromkeys(partitions)
     parents = {
         topic: paths.topic_offsets(group, topic) for topic in {key.topic for key in selection}
@@ -222,8 +224,8 @@ def read_offsets(
 
 
 class StoredOffset(msgspec.Struct, frozen=True):
-    """An offset in ZooKeeper. `is_left_over`: committed before the current topic of that name was
-    created, or the topic does not exist."""
+    """A committed offset as stored in ZooKeeper. `is_left_over` is true if it belongs to a deleted
+    topic, possibly an earlier one of the same name."""
 
     offset: CommittedOffset
     version: int

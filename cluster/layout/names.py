@@ -39,7 +39,8 @@ def check_topic_name(name: str) -> None:
 
 
 def colliding(name: str, existing: Iterable[str]) -> str | None:
-    """An existing topic whose name differs from `name` only in '.' and '_', if there is one.
+    """Returns an existing topic whose name differs from `name` only in '.' and '_'; None if there
+    is none.
 
     Kafka rejects such a pair because both become one metric name; tools rely on that.
     """
@@ -79,12 +80,13 @@ def check_group_name(name: str) -> None:
 
 
 def user_node_name(name: str) -> str:
-    """The name of a user's node, as by Kafka's `Sanitizer.sanitize`."""
+    """Encodes a user's name as the name of a node, like Kafka's `Sanitizer.sanitize`."""
     return quote(name, safe="").replace("~", "%7E")
 
 
 def user_of_node(node_name: str) -> str | None:
-    """The user of a node; None if no user has this node name."""
+    """Decodes the name of a user's node; returns None if it is not the encoding of a valid user
+    name."""
     try:
         name = unquote(node_name, errors="strict")
         check_user_name(name)

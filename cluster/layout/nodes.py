@@ -105,7 +105,7 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProducerIdsNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/producer_ids: the first id that earlier brokers had not assigned"""
+    """/producer_ids: the first id that earlier releases have not assigned"""
 
     version: int = VERSION
     next_id: int
@@ -200,7 +200,7 @@ class MemberNode(msgspec.Struct, frozen=True, kw_only=True):
 
 class OwnedTopicNode(msgspec.Struct, frozen=True, kw_only=True):
     """/consumers/{group}/owners/{topic}: the id of the topic that the group reads. The first
-    `partitions` existed when it began; later ones have no chosen start offset."""
+    `partitions` existed when the group began to read it; later ones have no chosen start offset."""
 
     version: int = VERSION
     topic_id: UUID
@@ -380,10 +380,12 @@ def encode_members(group: str, members: Iterable[GroupMember]) -> bytes:
     uncompressed = msgspec.msgpack.encode(MembersNode(members=tuple(members)))
     compressed = b"" if len(uncompressed) > MOST_UNPACKED else zlib.compress(uncompressed, _FAST)
     if not compressed or len(compressed) > MOST_PACKED:
+        size = f"{len(uncompressed)} bytes (limit {MOST_UNPACKED})"
+        if compressed:
+            size += f", {len(compressed)} compressed (limit {MOST_PACKED})"
         raise GroupTooLarge(
-            f"the metadata and assignments of group {group!r} have {len(uncompressed)} "
-            f"bytes, {len(compressed) or 'not'} compressed; a node may hold {MOST_PACKED}, from "
-            f"{MOST_UNPACKED}: reduce the number of members or subscriptions"
+            f"the metadata and assignments of group {group!r} are too large: {size}: "
+            "reduce the number of members or subscriptions"
         )
     return compressed
 

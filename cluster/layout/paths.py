@@ -70,7 +70,7 @@ _PRIVATE: Final = (USER_CONFIGS, LOGIN_KEY, ACLS)
 
 
 def is_public(path: str) -> bool:
-    """Whether the node is world-readable: not if it has credentials or permissions."""
+    """Whether the node is world-readable. Nodes with credentials or permissions are not."""
     return not any(path == root or path.startswith(root + "/") for root in _PRIVATE)
 
 
@@ -109,7 +109,8 @@ def topic_config(name: str) -> str:
 
 
 def broker_config(broker_id: int | None) -> str:
-    """The node with the overrides of one broker, or with None those shared by all brokers."""
+    """Returns the path of a broker's overrides; for None, that of the overrides shared by all
+    brokers."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if broker_id is None else broker_id}"
 
 
@@ -128,7 +129,8 @@ def owed_deletion(broker_id: int, topic_id: UUID) -> str:
 
 
 def owed_by(segment: str) -> tuple[int, UUID] | None:
-    """The broker and the topic of an owed deletion; None for any other node."""
+    """Returns the broker and the topic of a deletion that the broker has yet to perform; None if
+    the node is not one of these."""
     broker_id, _, topic_id = segment.partition("-")
     try:
         deletion = int(broker_id), UUID(topic_id)
@@ -209,7 +211,7 @@ def group_id(name: str, member: str) -> str:
 
 
 def member_of(segment: str) -> str:
-    """The member of a node."""
+    """Returns the id of the member that a node belongs to."""
     return unquote(segment, errors="replace")
 
 

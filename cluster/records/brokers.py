@@ -60,13 +60,14 @@ def register(session: Session, info: BrokerInfo) -> None:
 
 
 def registered(session: Session, broker_id: int) -> BrokerInfo | None:
-    """The live broker with this id."""
+    """Returns the registration of the broker with this id; None if it is not alive."""
     node = session.read(paths.broker(broker_id))
     return None if node is None else _read(broker_id, node)
 
 
 class Registration:
-    """Keeps a broker registered: again after a lost session, or if its node is removed.
+    """Keeps a broker registered: registers it again after a lost session, or if its node is
+    removed.
 
     `on_taken` is called, on a thread of its own, if another broker took the id meanwhile. This
     broker must then stop; registration is not retried.
@@ -112,16 +113,16 @@ class Registration:
 
 
 def last_directory(session: Session, broker_id: int) -> UUID | None:
-    """The broker's last data directory; None if the map has none because the broker is new or its
-    release did not record it."""
+    """Returns the broker's last data directory; None if the broker is new or its release did not
+    record one."""
     path = paths.data_directory(broker_id)
     node = session.read(path)
     return None if node is None else nodes.decode(path, node.data, DirectoryNode).directory_id
 
 
 def note_directory(session: Session, broker_id: int, directory_id: UUID) -> None:
-    """Records the broker's data directory, once it has opened all its logs, so that an interrupted
-    start is completed by the next one."""
+    """Records the broker's data directory. Called only once all its logs are open, so that the next
+    start completes an interrupted one."""
     path, data = (
         paths.data_directory(broker_id),
         nodes.encode(DirectoryNode(directory_id=directory_id)),
@@ -182,7 +183,7 @@ def _wait_for_ghost(
 
 
 def id_taken(existing: BrokerInfo, session: Session) -> BrokerIdTaken:
-    """The error for another registered broker with the same id."""
+    """Returns the error for another registered broker with the same id."""
     start_time = datetime.fromtimestamp(existing.started_ms / 1000, UTC).isoformat(
         timespec="seconds"
     )

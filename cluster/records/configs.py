@@ -51,7 +51,7 @@ def get(session: Session, resource: Resource) -> Overrides:
 def alter(
     session: Session, resource: Resource, change: Callable[[Overrides], Overrides]
 ) -> Overrides:
-    """Replaces the overrides by `change(overrides)`. `change` must be pure: it is called again if
+    """Replaces the overrides with `change(overrides)`. `change` must be pure: it is called again if
     they were changed concurrently."""
     while True:
         old_overrides, version = _get(session, resource)

@@ -11,7 +11,7 @@ COUNTING_BITS: Final = 40
 
 
 def drawn_by_cluster(session: Session) -> int | None:
-    """The cluster's upper bits of these ids; None if no such id was ever assigned."""
+    """Returns the cluster's upper bits of these ids; None if no such id was ever assigned."""
     node = session.read(paths.PRODUCER_IDS)
     if node is None:
         return None

@@ -12,7 +12,7 @@ from cluster.session.session import Session
 
 
 def find_cluster_id(session: Session) -> str | None:
-    """The id of the map's cluster; None for a map that was never used.
+    """Returns the id of the map's cluster; None if the map was never used.
 
     A broker that finds None, but has an id in its data directory, faces a ZooKeeper that was wiped
     or replaced, and must not create another id.
@@ -24,7 +24,8 @@ def find_cluster_id(session: Session) -> str | None:
 
 
 def cluster_id(session: Session, random_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
-    """The cluster's id, created if missing. If several create it concurrently, one wins."""
+    """Returns the cluster's id, which is created if missing. If several processes create it
+    concurrently, one of the ids wins."""
     while (known_id := find_cluster_id(session)) is None:
         claim_cluster_id(session, new_cluster_id(random_uuid))
     return known_id
@@ -41,8 +42,8 @@ def claim_cluster_id(session: Session, wanted: str) -> None:
 
 
 def new_cluster_id(random_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
-    """A new id: 22 characters, like Kafka's: a random UUID in URL-safe base64 that does not begin
-    with `-`, which shells would take for an option."""
+    """Returns a new id of 22 characters, like Kafka's: a random UUID in URL-safe base64 that does
+    not begin with `-`, which shells would take for an option."""
     while True:
         text = base64.urlsafe_b64encode(random_uuid().bytes).decode().rstrip("=")
         if not text.startswith("-"):

@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 
 def alter(session: Session, entity: Entity, change: Callable[[QuotaValues], QuotaValues]) -> None:
-    """Replaces an entity's quotas by `change(quotas)`. `change` must be pure: it is called again if
-    they were changed concurrently."""
+    """Replaces an entity's quotas with `change(quotas)`. `change` must be pure: it is called again
+    if they were changed concurrently."""
     path = f"{paths.QUOTAS}/{node_name(entity)}"
     while True:
         node = removable.read(session, path)
@@ -60,7 +60,7 @@ def alter(session: Session, entity: Entity, change: Callable[[QuotaValues], Quot
 
 
 class QuotasView:
-    """Holds the quotas as last read; after `start`, it follows ZooKeeper."""
+    """Holds the quotas as last read; after `start`, it is kept current."""
 
     def __init__(self, session: Session, on_change: Callable[[QuotaSnapshot], None]) -> None:
         """`on_change` gets every snapshot, on the thread that read it."""
@@ -75,7 +75,7 @@ class QuotasView:
         self._directory.close()
 
     def refresh(self) -> None:
-        """Returns once everything that was written before this call is known here."""
+        """Returns once the view includes everything that was written before this call."""
         self._directory.refresh()
 
     def _take(self, contents: Contents) -> None:
@@ -99,7 +99,7 @@ def node_name(entity: Entity) -> str:
 
 
 def entity_of(name: str) -> Entity | None:
-    """The entity of a node; None if it has an unknown kind."""
+    """Returns the entity that a node belongs to; None if the entity is of an unknown kind."""
     parts = []
     for part in name.split(","):
         kind, separator, quoted_name = part.partition("=")

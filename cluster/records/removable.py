@@ -13,14 +13,14 @@ from cluster.session.session import Session
 
 
 def nothing_removed(session: Session, folder: str) -> Check:
-    """A check that no node has been removed from a folder; create it before reading the node to
-    change."""
+    """Returns a check that no node has been removed from a folder since this call; create it before
+    reading the node to change."""
     node = session.read(folder)
     return Check(folder, 0 if node is None else node.version)
 
 
 def counted(folder: str) -> Set:
-    """The operation that counts a removal, for the transaction that removes a node."""
+    """Returns the operation that counts a removal, for the transaction that removes a node."""
     return Set(folder, b"")
 
 

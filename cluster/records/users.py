@@ -76,8 +76,8 @@ def all_users(session: Session) -> Users:
 
 
 def alter(session: Session, name: str, change: Callable[[Credentials], Credentials]) -> Credentials:
-    """Replaces a user's credentials by `change(credentials)`; if none remain, the user is removed.
-    `change` must be pure: it is called again if they were changed concurrently."""
+    """Replaces a user's credentials with `change(credentials)`; if none remain, the user is
+    removed. `change` must be pure: it is called again if they were changed concurrently."""
     while True:
         node = removable.read(session, paths.user_config(name))
         old_credentials = _credentials_in(node)
@@ -120,7 +120,7 @@ def login_key(session: Session) -> bytes:
 
 
 class UsersView:
-    """Holds the users as last read; after `start`, it follows ZooKeeper."""
+    """Holds the users as last read; after `start`, it is kept current."""
 
     def __init__(
         self, session: Session, on_change: Callable[[Users], None] = lambda _users: None
@@ -144,7 +144,7 @@ class UsersView:
         self._directory.close()
 
     def refresh(self) -> Users:
-        """The users, including everything written before this call."""
+        """Returns the users, including everything written before this call."""
         self._directory.refresh()
         return self._users
 

@@ -59,7 +59,7 @@ class PendingAnswer(Generic[T]):
         return bool(self._result.ready())
 
     def get(self, timeout_s: float) -> T:
-        """Waits for the answer. A missing node is converted from None."""
+        """Waits for the answer and returns it converted. For a missing node, None is converted."""
         try:
             value = self._result.get(timeout=max(timeout_s, 0.0))
         except NoNodeError:
@@ -93,7 +93,8 @@ def is_there(answer: Any) -> bool:
 def failed_operation(
     operations: tuple[Operation, ...], results: Any
 ) -> tuple[Operation, Exception] | None:
-    """The operation at which a transaction failed, with the error; None if it succeeded."""
+    """Returns the operation at which a transaction failed, with the error; None if the transaction
+    succeeded."""
     for operation, result in zip(operations, results, strict=True):
         if isinstance(result, Exception) and not isinstance(result, _BYSTANDERS):
             return operation, result

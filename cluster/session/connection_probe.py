@@ -1,4 +1,4 @@
-"""Diagnoses why no host of an ensemble accepts connections, as kazoo only retries.
+"""Finds out why no host of an ensemble accepts connections, since kazoo only retries.
 
 A server that is down or has no quorum yet may recover: there is no reason to give up. A mismatch of
 TLS, or of trust in certificates, will not change by waiting, and has a specific message.
@@ -38,7 +38,7 @@ class Probe:
 
     @property
     def reasons(self) -> list[str]:
-        """The known reasons why waiting is useless, for the hosts that have one."""
+        """The reasons found so far why waiting is useless, for each host that has one."""
         return [reason for reason in self._found if reason]
 
     @property
@@ -52,7 +52,7 @@ class Probe:
 
 
 def why_never(host_and_port: str, tls: ClientTls | None) -> str:
-    """The reason why waiting is useless; empty if waiting may help."""
+    """Returns why waiting for this host is useless; empty if waiting may help."""
     host, _, port = host_and_port.rpartition(":")
     address = (host.strip("[]"), int(port))
     reason = _in_the_clear(address) if tls is None else _encrypted(address, tls)

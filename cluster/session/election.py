@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Counted(Protocol):
-    """An epoch that is counted with each election."""
+    """An epoch counter, which grows with each election."""
 
     @property
     def epoch(self) -> int: ...
@@ -31,29 +31,30 @@ Epoch = TypeVar("Epoch", bound=Counted)
 
 
 class Office(Protocol[Epoch]):
-    """An office to be elected to, for one candidate."""
+    """An office that one candidate stands for."""
 
     @property
     def path(self) -> str:
-        """The ephemeral node; its parent exists once `current` was called."""
+        """The office's ephemeral node. Its parent exists once `current` was called."""
 
     @property
     def claim(self) -> bytes:
-        """The node's contents while this session has the office."""
+        """The node's contents while this session holds the office."""
 
     def current(self, session: Session) -> Epoch:
-        """The current epoch, also when another broker holds the role."""
+        """Returns the current epoch, whichever candidate holds the office."""
 
     def following(self, epoch: Epoch) -> tuple[Epoch, Set]:
-        """The next epoch, and the write that counts it, which fails if `epoch` has ended
-        meanwhile."""
+        """Returns the next epoch and the operation that records it, which fails if `epoch` is no
+        longer current."""
 
     def is_left_over(self, claim: bytes) -> bool:
         """Whether another session's node belongs to an ended process on this host."""
 
 
 def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
-    """Claims the office, or confirms that this session has it; None if another one has.
+    """Claims the office, or confirms that this session holds it. Returns the epoch; None if another
+    session holds the office.
 
     A node left by a dead process of our own is taken over without waiting.
     """
@@ -78,7 +79,7 @@ def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
 
 
 class Candidate(Generic[Epoch]):
-    """Stands for an office for as long as it is open: elected, deposed, elected again.
+    """Stands for election for as long as it is open; after losing the office, it stands again.
 
     `run` attempts the election, usually by calling `elect`. `on_elected` and `on_deposed` are
     called alternately, on the candidate's own thread. A candidate is deposed when its session is
@@ -105,7 +106,7 @@ class Candidate(Generic[Epoch]):
 
     @property
     def epoch(self) -> Epoch | None:
-        """Set while this candidate believes it is elected."""
+        """The epoch while this candidate believes that it holds the office; otherwise None."""
         return self._epoch
 
     def start(self) -> None:
@@ -113,7 +114,7 @@ class Candidate(Generic[Epoch]):
         self._upkeep.start()
 
     def poke(self) -> None:
-        """Attempts again, as the input of `run` has changed."""
+        """Makes another attempt, because the input of `run` has changed."""
         self._upkeep.poke()
 
     def close(self) -> None:

@@ -59,7 +59,8 @@ class NodeFollower:
             self._upkeep.poke()
 
     def wait_until(self, met: Callable[[], bool], timeout_s: float) -> bool:
-        """Whether the condition was met in time. Checks now, and after each read."""
+        """Waits for the condition, which is checked now and after each read; returns whether it was
+        met in time."""
         with self._changed:
             return self._changed.wait_for(met, timeout_s)
 

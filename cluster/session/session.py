@@ -122,7 +122,7 @@ class Session:
         connect_timeout_s: float = 10.0,
         makes_map: bool = True,
     ) -> "Session":
-        """Opens a session; creates the chroot with the nodes that every cluster has, unless told
+        """Opens a session. Creates the chroot with the nodes that every cluster has, unless told
         not to.
 
         Raises Unavailable if no server answers, or none can be understood or trusted; NotAllowed if
@@ -169,8 +169,8 @@ class Session:
 
     @property
     def granted_timeout_s(self) -> float:
-        """The session timeout that ZooKeeper has granted, which may be less than requested. After
-        an answer, it is that of the session that answered."""
+        """The session timeout granted by ZooKeeper, which may be less than requested. Read right
+        after an answer, it is that of the session that answered."""
         return self._granted_s
 
     def add_listener(self, on_state: Callable[[SessionState], None]) -> None:
@@ -182,8 +182,8 @@ class Session:
         self.client.add_listener(listener)
 
     def acl(self, public: bool) -> list[Any]:
-        """The access list of a new node: everything for the secret's owners; reading for the world
-        if public."""
+        """The access list of a new node: owners of the secret may do everything, and anyone may
+        read it if it is public."""
         return self._public if public else self._private
 
     def close(self) -> None:
@@ -233,14 +233,14 @@ class Session:
         return self._pending(path, result, answers.names)
 
     def start_exists(self, path: str, on_change: OnChange | None = None) -> PendingAnswer[bool]:
-        """Like `start_read`, but only for the node's existence; the watch is also set if it does
-        not exist."""
+        """Like `start_read`, but reads only whether the node exists; the watch is also set if it
+        does not."""
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
 
     def start_sync(self) -> PendingAnswer[bool]:
-        """Requests a sign of life of this session, which ZooKeeper's leader gives only while it is
-        alive. Not a barrier; see `sync`."""
+        """Asks ZooKeeper's leader for an answer, which it gives only while this session is alive.
+        Not a barrier; see `sync`."""
         return self._pending("/", self.client.sync_async("/"), answers.is_there)
 
     def sync(self) -> None:
@@ -289,13 +289,14 @@ class Session:
                 time.sleep(_PAUSE_S)
 
     def stands(self, set_: Set) -> bool:
-        """Whether the node has the data that was to be set; for `write` after a lost answer."""
+        """Whether the node already has the data to be set; tells `write` the outcome after a lost
+        answer."""
         node = self.read(set_.path)
         return node is not None and node.data == set_.data
 
     def stand(self, operations: Iterable[Operation]) -> bool:
-        """Whether every node of a transaction has its final contents; for `write` after a lost
-        answer."""
+        """Whether every node of a transaction already has its final contents; tells `write` the
+        outcome after a lost answer."""
         last_writes = {write.path: write for write in operations if not isinstance(write, Check)}
         return all(
             node is None

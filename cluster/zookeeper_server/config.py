@@ -21,7 +21,7 @@ _HOST_LETTERS: Final = frozenset(
 
 
 class EnsembleServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A server of an ensemble, with its address for the others."""
+    """A server of an ensemble, with its address for the other servers."""
 
     id: int
     """Its number, from 1 to 255, which belongs to its data."""
@@ -51,7 +51,7 @@ class EnsembleServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One ZooKeeper."""
+    """The configuration of one ZooKeeper server."""
 
     data_dir: FolderPath
     """Directory for its data, for this server alone; locked while it runs."""

@@ -140,12 +140,13 @@ class EmbeddedZooKeeper:
         return answer is not None and (answer.serves or may_wait)
 
     def mode_text(self) -> str:
-        """The server's mode in a word."""
+        """The server's mode, as one word."""
         answer = self._asking.standing()
         return answer.mode if answer else "does not answer"
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """The server's exit code, once it has ended; None if it still runs after the timeout."""
+        """Returns the server's exit code once it has ended; None if it is still running after the
+        timeout."""
         if not self._ended.wait(timeout_s) or self._process is None:
             return None
         return self._process.returncode
@@ -256,7 +257,7 @@ class EmbeddedZooKeeper:
 
 
 def read_secret(data_dir: Path) -> str | None:
-    """The secret of the server with this directory, or None."""
+    """Reads the secret of the server with this directory; returns None if it has none."""
     path = data_dir / "secret"
     return path.read_text().strip() if path.exists() else None
 

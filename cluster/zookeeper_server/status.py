@@ -35,14 +35,15 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Asking:
-    """Queries one server; any thread may use it."""
+    """Queries one server. Thread-safe."""
 
     def __init__(self, host: str, port: int, tls: Tls | None = None) -> None:
         self._address = ("127.0.0.1" if is_everywhere(host) else host, port)
         self._tls = exchanged((tls.ca, tls.certificate), lambda: _context(tls)) if tls else None
 
     def standing(self) -> Standing | None:
-        """The server's status; None without an answer, or with an unknown one."""
+        """Returns the server's status; None if it does not answer, or if its answer is not
+        understood."""
         try:
             answer = self._query()
         except (OSError, BadTls):
@@ -71,8 +72,8 @@ def answers(host: str, port: int) -> bool:
 
 
 def serving(hosts: Sequence[str], tls: Tls | None = None) -> int:
-    """How many of an ensemble's servers, `host:port` each, serve requests; -1 if none answers: four
-    letter words may be disabled. Blocks."""
+    """Counts the servers of an ensemble, given as `host:port`, that serve requests; -1 if none
+    answers, since four-letter words may be disabled. Blocks."""
     results = []
     for host in hosts:
         name, _, port = host.rpartition(":")

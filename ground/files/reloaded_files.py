@@ -52,7 +52,7 @@ class Exchanged(Generic[T]):
                     if not self._made:
                         raise
                     self._refused = stamp
-                    log.error("%s, the old ones stay reason=%s", self._what, error)
+                    log.error("cannot load changed %s, keeping the previous ones reason=%s", self._what, error)
             return self._made[0]
 
 

@@ -79,7 +79,7 @@ class PasswordFile:
             (str(path),),
             lambda: read_users(path),
             unusable=BadPasswordFile,
-            what="passwords were changed",
+            what="passwords",
         )
         self._lock = threading.Lock()
         self._key = secrets.token_bytes(32)

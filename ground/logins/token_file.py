@@ -34,7 +34,7 @@ class TokenFile:
             (str(path),),
             lambda: read_tokens(path),
             unusable=BadTokenFile,
-            what="tokens were changed",
+            what="tokens",
         )
         _ = self._file.current
 

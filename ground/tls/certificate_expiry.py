@@ -85,7 +85,7 @@ class CertificateWatch:
                 self._warned.pop(path, None)
             elif abs(now - self._warned.get(path, float("-inf"))) >= _AGAIN_SECONDS:
                 self._warned[path] = now
-                state = "has ended" if expiry <= now else "ends soon"
+                state = "has expired" if expiry <= now else "expires soon"
                 days = int((expiry - now) // 86_400)
                 log.warning("certificate %s file=%s days_left=%d", state, path, days)
 

@@ -40,7 +40,7 @@ class BadTls(Exception):
 
 def exchanged(files: tuple[str, ...], make: Callable[[], ssl.SSLContext]) -> Contexts:
     """A context built from files; `make` raises BadTls."""
-    return Exchanged(files, make, unusable=BadTls, what="certificates were exchanged")
+    return Exchanged(files, make, unusable=BadTls, what="certificates")
 
 
 class ClientTls:

@@ -50,7 +50,7 @@ class LoginMethods(msgspec.Struct, frozen=True):
 
     @property
     def challenge(self) -> tuple[tuple[str, str], ...]:
-        """The headers of a 401 answer that list the accepted methods."""
+        """Returns the headers of a 401 answer, which list the accepted methods."""
         kinds = []
         if self.users is not None:
             kinds.append('Basic realm="schema registry", charset="UTF-8"')
@@ -74,7 +74,8 @@ class Authenticator:
     def caller(
         self, peer: Peer, headers: Mapping[str, str], *, passed_on: bool
     ) -> Caller | Awaitable[Caller]:
-        """The caller, or an awaitable of it if a hash is needed. Both raise ErrorAnswer."""
+        """Returns the caller, or an awaitable for it if a hash must be computed. Either may raise
+        ErrorAnswer."""
         if not self.login_methods.any:
             return ANYBODY
         credentials = headers.get("authorization", "")

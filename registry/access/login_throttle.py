@@ -28,7 +28,7 @@ _Key = TypeVar("_Key")
 
 
 class TooManyLogins(Exception):
-    """Too many logins of this user or address are waiting."""
+    """Too many logins for this user or from this address are waiting."""
 
 
 class _Queue(msgspec.Struct):
@@ -63,7 +63,8 @@ class LoginThrottle:
 
     @asynccontextmanager
     async def turn(self, address: str, user: str) -> AsyncIterator[Callable[[], None]]:
-        """Holds the turn of this user and address. Yields a function to call if the login failed.
+        """Waits for the turn of this user and address, and keeps it during the block. Yields a
+        function to call if the login fails.
 
         Raises TooManyLogins.
         """

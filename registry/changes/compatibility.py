@@ -15,7 +15,7 @@ from schemas.parsing import AvroSchema
 
 
 def config_in_scope(contents: RegistryContents, subject: str | None) -> Config:
-    """The effective config: the subject's own settings over the global ones."""
+    """Returns the effective config: the subject's own settings, completed by the global ones."""
     global_config = contents.config_of_all(subject) or Config()
     own_config = contents.config(subject) if subject is not None else None
     merged_config = global_config if own_config is None else merge(global_config, own_config)
@@ -25,7 +25,7 @@ def config_in_scope(contents: RegistryContents, subject: str | None) -> Config:
 
 
 def merge(under: Config, over: Config) -> Config:
-    """The settings of `over`, and those of `under` where `over` has none."""
+    """Returns the settings of `over`, with those of `under` where `over` has none."""
     settings = {
         name: getattr(over, name)
         for name in Config.__struct_fields__
@@ -67,7 +67,8 @@ def compatibility_check(
     sent: SentSchema,
     earlier_versions: Sequence[Version],
 ) -> CompatibilityCheck:
-    """The check of `sent` against `earlier_versions`, oldest first, at the subject's level."""
+    """Returns the check of `sent` against `earlier_versions` (oldest first) at the subject's
+    level."""
     config = config_in_scope(contents, subject)
     level = config.compatibility_level or Level.NONE
     group = config.compatibility_group

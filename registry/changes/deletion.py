@@ -110,6 +110,6 @@ def _settings(contents: RegistryContents, subject: str) -> list[Record]:
 
 
 def for_ever(contents: RegistryContents, records: list[Record]) -> tuple[LogRecord, ...]:
-    """The records, and one that carries the highest id, which compaction would otherwise remove
-    with its schema."""
+    """Encodes the records of a permanent deletion, and one that carries the highest id, which
+    compaction would otherwise lose with its schema."""
     return (*map(write, records), contents.sign_of_life())

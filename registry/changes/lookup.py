@@ -13,7 +13,8 @@ from registry.schemas_topic.values import AVRO, SchemaContent, Version
 def content_of(
     request: SchemaRequest, sent: SentSchema, text: str, previous: Version | None = None
 ) -> SchemaContent:
-    """The content to store. Data contracts that the request omits are taken from `previous`."""
+    """Returns the content to store. Data contracts that the request omits are taken from
+    `previous`."""
     metadata = request.metadata.text if request.metadata is not None else ""
     rule_set = request.rule_set.text if request.rule_set is not None else ""
     if previous is not None:
@@ -57,8 +58,8 @@ def look_up(
     *,
     deleted: bool = False,
 ) -> Version | Search:
-    """The version of a subject with exactly this content, or a search for one that means the
-    same."""
+    """Returns the version of a subject with exactly this content, or else a search for one that
+    means the same."""
     schema_id = contents.id_of(content)
     if schema_id is not None:
         version = contents.with_id(schema_id, subject)

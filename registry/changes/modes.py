@@ -1,4 +1,4 @@
-"""Checks of whether the mode of a subject allows writes or imports. Pure."""
+"""Checks whether the mode of a subject allows writes or imports. Pure."""
 
 from registry.errors import ErrorAnswer, not_permitted
 from registry.schemas_topic.contents import RegistryContents
@@ -13,15 +13,14 @@ def read_only(subject: str | None) -> ErrorAnswer:
 
 
 def check_writable(contents: RegistryContents, subject: str | None) -> None:
-    """Checks that the subject, or with None the global settings, may be changed. Raises
-    ErrorAnswer."""
+    """Checks that the subject may be changed; for None, the global settings. Raises ErrorAnswer."""
     if contents.mode_in_scope(subject) in _READ_ONLY:
         raise read_only(subject)
 
 
 def check_registrable(contents: RegistryContents, subject: str, *, importing: bool) -> None:
-    """Checks that the mode allows registering; with an id, only in import mode. Raises
-    ErrorAnswer."""
+    """Checks that the mode allows registering a schema: import mode if the request has an id,
+    read-write mode otherwise. Raises ErrorAnswer."""
     check_writable(contents, subject)
     mode = contents.mode_in_scope(subject)
     if importing and mode is not Mode.IMPORT:

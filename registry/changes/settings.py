@@ -28,7 +28,7 @@ def set_config(
 
 
 def unset_config(contents: RegistryContents, subject: str | None) -> Decision[Config]:
-    """Unsets the config. Answers with the old one."""
+    """Unsets the config. Answers with the previous one."""
     old_config = contents.config(subject)
     if old_config is None:
         raise subject_not_found(str(subject))
@@ -65,7 +65,7 @@ def _removed(contents: RegistryContents, subject: str) -> list[Record]:
 
 
 def unset_mode(contents: RegistryContents, subject: str | None) -> Decision[Mode]:
-    """Unsets the mode. Answers with the old one."""
+    """Unsets the mode. Answers with the previous one."""
     old_mode = contents.mode(subject)
     if old_mode is None:
         raise subject_not_found(str(subject))

@@ -45,7 +45,7 @@ class Administration:
         kind: ChangeKind,
         serve: Callable[[], HttpResponse | Awaitable[HttpResponse]],
     ) -> HttpResponse:
-        """Serves the request and queues its entry. Raises the errors of `serve`."""
+        """Serves the request and queues its entry for the log. Raises the errors of `serve`."""
         subject = subject_name(call.path["subject"]) if call.path.get("subject") else None
         state_before = _state(call.contents, kind.kind, subject)
         versions = _count(call, kind, subject)

@@ -46,7 +46,7 @@ class RegistryMetrics:
         self.exposition: Final = exposition_of(self.families)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Counts an answered request that took `seconds`."""
+        """Counts an answered request, which took `seconds`."""
         key = (method, route, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         histogram = self._seconds.get((method, route))

@@ -140,7 +140,7 @@ class _Route(msgspec.Struct, frozen=True):
         return self.resources.get("POST") is writes.register_schema
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
-        """The values of the pattern's names, or None if the path does not match."""
+        """Returns the values of the pattern's names, or None if the path does not match."""
         values = {}
         for expected, segment in zip(self.segments, segments, strict=True):
             if expected.startswith("{"):
@@ -182,7 +182,7 @@ class RegistryRoutes:
         self._open_metrics = open_metrics
 
     def serve(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
-        """The answer, or an awaitable of it. Never raises ErrorAnswer."""
+        """Returns the answer, or an awaitable for it. Never raises ErrorAnswer."""
         start_time = time.perf_counter()
         route = _NO_ROUTE
         result: HttpResponse | Awaitable[HttpResponse]

@@ -42,7 +42,7 @@ _UNREAD: Final = 64 * 1024 * 1024  # of all connections together
 
 
 class RegistryHttpServer:
-    """Listens from construction on; `start` begins to answer."""
+    """The HTTP server. Listens from construction on; `start` begins to answer."""
 
     def __init__(self, registry: Registry, config: RegistryConfig) -> None:
         """Raises CannotListen, or RegistryFailure if its credentials or TLS files are unusable."""

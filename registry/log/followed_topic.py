@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 async def found_topic(config: RegistryConfig, name: str, *, create: bool) -> SchemasTopic:
-    """The topic, once the brokers are reachable. Raises RegistryFailure."""
+    """Waits until the brokers are reachable, and returns the topic. Raises RegistryFailure."""
     outage = Outage(log, f"reaching {config.bootstrap}")
     while True:
         try:
@@ -43,7 +43,7 @@ async def found_topic(config: RegistryConfig, name: str, *, create: bool) -> Sch
 
 
 class FollowedTopic:
-    """A topic that is followed. `on_end` gets the reason when it cannot be followed any more."""
+    """A topic that is followed. `on_end` gets the reason when it can no longer be followed."""
 
     def __init__(
         self,
@@ -72,7 +72,8 @@ class FollowedTopic:
         await asyncio.to_thread(self._follower.stop)
 
     async def read_to_end(self) -> None:
-        """Waits until the topic is read up to the end it had at start, unless there is no progress.
+        """Waits until the topic is read up to the end it had at the start, or until there is no
+        more progress.
 
         Raises RegistryFailure.
         """

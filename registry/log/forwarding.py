@@ -62,7 +62,7 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class NotPassed(Exception):
-    """The request got no answer. `sent`: whether it may have been executed."""
+    """The request was not answered. `sent` says whether it may have been executed."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -79,8 +79,8 @@ class Forwarder:
         self._idle: dict[str, list[_Connection]] = {}
 
     async def pass_on(self, address: str, request: ForwardedRequest) -> Passed:
-        """The answer of the registry at `address`, without a timeout. Raises NotPassed if it cannot
-        connect or the connection breaks."""
+        """Forwards the request to the registry at `address`, without a timeout, and returns the
+        answer. Raises NotPassed if it cannot connect or the connection breaks."""
         async with self._slots:
             connection = None
             if request.repeatable:

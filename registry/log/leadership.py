@@ -31,8 +31,8 @@ TakeId = Callable[[], int]
 
 
 class Leadership(Protocol):
-    """The writer's office as known here. `news` is notified of every change; the writer's thread
-    waits for it.
+    """The writer's office as this registry knows it. `news` is notified of every change; the
+    writer's thread waits for it.
 
     `on_holder` gets the writer's address, None while unknown, on any thread.
     """
@@ -41,12 +41,13 @@ class Leadership(Protocol):
 
     @property
     def epoch(self) -> WriterEpoch | None:
-        """Set while this registry is the writer and has not given it up."""
+        """The epoch while this registry is the writer and has not given it up; otherwise None."""
 
     def start(self, on_holder: Callable[[str | None], None]) -> None: ...
 
     def take(self, stopping: Callable[[], bool]) -> WriterEpoch | None:
-        """Waits until this registry is the writer; None if `stopping` becomes true first.
+        """Waits until this registry is the writer, and returns its epoch; None if `stopping`
+        becomes true first.
 
         Raises ClientError if no producer id could be obtained; may be called again.
         """
@@ -55,8 +56,8 @@ class Leadership(Protocol):
         """Resigns as writer until `take` is called again."""
 
     def drop_id(self, epoch: WriterEpoch) -> None:
-        """Uses another producer id for the next epoch: the broker refuses this epoch's, or the one
-        that it retires."""
+        """Uses another producer id for the next epoch, because the broker rejects the id of this
+        epoch or the id that this epoch retires."""
 
     def close(self) -> None: ...
 
@@ -178,7 +179,8 @@ class Over(Enum):
 
 
 class Tenure:
-    """An epoch in the topic. `observe` runs on the event loop; the rest may be read anywhere."""
+    """One epoch of this registry as writer, as seen in the topic. `observe` runs on the event loop;
+    the other attributes may be read on any thread."""
 
     def __init__(self, epoch: WriterEpoch, reading: TopicView, news: threading.Condition) -> None:
         self.began: RegistryContents | None = None  # a copy of the contents after our first batch

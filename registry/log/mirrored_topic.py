@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 
 
 class MirroredTopic:
-    """Follows a copied topic of schemas. Belongs to the event loop. `bring` gets the records, with
-    the subjects' prefix; `on_end` gets the reason when the topic cannot be followed any more."""
+    """Follows a copied topic of schemas. Belongs to the event loop. `bring` gets the records and
+    the prefix of their subjects; `on_end` gets the reason when the topic can no longer be
+    followed."""
 
     def __init__(
         self,

@@ -86,7 +86,7 @@ class Publisher:
             self.append([record])
 
     def append(self, records: Sequence[LogRecord]) -> int:
-        """The end offset after appending the records in as few batches as possible."""
+        """Appends the records in as few batches as possible; returns the end offset after them."""
         end = 0
         for batch in self._batches(records):
             for record in batch:

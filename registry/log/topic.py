@@ -39,7 +39,8 @@ class SchemasTopic(msgspec.Struct, frozen=True):
 def ready_topic(
     bootstrap: Bootstrap, name: str, *, replication_factor: int, create: bool
 ) -> SchemasTopic:
-    """The topic, created if needed. One attempt; a ClientError may be temporary.
+    """Returns the topic, which is created if needed. Makes one attempt; a ClientError may be
+    temporary.
 
     Raises RegistryFailure if it is missing and must not be created, or cannot hold schemas.
     """
@@ -120,7 +121,7 @@ def check_partitions(topic: TopicMetadata) -> None:
 
 
 def largest_batch(brokers: Brokers, name: str) -> int:
-    """The topic's limit on the size of a batch, in bytes."""
+    """Returns the topic's limit on the size of a batch, in bytes."""
     limit = next(
         config.value
         for config in admin.topic_configs(brokers, name)

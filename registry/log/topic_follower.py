@@ -54,12 +54,12 @@ class ReadBatch(msgspec.Struct, frozen=True):
 
 
 class TopicGone(Exception):
-    """The topic has lost records that were read from it."""
+    """The topic has lost records that had been read from it."""
 
 
 class TopicFollower:
-    """Follows the topic. `take` gets records, and returns once they are processed; `on_end` gets
-    the reason for the end. Both are called on the follower's thread."""
+    """Follows the topic. `take` is called with records, and returns once they are processed;
+    `on_end` is called with the reason for the end. Both run on the follower's thread."""
 
     def __init__(
         self,

@@ -17,7 +17,8 @@ _GLANCE_SECONDS: Final = 0.1
 
 
 class TopicView:
-    """The follower's thread calls `take` and `close`; the rest belongs to the loop."""
+    """The contents as this registry's readers see them. The follower's thread calls `take` and
+    `close`; the rest belongs to the loop."""
 
     def __init__(self, contents: RegistryContents, offset: int, mirrored: str = "") -> None:
         """`mirrored`: the subjects' prefix, if they belong to another cluster."""
@@ -32,7 +33,8 @@ class TopicView:
         self._closed = False
 
     def take(self, batches: Sequence[ReadBatch]) -> None:
-        """Applies batches on the loop. Called on the follower's thread; returns when done."""
+        """Applies batches on the loop, and returns when that is done. Called on the follower's
+        thread."""
         applied_future: Future[None] = Future()
         self._loop.call_soon_threadsafe(self._apply, batches, applied_future)
         while not (applied_future.done() or self._closed):
@@ -50,7 +52,7 @@ class TopicView:
         self._observe = observe
 
     def when_at(self, offset: int, act: Callable[[], None]) -> None:
-        """Calls `act` once everything below `offset` is read, or now if it is."""
+        """Calls `act` once everything below `offset` is read, at once if it already is."""
         if offset <= self.offset:
             act()
         else:

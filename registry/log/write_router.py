@@ -41,7 +41,7 @@ _GLANCE_SECONDS: Final = 0.05  # between attempts while there is no writer
 
 
 class _NotNow(Exception):
-    """The write was not done, or may be repeated safely. `answer`: the final answer if this
+    """The write was not performed, or may safely be repeated. `answer` is the final answer if this
     persists."""
 
     def __init__(self, answer: ErrorAnswer) -> None:
@@ -50,8 +50,8 @@ class _NotNow(Exception):
 
 
 class WriteRouter:
-    """Routes writes to the writer. Belongs to the event loop. `address` is this registry's;
-    `alone`: it is the only one."""
+    """Routes writes to the writer. Belongs to the event loop. `address` is this registry's own;
+    `alone` means that there is no other."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class WriteRouter:
     async def write(
         self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
-        """Has the writer decide. Raises the errors of `decide`, or ErrorAnswer if the write failed,
-        timed out, could not be forwarded, or there is no writer."""
+        """Has the writer decide the write. Raises the errors of `decide`; raises ErrorAnswer if the
+        write failed, timed out or could not be forwarded, or if there is no writer."""
         give_up_at = self._loop.time() + self._patience.forward
         try:
             async with asyncio.timeout(self._patience.write):

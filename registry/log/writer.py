@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class NotWriter(Exception):
-    """This registry is not the writer, and published nothing of the write."""
+    """This registry is not the writer, and published nothing for this write."""
 
 
 class _Write(msgspec.Struct, frozen=True):
@@ -77,8 +77,8 @@ _Outcomes = list[tuple[_Write, object]]  # the answer, or the exception to raise
 
 
 class TopicWriter:
-    """Writes the topic. `on_intruder` is called on the event loop if another program writes it,
-    too."""
+    """Writes the topic. `on_intruder` is called on the event loop if another program also writes to
+    it."""
 
     def __init__(
         self,
@@ -130,8 +130,8 @@ class TopicWriter:
         return len(self._waiting)
 
     async def submit(self, decide: Callable[[RegistryContents], Decision[T]]) -> T:
-        """The write's answer, once our readers see it. Raises ErrorAnswer, NotWriter or
-        NotPublished."""
+        """Queues a write; returns its answer once this registry's readers see the result. Raises
+        ErrorAnswer, NotWriter or NotPublished."""
         write = _Write(decide, self._loop.create_future())
         with self._news:
             if not self._open:

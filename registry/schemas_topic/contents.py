@@ -92,7 +92,7 @@ class RegistryContents:
     # Records
 
     def apply(self, offset: int, record: LogRecord) -> None:
-        """Applies a record. Invalid records are logged and skipped."""
+        """Applies a record. Invalid ones are logged and skipped."""
         self.offset = offset + 1
         try:
             self.take(read(record))
@@ -140,7 +140,7 @@ class RegistryContents:
                 self._note_id(highest_id)
 
     def sign_of_life(self) -> LogRecord:
-        """A record without effect that carries the highest id."""
+        """Returns a record without effect that carries the highest id."""
         return write(NoRecord(self.highest_id))
 
     def _put(self, version: Version) -> None:
@@ -234,7 +234,8 @@ class RegistryContents:
     # Queries
 
     def subjects(self, prefix: str = "") -> Iterator[str]:
-        """Names with this prefix in order, including subjects whose versions are all deleted."""
+        """Returns the subjects with this prefix in order, including those whose versions are all
+        deleted."""
         if self._names is None:
             self._names = sorted(self._subjects)
         names = self._names
@@ -252,12 +253,12 @@ class RegistryContents:
         return bool(self.mirrored) and subject.startswith(self.mirrored)
 
     def has_subject(self, subject: str, *, deleted: bool = False) -> bool:
-        """Whether the subject has a version; `deleted` counts deleted ones too."""
+        """Whether the subject has a version; with `deleted`, deleted versions count too."""
         versions = self._subjects.get(subject, {})
         return bool(versions) if deleted else any(not v.deleted for v in versions.values())
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
-        """The versions in order; `deleted` includes deleted ones."""
+        """Returns the versions in order; with `deleted`, including the deleted ones."""
         versions = self._subjects.get(subject, {}).values()
         return [version for version in versions if deleted or not version.deleted]
 
@@ -270,7 +271,7 @@ class RegistryContents:
         return next((version for version in versions if not version.deleted), None)
 
     def with_id(self, schema_id: int, subject: str | None = None) -> Version | None:
-        """A version with this id, deleted or not; in `subject`, if given."""
+        """Returns a version with this id, deleted or not, in `subject` if given."""
         subjects = self._subjects_of_id.get(schema_id)
         if subjects is None:
             return None
@@ -285,7 +286,7 @@ class RegistryContents:
         return self._id_of_content.get(content)
 
     def versions_with_id(self, schema_id: int, *, deleted: bool = False) -> list[Version]:
-        """The last version with this id of each subject."""
+        """Returns for each subject the last version with this id."""
         subjects = self._subjects_of_id.get(schema_id, {})
         versions = [self._subjects[name][subjects[name]] for name in sorted(subjects)]
         return [version for version in versions if deleted or not version.deleted]
@@ -301,24 +302,24 @@ class RegistryContents:
         return schema_id if schema_id in self.ids else None
 
     def own_config(self, subject: str | None) -> Config | None:
-        """The config that is set for the subject, or with None globally."""
+        """Returns the config that is set for the subject; for None, the global one."""
         return self._configs.get(subject)
 
     def config(self, subject: str | None) -> Config | None:
-        """The config of a subject, like `own_config`, but the global config always exists."""
+        """Returns the config of a subject, like `own_config`. The global config always exists."""
         config = self._configs.get(subject)
         if config is None and subject is None:
             return Config(compatibility_level=self.default_level)
         return config
 
     def config_of_all(self, subject: str | None) -> Config | None:
-        """The config that applies where the subject has none of its own."""
+        """Returns the config that applies to a subject without its own."""
         if subject is not None and self.is_mirrored(subject):
             return self._configs.get(next(filter(subject.startswith, self.mirrored)))
         return self.config(None)
 
     def mode(self, subject: str | None) -> Mode | None:
-        """The mode that is set for the subject, or with None globally."""
+        """Returns the mode that is set for the subject; for None, the global one."""
         if subject is not None and self.is_mirrored(subject):
             return Mode.READONLY
         mode = self._modes.get(subject)

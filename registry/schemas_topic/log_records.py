@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class BadRecord(Exception):
-    """Not a registry's record, or one of an unknown kind."""
+    """Not a record of a registry, or one of an unknown kind."""
 
 
 class SchemaRecord(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class SchemaRecord(msgspec.Struct, frozen=True):
 
 
 class ConfigRecord(msgspec.Struct, frozen=True):
-    """The config of a subject, or with None the global one."""
+    """The config of a subject; the global one if the subject is None."""
 
     subject: str | None
     value: Config | None
@@ -140,7 +140,7 @@ def read(record: LogRecord) -> Record:
 
 
 def write(record: Record) -> LogRecord:
-    """The record as Confluent's registry would write it."""
+    """Encodes the record as Confluent's registry would write it."""
     match record:
         case SchemaRecord(subject, version, value):
             return LogRecord(

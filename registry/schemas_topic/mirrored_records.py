@@ -19,7 +19,7 @@ from registry.schemas_topic.values import Reference, Version
 
 
 def prefixed(record: Record, prefix: str) -> Record:
-    """The record with its subject prefixed."""
+    """Returns the record with the prefix added to its subject."""
     match record:
         case SchemaRecord(subject, number, version):
             local_version = None if version is None else _version(version, prefix)

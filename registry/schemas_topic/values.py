@@ -34,8 +34,8 @@ class Mode(StrEnum):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A reference to another subject. `name` is the schema's name for the type that the version of
-    that subject defines."""
+    """A reference to another subject. `name` is the name under which the schema uses the type that
+    the referenced version defines."""
 
     name: str
     subject: str
@@ -72,7 +72,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def content(self) -> SchemaContent:
-        """The content without its names; equal contents have one id."""
+        """The content without its names; versions with equal content share one id."""
         return SchemaContent(self.text, self.type, self.references, self.metadata, self.rule_set)
 
     def as_deleted(self) -> "Version":

@@ -203,5 +203,5 @@ def test_an_agent_and_an_audit_say_when_their_certificates_end(tmp_path: Path) -
 def check_says_that_it_ends_soon(program: RunningServer, port: int, soon: Path) -> None:
     wait_until(lambda: http_page(port, "/metrics")[0] == 200, what="metrics are there")
     assert abs(expiry(soon, http_page(port, "/metrics")[1]) - about(5)) < 600
-    said = f"certificate ends soon file={soon} days_left=4"
+    said = f"certificate expires soon file={soon} days_left=4"
     wait_until(lambda: program.log().count(said) == 1, what="it is said once")

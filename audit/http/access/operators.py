@@ -23,7 +23,7 @@ class OperatorsFile:
             (str(path),),
             lambda: read_operators(path),
             unusable=BadOperatorsFile,
-            what="operators were changed",
+            what="operators",
         )
         _ = self._file.current
 

@@ -39,7 +39,7 @@ Served = HttpResponse | Awaitable[HttpResponse]
 
 
 class Unread(msgspec.Struct):
-    """Bytes of answers that a server's clients have not read."""
+    """Counts the bytes of answers that a server's clients have not read yet."""
 
     most: int
     held: int = 0
@@ -143,7 +143,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Time of the last activity, or None while the connection is in use."""
+        """The time of the last activity, or None while the connection is in use."""
         if self.busy or self._unread or self._reader.under_way:
             return None
         return self._since

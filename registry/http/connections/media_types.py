@@ -39,7 +39,7 @@ class _Range(NamedTuple):
 
 @lru_cache(256)
 def negotiated(accept: str) -> str | None:
-    """The supported media type that the header prefers, or None if it accepts none.
+    """Returns the supported media type that the header prefers; None if it accepts none.
 
     Of equal ones, the first in our order. A type outweighs `application/*`, which outweighs `*/*`.
     """
@@ -89,12 +89,12 @@ def is_known(content_type: str) -> bool:
 
 
 def charset(content_type: str) -> str:
-    """The declared charset, or "" if there is none."""
+    """Returns the declared charset, or "" if there is none."""
     return next(_parameters(content_type, "charset"), "")
 
 
 def in_utf8(body: bytes, charset: str) -> bytes:
-    """The JSON body in UTF-8. A body that claims to be UTF-8 is not validated.
+    """Converts the JSON body to UTF-8. A body that claims to be UTF-8 is not validated.
 
     The encoding is detected from the first bytes, which are ASCII in JSON: that is more reliable
     than the header, where `utf-16` leaves the byte order open.

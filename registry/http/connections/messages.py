@@ -33,7 +33,7 @@ class HttpResponse(NamedTuple):
 
 
 def long_answer(items: Iterable[Any]) -> HttpResponse:
-    """A list of any length, encoded in pieces, so that memory holds one piece at a time."""
+    """Returns a list of any length, encoded in pieces, so that memory holds one piece at a time."""
     return HttpResponse(HTTPStatus.OK, _pieces(items))
 
 
@@ -90,11 +90,11 @@ class HttpRequest:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """The query's parameters; of a repeated one, the first."""
+        """The query's parameters; for a repeated parameter, its first value."""
         return dict(reversed(self._pairs))
 
     def values(self, name: str) -> list[str]:
-        """All values of a parameter that may be repeated."""
+        """Returns all values of a parameter that may be repeated."""
         return [value for key, value in self._pairs if key == name]
 
     @cached_property
@@ -124,7 +124,7 @@ class HttpRequest:
 
     @property
     def json(self) -> bytes:
-        """The body in UTF-8. Raises ErrorAnswer for an unsupported charset."""
+        """Returns the body in UTF-8. Raises ErrorAnswer for an unsupported charset."""
         declared_type = self.headers.get("content-type", "")
         return media_types.in_utf8(self.body, media_types.charset(declared_type))
 

@@ -22,7 +22,8 @@ _DROPPED_BYTES: Final = 64 * 1024 * 1024
 
 
 class Bodies(msgspec.Struct):
-    """Bounds on bodies of one request and of all connections, and the bytes held now."""
+    """The limits on the body of one request and on the bodies of all connections, and the number of
+    bytes held now."""
 
     most_of_one: int
     most_of_all: int
@@ -30,7 +31,8 @@ class Bodies(msgspec.Struct):
 
 
 class RequestReader:
-    """Parses requests; `feed` takes bytes. Malformed input ends the connection: see `broken`."""
+    """Parses requests from the bytes passed to `feed`. Malformed input sets `broken` and ends the
+    connection."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -46,7 +48,8 @@ class RequestReader:
         self._begin()
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """The requests that are complete now. Their bodies stay counted until `let_go`."""
+        """Returns the requests that are now complete. Their bodies count against the limits until
+        `let_go`."""
         if self.broken is None:
             self._silent_bytes += len(data)
             try:

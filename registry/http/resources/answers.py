@@ -71,7 +71,8 @@ def whole(version: Version, text: str) -> SchemaAnswer:
 
 
 def by_id(version: Version, text: str, *, named: bool, highest_id: int | None) -> SchemaAnswer:
-    """The schema of an id, with subject and version if the client named the subject."""
+    """The answer to a request by id: the schema, with subject and version if the client named the
+    subject."""
     return SchemaAnswer(
         subject=version.subject if named else None,
         version=version.version if named else None,
@@ -85,7 +86,8 @@ def by_id(version: Version, text: str, *, named: bool, highest_id: int | None) -
 
 
 def registered(version: Version) -> SchemaAnswer:
-    """The id, and with data contracts also the rest, which may differ from the request."""
+    """The answer to a registration: the id, and for a schema with data contracts also the other
+    fields, which may differ from the request."""
     if not version.metadata and not version.rule_set:
         return SchemaAnswer(id=version.id)
     return SchemaAnswer(

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Call(msgspec.Struct):
-    """A matched request. `path` holds the values of the names in the route's pattern. Not to be
+    """A matched request. `path` holds the values of the names in the route's pattern. Must not be
     modified, like HttpRequest."""
 
     registry: Registry

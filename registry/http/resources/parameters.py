@@ -11,12 +11,12 @@ _HIGHEST = 2**31 - 1
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """The value of a flag: true only for `true`, in any case."""
+    """Parses a flag: true only for `true`, in any case."""
     return query.get(name, "").lower() == "true"
 
 
 def number(query: Mapping[str, str], name: str, default: int) -> int:
-    """A whole number. Any other value is answered with 404."""
+    """Parses a whole number. Any other value is answered with 404."""
     text = query.get(name, "")
     return integer(text) if text else default
 
@@ -32,7 +32,7 @@ def integer(text: str) -> int:
 
 
 def version_number(text: str) -> int | None:
-    """A version number, or None for the latest."""
+    """Parses a version number; None stands for the latest version."""
     version_text = text.strip()
     if version_text.lower() == "latest":
         return None

@@ -77,7 +77,7 @@ def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
 
 
 def referenced_by(call: Call) -> HttpResponse:
-    """Ids of the schemas that refer to a version, which may itself be deleted."""
+    """Returns the ids of the schemas that refer to a version, even if that version is deleted."""
     referenced_version = find_version(
         call.contents, call.subject, call.path["version"], deleted=True
     )

@@ -20,7 +20,7 @@ _SMALL: Final = 16 * 1024  # characters
 
 
 async def run_sized(size: int, work: Callable[[], T]) -> T:
-    """The result of `work`, which is run on a thread if it has many characters to process."""
+    """Returns the result of `work`, which runs on a thread if it has many characters to process."""
     return work() if size <= _SMALL else await asyncio.to_thread(work)
 
 
@@ -37,7 +37,7 @@ async def find_registered(
     normalize: bool,
     deleted: bool = False,
 ) -> Version | None:
-    """The version of a subject that is equal to, or means the same as, the schema sent."""
+    """Returns the version of a subject that equals, or means the same as, the schema sent."""
     if not request.text:
         return None
     schema = sent_schema(contents, request, strict=False, normalize=normalize)

@@ -12,10 +12,10 @@ from cluster.controller.topics import (
     add_partitions,
     create_topic,
     finish_deletion,
-    has_deleted,
     list_topics,
     mark_deleted,
     read_topic,
+    record_deleted,
 )
 from cluster.errors import Conflict, InvalidTopicName, TopicExists, UnknownTopic
 from cluster.layout import nodes, paths
@@ -245,16 +245,16 @@ def test_a_deletion_waits_for_the_live_and_remembers_the_dead(
 
     assert owing() == {f"{broker}-{topic.topic_id}" for broker in (1, 2, 3)}
     assert not finish_deletion(session, epoch, "views", live=(1, 2, 4))
-    has_deleted(session, 1, topic.topic_id)
-    has_deleted(session, 1, topic.topic_id)
+    record_deleted(session, 1, topic.topic_id)
+    record_deleted(session, 1, topic.topic_id)
     assert not finish_deletion(session, epoch, "views", live=(1, 2, 4))
     assert list_topics(session) == ("views",)
-    has_deleted(session, 2, topic.topic_id)
+    record_deleted(session, 2, topic.topic_id)
     assert finish_deletion(session, epoch, "views", live=(1, 2, 4))
     assert list_topics(session) == ()
     create_topic(session, epoch, a_topic("views"), {})
     assert owing() == {f"3-{topic.topic_id}"}
-    has_deleted(session, 3, topic.topic_id)
+    record_deleted(session, 3, topic.topic_id)
     assert owing() == set()
 
 

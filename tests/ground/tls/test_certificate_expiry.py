@@ -153,11 +153,11 @@ def test_it_is_said_two_weeks_before_and_once_a_day(
     assert caplog.messages == []
     for hours in range(24 * 6 + 1, 24 * 8 + 1):
         watch.look(NOW + hours * hour)
-    said = [f"certificate ends soon file={file} days_left={days}" for days in (13, 12)]
+    said = [f"certificate expires soon file={file} days_left={days}" for days in (13, 12)]
     assert caplog.messages == said
     caplog.clear()
     watch.look(NOW + 21 * DAY)
-    assert caplog.messages == [f"certificate has ended file={file} days_left=-1"]
+    assert caplog.messages == [f"certificate has expired file={file} days_left=-1"]
     caplog.clear()
     file.unlink()
     file.write_text(pem(400))
@@ -174,7 +174,7 @@ def test_it_is_said_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         watch.start()
         wait_until(lambda: bool(caplog.messages), within=10, what="it is said")
         watch.stop()
-    assert caplog.messages == [f"certificate ends soon file={file} days_left=2"]
+    assert caplog.messages == [f"certificate expires soon file={file} days_left=2"]
     nothing = CertificateWatch(CertificateFiles())
     nothing.start()
     nothing.stop()

@@ -36,7 +36,7 @@ def test_new_certificates_are_taken_and_bad_ones_refused_once(
         one.ca.unlink()
         assert tls.context is second
     assert [record.message.split(" reason")[0] for record in caplog.records] == [
-        "certificates were exchanged, the old ones stay"
+        "cannot load changed certificates, keeping the previous ones"
     ] * 2
 
 

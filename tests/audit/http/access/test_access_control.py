@@ -287,7 +287,7 @@ def test_a_session_ends_with_its_password_and_with_its_user(changing: LockedAudi
     alice = {"cookie": changing.session(ALICE)}
     changing.users.write_text("what is this?\n")
     assert status(alice) == 200
-    assert "passwords were changed, the old ones stay" in changing.log()
+    assert "cannot load changed passwords, keeping the previous ones" in changing.log()
 
 
 def test_a_token_counts_until_it_is_gone_from_its_file(changing: LockedAudit) -> None:
