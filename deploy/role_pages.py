@@ -13,12 +13,12 @@ _SPECS: Final = "meta/argument_specs.yml"
 
 
 def roles() -> list[Path]:
-    """The folders of roles with argument specs, sorted by name."""
+    """Returns the folders of roles with argument specs, sorted by name."""
     return sorted(path.parent.parent for path in ROLES.glob(f"*/{_SPECS}"))
 
 
 def specs(role: Path) -> dict[str, Any]:
-    """A role's argument specs by entry point."""
+    """Returns a role's argument specs by entry point."""
     specs_by_entry: dict[str, Any] = yaml.safe_load((role / _SPECS).read_text())["argument_specs"]
     return specs_by_entry
 

@@ -76,8 +76,8 @@ def minus(left: Intervals, right: Intervals) -> Intervals:
 
 
 def missing(intervals: Sequence[Interval], first: int, after: int) -> Intervals:
-    """Returns the numbers from `first` to `after` that are not in the set, in time independent of
-    its size elsewhere."""
+    """Returns the numbers from `first` up to, but excluding, `after` that are not in the set. The
+    time does not depend on the size of the set outside this range."""
     index = bisect_right(intervals, first, key=_after)
     gaps_found = []
     while first < after and index < len(intervals) and intervals[index][0] < after:
@@ -155,7 +155,8 @@ class GrowingIntervals:
         return copy
 
     def add(self, first: int, after: int) -> Intervals:
-        """Adds `first` to `after`; returns those that were new."""
+        """Adds the numbers from `first` up to, but excluding, `after`; returns those that were not
+        in the set before."""
         intervals = self._intervals
         if first >= after:
             return ()

@@ -20,7 +20,7 @@ _LEARNING: Final = threading.Lock()
 
 def known_type(kind: K) -> K:
     """Returns this type, which may then be decoded on any thread. Only for types defined in the
-    program's source, as they are kept for ever."""
+    program's source, as they are kept forever."""
     if kind not in _KNOWN:
         with _LEARNING:
             msgspec.msgpack.Decoder(kind)

@@ -7,7 +7,7 @@ _LONGEST_WAIT_S: Final = 10.0
 
 
 class Meter:
-    """A client's usage of one rate."""
+    """Measures a client's usage against one rate."""
 
     __slots__ = ("_at", "_burst", "_level", "rate")
 
@@ -19,7 +19,7 @@ class Meter:
         self._at = now
 
     def use(self, amount: float, now: float) -> float:
-        """Records usage; returns how many seconds the user should wait now."""
+        """Records usage; returns how many seconds the client should wait now."""
         level = max(0.0, self._level - (now - self._at) * self.rate) + amount
         self._level, self._at = level, now
         if level <= self.rate * self._burst:

@@ -37,7 +37,8 @@ class Outage:
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     def failed(self, error: Exception, *, passing: bool = True) -> float:
-        """Returns the pause before the next attempt. `passing`: the error may be temporary."""
+        """Records a failed attempt; returns the pause before the next one. `passing` means that the
+        error may be temporary."""
         self.why = str(error)
         is_new = self._began is None
         if is_new:
@@ -50,7 +51,7 @@ class Outage:
         return pause
 
     def over(self) -> None:
-        """Ends the outage, as an attempt succeeded."""
+        """Ends the outage, since an attempt has succeeded."""
         if self._began is not None:
             self._log.info("%s works again seconds=%.1f", self._what, self.seconds)
             self._began, self.why = None, ""

@@ -1,4 +1,4 @@
-"""Makes text from outside printable: names, messages, peers' texts.
+"""Makes text from outside printable: names, messages, texts from peers.
 
 File names are bytes that need not be UTF-8; Python represents them with surrogates.
 """
@@ -15,12 +15,12 @@ def one_line(text: str) -> str:
 
 
 def error_words(error: BaseException) -> str:
-    """An error's text; its type if it has no text, like the TimeoutError of a future."""
+    """Returns an error's text, or its type if it has no text, like the TimeoutError of a future."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def plain_words(text: str) -> str:
-    """Returns a text in one line, without unprintable characters."""
+    """Returns a text as one line, without unprintable characters."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 

@@ -14,7 +14,7 @@ _MOST_NAMES: Final = 2_000
 
 
 def did_you_mean(name: str, names: Iterable[str], *, most: int = 1) -> str:
-    """The most similar names, for the end of a message; empty if none is similar."""
+    """Returns the most similar names, for the end of a message; empty if no name is similar."""
     # It is not needed for help and completion, and takes a tenth of their time.
     from difflib import get_close_matches  # noqa: PLC0415
 

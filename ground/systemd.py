@@ -23,7 +23,7 @@ class Supervisor:
 
     @property
     def listens(self) -> bool:
-        """Whether there is a supervisor."""
+        """Whether systemd started this process and expects notifications."""
         return bool(self._address)
 
     def tell(self, *states: str) -> None:
@@ -39,7 +39,8 @@ class Supervisor:
 
 
 def notify_address(environment: Mapping[str, str]) -> str:
-    """The notification socket of the process that started this one; empty if there is none."""
+    """Returns the address of systemd's notification socket; empty if this process was not started
+    with one."""
     address = environment.get("NOTIFY_SOCKET", "")
     # An abstract socket's name is written with @ for its leading zero byte.
     return "\0" + address[1:] if address.startswith("@") else address
@@ -50,13 +51,13 @@ def status(text: str) -> str:
 
 
 def reloading() -> str:
-    """The notification of a reload, which READY must follow. Includes the time, as
+    """Returns the notification of a reload, after which READY must follow. It includes the time, as
     `Type=notify-reload` requires."""
     return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"
 
 
 def needs(seconds: float) -> str:
-    """The notification that starting or stopping may take this much longer."""
+    """Returns the notification that starting or stopping may take this much longer."""
     return f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}"
 
 

@@ -36,7 +36,8 @@ _LIMITS: Final = [1 << (7 * size - 1) for size in range(1, 10)]
 
 
 def write_long(out: bytearray, value: Any) -> None:
-    """Appends to `out`. Raises TypeError for values that are not integers, or OverflowError."""
+    """Appends the encoded value to `out`. Raises TypeError if it is not an integer, OverflowError
+    if it is too large."""
     if value.__class__ is not int:
         value = whole(value)
     if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
@@ -63,7 +64,7 @@ def long_bytes(value: int) -> bytes:
 
 def long_at(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """Reads a long; returns it and the position after it. Raises IndexError at the end of the data,
-    ValueError."""
+    ValueError for more than ten bytes."""
     number = 0
     for shift in range(0, _MOST_BITS, 7):
         byte = data[at]
@@ -86,7 +87,8 @@ def unsigned_varint(value: int) -> bytes:
 
 
 class Varints(dict[int, bytes]):
-    """`VARINTS[n]` encodes any 64-bit number; a larger one raises OverflowError.
+    """Encodes numbers by lookup: `VARINTS[n]` is any 64-bit number, encoded; a larger one raises
+    OverflowError.
 
     The table does not grow: other numbers are computed. Keys must be of class int, since for a dict
     True and 1.0 equal 1.
@@ -104,7 +106,7 @@ def high_bytes(block: int) -> bytes:
 
 
 def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
-    """Encodes a column of non-negative numbers up to `most`."""
+    """Encodes non-negative numbers up to `most` by looking them up in tables."""
     if most < BLOCK:
         return list(map(SMALL.__getitem__, numbers))
     if most < BLOCK * len(_HIGHS):
@@ -115,12 +117,12 @@ def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
 
 
 def size_of(number: int) -> int:
-    """The encoded size of a non-negative number."""
+    """Returns the encoded size of a non-negative number."""
     return bisect_right(_LIMITS, number) + 1
 
 
 def next_size(number: int) -> int:
-    """The first greater number that takes more bytes."""
+    """Returns the smallest greater number that takes more bytes."""
     index = bisect_right(_LIMITS, number)
     return _LIMITS[index] if index < len(_LIMITS) else 1 << 63
 

@@ -19,7 +19,7 @@ NEED_A_PERSON = (4, 6, 8)
 
 
 class Load(BashOperator):
-    """A load that is retried only if that can help."""
+    """Runs a load, which is retried only if that can help."""
 
     def execute(self, context):
         try:

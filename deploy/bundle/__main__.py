@@ -102,7 +102,8 @@ def fix_environment(moment: int) -> None:
 
 
 def lock() -> int:
-    """Writes the locks: the dependencies of the working tree, as the archives have them today."""
+    """Writes the lock files: the dependencies of the working tree at the versions that the package
+    archives have today."""
     debian_packages.LOCK.write_text(debian_packages.lock_text(debian_packages.newest()))
     pins = wheels.pins((ROOT / "constraints.txt").read_text())
     with tempfile.TemporaryDirectory(prefix="penstock-lock-") as folder:
@@ -154,7 +155,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def commit_of(repository: Path, name: str) -> Commit:
-    """The commit named `name`, and the version of a release built from it."""
+    """Returns the commit named `name`, and the version of a release built from it."""
 
     def git(*arguments: str) -> str:
         result = subprocess.run(

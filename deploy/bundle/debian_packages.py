@@ -95,7 +95,8 @@ def unpack(package_file: Path, into: Path) -> None:
 
 
 def newest() -> list[Package]:
-    """Debian's current versions with security updates, from apt with a temporary state."""
+    """Returns Debian's current versions, including security updates, from apt with a temporary
+    state."""
     return [
         package for processor in PROCESSORS.values() for package in _newest_of(processor.debian)
     ]

@@ -27,7 +27,7 @@ class Needs(msgspec.Struct, frozen=True):
     versions: tuple[str, ...]
 
     def glibc(self) -> tuple[int, ...]:
-        """The oldest glibc that will do; (0,) if the file needs none."""
+        """The oldest version of glibc that suffices; (0,) if the file needs none."""
         numbers = (name.removeprefix("GLIBC_") for name in self.versions if "GLIBC_2" in name)
         return max((tuple(map(int, number.split("."))) for number in numbers), default=(0,))
 

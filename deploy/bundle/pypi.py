@@ -59,7 +59,7 @@ def lock_text(files: Iterable[File]) -> str:
 
 
 def file_of(path: Path) -> File:
-    """The row of the lock for a downloaded file."""
+    """Returns the row of the lock for a downloaded file."""
     if path.name.endswith(".whl"):
         name, version, _, _ = parse_wheel_filename(path.name)
     else:
@@ -69,7 +69,7 @@ def file_of(path: Path) -> File:
 
 class Fetcher:
     """Downloads packages into `work`, a temporary folder. `cache` keeps files by checksum, so that
-    later builds download only what has changed. Without `files`, any file of a version will do:
+    later builds download only what has changed. Without `files`, any file of a version is accepted:
     `lock` works this way, and writes the files in `seen`."""
 
     def __init__(self, work: Path, files: Iterable[File] | None, cache: Path) -> None:

@@ -42,7 +42,8 @@ def of_jar(jar: Jar, file: str) -> Part:
 
 
 def text(parts: Iterable[Part], version: str, commit: str, time: int) -> str:
-    """The bill of materials as JSON. A component is listed once, with all files that contain it."""
+    """Returns the bill of materials as JSON. A component is listed once, with all files that
+    contain it."""
     files: dict[str, list[Part]] = {}
     for part in parts:
         files.setdefault(part.purl, []).append(part)

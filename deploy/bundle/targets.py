@@ -44,7 +44,7 @@ class Target(msgspec.Struct, frozen=True):
         return [f"{platform}_{self.processor.name}" for platform in (*manylinux, *legacy_platforms)]
 
     def tags(self) -> dict[Tag, int]:
-        """The ranks of the tags of wheels that fit; 0 is the best."""
+        """The rank of each wheel tag that fits; 0 is the best."""
         version = tuple(map(int, self.python.split(".")))
         name = "cp" + self.python.replace(".", "")
         own_tags = cpython_tags(version, [name], self.platforms())
@@ -56,7 +56,7 @@ class Target(msgspec.Struct, frozen=True):
         }
 
     def markers(self) -> dict[str, str]:
-        """The environment for requirements' markers (`; python_version < "3.12"`). The full version
+        """The environment for requirements' markers (`; python_version < "3.12"`). Its full version
         is the first patch release, so that the wheelhouse has what every patch release needs."""
         return {
             "implementation_name": "cpython",

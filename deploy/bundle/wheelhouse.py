@@ -26,7 +26,7 @@ EXTRAS: Final = (
 def requirements(
     wheels: Mapping[str, Wheel], extra: str, target: Target, sums: Mapping[str, str]
 ) -> str:
-    """The requirements file of `penstock[extra]`, with checksums."""
+    """Returns the requirements file of `penstock[extra]`, with checksums."""
     names, missing_names = closure(wheels, [f"penstock[{extra}]"], target)
     assert not missing_names, missing_names
     return "".join(
@@ -35,15 +35,17 @@ def requirements(
 
 
 def extras_of(wheels: Mapping[str, Wheel], target: Target) -> list[str]:
-    """The extras that these wheels can install. Without PySpark `loader` and `all` are missing."""
+    """Returns the extras that these wheels can install. Without PySpark, `loader` and `all` are
+    missing."""
     return [extra for extra in EXTRAS if not closure(wheels, [f"penstock[{extra}]"], target)[1]]
 
 
 def write(
     path: Path, wheels: Mapping[str, Wheel], installer: Wheel, target: Target, time: int
 ) -> None:
-    """Writes the wheelhouse. Requirements name PySpark if `wheels` has it, but the tar leaves it
-    out. `installer`, pip's wheel for hosts without pip, is in no requirements file."""
+    """Writes the wheelhouse. Its requirements name PySpark if `wheels` has it, but the tar leaves
+    PySpark out. `installer` is pip's wheel, for hosts without pip; no requirements file names
+    it."""
     sums = {name: sha256(wheel.path) for name, wheel in wheels.items()}
     with TemporaryDirectory() as folder:
         tree = Path(folder)

@@ -69,8 +69,8 @@ def read_wheel(path: Path) -> Wheel:
 def closure(
     wheels: Mapping[str, Wheel], roots: Iterable[str], target: Target
 ) -> tuple[set[str], set[str]]:
-    """The names of all packages that `roots` (such as `penstock[agent]`) depend on, and of those
-    that are not in `wheels` yet."""
+    """Returns the names of all packages that `roots` (such as `penstock[agent]`) depend on, and of
+    those among them that `wheels` still lacks."""
     queue = [Requirement(root) for root in roots]
     visited_pairs: set[tuple[str, str]] = set()
     while queue:
@@ -112,8 +112,8 @@ def fetched(
     into: Path,
     fetch: Callable[[Mapping[str, str]], None],
 ) -> dict[str, Wheel]:
-    """The wheels by name, including `own`. Calls `fetch` for missing packages in rounds: a wheel's
-    dependencies are known once it is downloaded."""
+    """Returns the wheels by name, including `own`. Calls `fetch` for missing packages in rounds,
+    since a wheel's dependencies are known only once it is downloaded."""
     wheels = {name: Wheel(Path(), name, "", (), "") for name in wanted.without}
     wheels["penstock"] = read_wheel(own)
     while True:
@@ -170,8 +170,8 @@ def built(source: Path, into: Path) -> Path:
 
 
 def run_pip(command: str, *options: str, more: Mapping[str, str] | None = None) -> None:
-    """Runs pip with the user's settings, and with `more` in its environment. Raises SystemExit if
-    it fails."""
+    """Runs pip with the user's settings, and with the variables in `more`. Raises SystemExit if it
+    fails."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", command, "--quiet"]
     result = subprocess.run(
         [*pip, *options],

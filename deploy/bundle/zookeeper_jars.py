@@ -50,7 +50,7 @@ def lock_text(jars: Iterable[Jar]) -> str:
 
 
 def needed(pyspark: Path) -> list[Jar]:
-    """The jars in PySpark's wheel that ZooKeeper needs, including those for TLS."""
+    """Returns the jars in PySpark's wheel that ZooKeeper needs, including those for TLS."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(pyspark) as wheel:
         for name in wheel.namelist():
             if name.startswith("pyspark/jars/") and name.endswith(".jar"):

@@ -20,7 +20,8 @@ class Step(NamedTuple):
 
 
 def readme_packages(readme: str) -> list[str]:
-    """The packages in the README's `apt install` command. Raises ValueError if there is none."""
+    """Returns the packages in the README's `apt install` command. Raises ValueError if there is no
+    such command."""
     _, _, rest = readme.partition("`apt install ")
     packages, quote, _ = rest.partition("`")
     if not quote:
@@ -36,7 +37,8 @@ def wheel(clone: Path) -> Step:
 
 
 def install(extra: str) -> Step:
-    """Installs an extra into an empty environment. Its size excludes the empty environment's."""
+    """Returns the step that installs an extra into an empty environment. The measured size excludes
+    that of the empty environment."""
     environment = f"env-{extra}"
     return Step(
         f"pip install WHEEL[{extra}]",
@@ -53,7 +55,8 @@ echo "size: $(($(du -sm {environment} | cut -f1) - before)) MB"
 
 
 def starts(extra: str) -> Step:
-    """Starts a program whose servers are missing: it must wait for them, and stop on SIGTERM."""
+    """Returns the step that starts a program whose servers are missing: it must wait for them, and
+    stop on SIGTERM."""
     configurations = {
         "agent": f"--set data_dir=run-{extra} --set 'inputs=[{{paths: [/var/log/x], topic: x}}]'",
         "broker": f"--set data_dir=run-{extra} --set id=1 --set zookeeper=127.0.0.1:2181",
@@ -77,7 +80,8 @@ cat {extra}.log
 
 
 def reads_configuration() -> Step:
-    """Checks a loader's configuration, all that a loader can do without brokers."""
+    """Returns the step that checks a loader's configuration, which is all that a loader can do
+    without brokers."""
     return Step(
         "penstock check-config loader",
         """
@@ -93,8 +97,8 @@ def needs_no_java() -> Step:
 
 
 def up() -> Step:
-    """Runs `penstock up` until it is ready and the report on a growing log is complete, that is,
-    its lines are in the files; then presses Ctrl-C."""
+    """Returns the step that runs `penstock up` until it is ready and the report on a growing log is
+    complete (its lines are in the files), and then presses Ctrl-C."""
     return Step(
         "penstock up",
         """

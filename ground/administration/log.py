@@ -111,12 +111,13 @@ class AdministrationLog:
             self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
-        """Waits until everything noted is in the file; returns whether it was within `seconds`."""
+        """Waits until every noted entry is in the file, for at most `seconds`; returns whether they
+        all are."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
     def close(self) -> None:
-        """Writes queued entries, as far as time allows."""
+        """Writes queued entries, as far as time allows, and closes the log."""
         with self._changed:
             self._closing = True
             self._tell_refusals(everything=True)
@@ -212,7 +213,7 @@ class AdministrationLog:
 
 
 def rotated(path: Path, number: int) -> Path:
-    """The path of the log that was full `number` rotations ago."""
+    """Returns the path of the log that was full `number` rotations ago."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
@@ -246,7 +247,7 @@ class _Recent(msgspec.Struct):
 
 
 class _Refusals:
-    """Recently written refusals, and counts of similar ones since."""
+    """Keeps recently written refusals, and counts similar ones since then."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

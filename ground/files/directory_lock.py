@@ -39,7 +39,7 @@ class DirectoryLock:
             raise
 
     def fileno(self) -> int:
-        """The lock file's descriptor, which the holder may write to."""
+        """The descriptor of the lock file, to which the holder may write."""
         return self._fd
 
     @property

@@ -29,7 +29,7 @@ _GLANCE_S: Final = 0.05
 def replace_file(
     path: Path, content: bytes, *, mode: int | None = None, sync_name: bool = True
 ) -> None:
-    """Replaces the content of the file at `path`. Raises OSError.
+    """Replaces the content of the file at `path` atomically. Raises OSError.
 
     Use `sync_name=False` if the caller syncs the directory before anything relies on the name.
     """

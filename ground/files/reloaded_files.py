@@ -20,7 +20,7 @@ _NO_FILE: Final = (0, 0, 0)
 
 
 class Exchanged(Generic[T]):
-    """A value built from files. Thread-safe."""
+    """A value built from files, and rebuilt when they are replaced. Thread-safe."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class Exchanged(Generic[T]):
 
 
 def file_stamp(path: str) -> FileStamp:
-    """A stamp that changes whenever another file gets the name; the same for all unreadable
-    files."""
+    """Returns a stamp that changes whenever another file gets this name; all unreadable files have
+    the same stamp."""
     try:
         status = os.stat(path) if path else None  # noqa: PTH116 -- at every login
     except OSError:

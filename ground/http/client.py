@@ -238,7 +238,8 @@ class HttpClient:
         repeatable: bool = True,
         whole: bool = True,
     ) -> HttpAnswer:
-        """Returns the response, in `within` seconds. Raises only HttpError.
+        """Sends a request and returns the response, for which it waits at most `within` seconds.
+        Raises only HttpError.
 
         `target` is a path, or its end, encoded as it is sent. A request that is not `repeatable`
         must not be served twice: it is sent at most once, on its own connection. Unless the `whole`

@@ -30,8 +30,8 @@ _LIMITS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
 
 
 def exposition_of(families: Callable[[], Iterable[Metric]]) -> Callable[[], bytes]:
-    """Returns the function that writes the metrics, as EXPOSITION_TYPE. `families` is called on the
-    scraping thread."""
+    """Returns the function that writes the metrics in the format EXPOSITION_TYPE. `families` is
+    called on the scraping thread."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families(families))
     ProcessCollector(registry=registry)
@@ -51,7 +51,8 @@ def certificate_family(ends: Mapping[str, float]) -> Metric:
 
 
 def door_families(prefix: str, refused: Mapping[str, int], *, is_open: bool) -> Iterator[Metric]:
-    """The metrics of a program's access control. `is_open`: see `insecure` in its configuration."""
+    """Returns the metrics of a program's access control. `is_open` says whether other machines can
+    reach the program without a login or without TLS."""
     yield GaugeMetricFamily(
         prefix + "insecure",
         "1 if other machines reach it without a login, or show one without TLS.",

@@ -24,7 +24,7 @@ class PageConnection:
         self._loop = loop
 
     async def encrypt(self, context: ssl.SSLContext) -> None:
-        """Does the TLS handshake, before any other data is received. Raises OSError."""
+        """Performs the TLS handshake, before any other data is received. Raises OSError."""
         tls_socket = self._socket = context.wrap_socket(
             self._socket, server_side=True, do_handshake_on_connect=False
         )
@@ -36,7 +36,7 @@ class PageConnection:
         return isinstance(self._socket, ssl.SSLSocket) and bool(self._socket.getpeercert())
 
     async def receive(self, most: int) -> bytes:
-        """Returns the received data, b"" at the end of the stream."""
+        """Returns received data; b"" at the end of the stream."""
         return await self._when_it_can(partial(self._socket.recv, most), self._readable)
 
     async def send(self, data: bytes) -> None:
@@ -47,7 +47,8 @@ class PageConnection:
             rest = rest[await self._when_it_can(send, self._writable) :]
 
     def end_sending(self) -> None:
-        """Ends the response; from then on received data can only be discarded, encrypted or not."""
+        """Ends the response. From then on received data, encrypted or not, can only be
+        discarded."""
         if isinstance(self._socket, ssl.SSLSocket):
             with contextlib.suppress(ssl.SSLError):  # it would wait for the client's close_notify
                 self._socket.unwrap()

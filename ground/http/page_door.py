@@ -56,7 +56,7 @@ class PageDoor:
 
     @property
     def refusal(self) -> tuple[HTTPStatus, dict[str, str]]:
-        """The status and headers of a refusal."""
+        """Returns the status and headers of a refusal."""
         if self._tokens is None:
             return HTTPStatus.FORBIDDEN, {}
         return HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": 'Bearer realm="penstock"'}

@@ -32,7 +32,7 @@ class PageLocks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return self.tls.certificate_files if self.tls else CertificateFiles()
 
     def are_open(self, host: str) -> bool:
-        """Whether other machines reach that address without a login, or without TLS."""
+        """Whether other machines can reach that address without a login or without TLS."""
         return not is_loopback(host) and not (self.has_logins and self.tls)
 
 

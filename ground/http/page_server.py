@@ -52,7 +52,8 @@ def text_page(text: str, status: HTTPStatus = HTTPStatus.OK) -> Page:
 
 
 def readiness_page(why_not: str, remarks: Sequence[str] = ()) -> Page:
-    """`/readyz`: `why_not` is empty if the program is ready. `remarks` follow, one per line."""
+    """Returns the page `/readyz`: `why_not` is empty if the program is ready; `remarks` follow, one
+    per line."""
     if why_not:
         lines = [f"not ready: {why_not}", *remarks]
         return text_page("\n".join(lines), HTTPStatus.SERVICE_UNAVAILABLE)

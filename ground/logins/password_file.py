@@ -65,7 +65,7 @@ class SlowHash(msgspec.Struct, frozen=True):
         return f"scrypt:{self.cost}:{self.block}:{self.lanes}:{salt}:{digest}"
 
     def matches(self, password: str) -> bool:
-        """Whether the password is right. Takes a twentieth of a second and 16 MB."""
+        """Whether the password is correct. Takes a twentieth of a second and 16 MB."""
         digest = _digest(password, self.salt, self.cost, self.block, self.lanes)
         return hmac.compare_digest(digest, self.digest)
 
@@ -106,7 +106,7 @@ class PasswordFile:
         return True
 
     def remembers(self, name: str, password: str) -> bool:
-        """Whether the login was recently correct. Fast enough for an event loop."""
+        """Whether this login was recently found correct. Fast enough for an event loop."""
         if len(password) > _MOST_PASSWORD:
             return False
         self._current()
@@ -123,7 +123,7 @@ class PasswordFile:
         return name in self._current()
 
     def mark_of(self, name: str) -> bytes | None:
-        """A value that changes with the user's password; None if there is no such user."""
+        """Returns a value that changes with the user's password; None if there is no such user."""
         slow_hash = self._current().get(name)
         return None if slow_hash is None else slow_hash.salt + slow_hash.digest
 

@@ -46,7 +46,7 @@ class ScramMechanism(StrEnum):
         return hmac.digest(key, message, self.hash_name)
 
     def salted(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """The salted password. Takes milliseconds, which is its purpose."""
+        """Returns the salted password. Takes milliseconds, which is its purpose."""
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
 
@@ -123,7 +123,8 @@ class ScramCredential:
         return f"salt={salt},{keys},iterations={self.iterations}"
 
     def proves(self, proof: bytes, signed: bytes) -> bool:
-        """Whether the proof shows knowledge of the password; `signed` is what both sides sent."""
+        """Whether the proof shows knowledge of the password. `signed` is the text that both sides
+        sign."""
         if len(proof) != self.mechanism.digest_size:
             return False
         signature = self.mechanism.hmac(self.stored_key, signed)

@@ -19,7 +19,7 @@ class NoSecret(Exception):
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """The source of a secret: exactly one of the two is set."""
+    """The source of a secret: either a file or an environment variable."""
 
     file: str = ""
     variable: str = ""

@@ -130,13 +130,15 @@ def reserve(port: int) -> bool:
 
 
 def server_ports(lowest_of_clients: int) -> range:
-    """The range to search, given the first port that the kernel assigns to clients."""
+    """Returns the range in which to search for ports of servers, given the first port that the
+    kernel assigns to clients."""
     has_room = lowest_of_clients > _FIRST + _ROOM
     return range(_FIRST, lowest_of_clients if has_room else _LAST + 1)
 
 
 def who_listens(port: int) -> str | None:
-    """Returns number and name of the process, if the kernel shows it; other users' are hidden."""
+    """Returns the process that listens on the port; None if the kernel hides it, as it does for
+    other users' processes."""
     sockets = {f"socket:[{inode}]" for inode in _inodes(port)}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or belongs to another user

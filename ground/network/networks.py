@@ -5,7 +5,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 
 def network_of(address: str) -> str:
-    """Returns the /64 of an IPv6 address, the size assigned to one customer; other texts are
+    """Returns the /64 of an IPv6 address, which is what one customer gets; any other text is
     returned unchanged."""
     try:
         ip = ip_address(address.partition("%")[0])

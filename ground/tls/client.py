@@ -39,7 +39,8 @@ class BadTls(Exception):
 
 
 def exchanged(files: tuple[str, ...], make: Callable[[], ssl.SSLContext]) -> Contexts:
-    """A context built from files; `make` raises BadTls."""
+    """Returns a context that is rebuilt with `make` when the files are replaced; `make` raises
+    BadTls."""
     return Exchanged(files, make, unusable=BadTls, what="certificates")
 
 
@@ -74,7 +75,7 @@ def client_context(tls: Tls) -> ssl.SSLContext:
 
 
 def show(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Loads the certificate that the context presents. Raises BadTls."""
+    """Loads the certificate that a context presents to the server. Raises BadTls."""
     try:
         context.load_cert_chain(certificate, key or None, password=_no_password)
     except (OSError, ssl.SSLError, ValueError) as error:
@@ -90,7 +91,7 @@ def _no_password() -> bytes:
 
 
 def why(error: Exception, otherwise: str) -> str:
-    """The error's reason, for the end of a sentence; `otherwise` if it has none."""
+    """Returns the error's reason, for the end of a sentence; `otherwise` if it has none."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or otherwise).replace("_", " ").lower()
     if isinstance(error, OSError):

@@ -185,7 +185,7 @@ def is_host(text):
 
 
 def normalized(text):
-    """The form of a host name or address that is compared."""
+    """Returns the form in which a host name or address is compared."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

@@ -118,7 +118,8 @@ class ActionModule(ActionBase):
 
 
 def schema_files(folder):
-    """The files' contents by path below the folder: those that `penstock schemas apply` reads."""
+    """Returns the contents, by path below the folder, of the files that `penstock schemas apply`
+    reads."""
     if not os.path.isdir(folder):
         raise AnsibleActionFail(f"folder {folder} does not exist")
     contents = {}

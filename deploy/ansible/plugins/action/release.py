@@ -105,7 +105,8 @@ def members_of(archive):
 
 
 def add(output, name, content):
-    """Adds a file under `name`. A copied TarInfo would keep the path in the other archive."""
+    """Adds a file under `name`. Its TarInfo is new, since a copied one would keep the path in the
+    other archive."""
     member = tarfile.TarInfo(name)
     member.size = content.seek(0, io.SEEK_END)
     content.seek(0)
@@ -113,5 +114,5 @@ def add(output, name, content):
 
 
 def normalized(name):
-    """The form of a project's name or version that is compared."""
+    """Returns the form in which a project's name or version is compared."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -59,7 +59,7 @@ class ActionModule(ActionBase):
 
 
 def version_of_collection():
-    """The release that the collection came with; "" for a checkout."""
+    """Returns the release that the collection came with; "" for a checkout."""
     try:
         text = (Path(__file__).parents[2] / "MANIFEST.json").read_text(encoding="utf-8")
         return str(json.loads(text)["collection_info"]["version"])

@@ -54,13 +54,13 @@ def is_dead(holder, run):
 
 
 def boot_of_this_machine():
-    """The id of the current boot. A run with another boot's id has ended."""
+    """Returns the id of the current boot. A run that has another boot's id has ended."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
 
 def start_time(process):
-    """A process's start in ticks since the boot; "" if there is no such process."""
+    """Returns a process's start time in ticks since the boot; "" if there is no such process."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[19]

@@ -12,7 +12,7 @@ _MOST_PERCENT = 100
 
 
 def secret_files(secrets: dict, directory: str, owner: str, group: str) -> list[dict]:
-    """Files from {name: text}, readable by the program's group."""
+    """Returns the files for {name: text}, readable by the program's group."""
     for name in secrets:
         if not _NAME.fullmatch(str(name)):
             raise AnsibleFilterError(f"invalid file name {name!r}: use letters, digits, _, . and -")
@@ -24,7 +24,8 @@ def secret_files(secrets: dict, directory: str, owner: str, group: str) -> list[
 
 
 def expected_hosts(hosts: list[str], hostvars: dict, *, topics: bool = False) -> list[dict]:
-    """The audit's inventory: the agents' host names in events and, with `topics`, their topics."""
+    """Returns the audit's inventory: the agents' host names as in events and, with `topics`, their
+    topics."""
     rows = []
     for host in hosts:
         variables = hostvars[host]

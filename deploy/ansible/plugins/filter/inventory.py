@@ -15,14 +15,14 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 def releases(folder: str) -> list[str]:
-    """The versions of the releases in a release folder, sorted."""
+    """Returns the versions of the releases in a release folder, sorted."""
     matches = (_RELEASE.fullmatch(file.name) for file in Path(folder).glob("penstock-*"))
     return sorted({match["w"] or match["a"] for match in matches if match})
 
 
 def release_problem(folder: str, release: str) -> str:
-    """Why it is unknown which release to install; "" if it is known. `release` is the chosen
-    version, which is "" if none was chosen and the folder does not have exactly one."""
+    """Returns why it is unknown which release to install; "" if it is known. `release` is "" if no
+    version was chosen and the folder does not have exactly one."""
     versions = releases(folder)
     if release:
         if _VERSION.fullmatch(release):
@@ -45,7 +45,7 @@ def release_problem(folder: str, release: str) -> str:
 
 
 def address_of(host: dict) -> str:
-    """The address at which other hosts reach a host, from its variables."""
+    """Returns the address at which other hosts reach a host, from its variables."""
     address = host.get("penstock_address") or host.get("ansible_host")
     return str(address or host.get("inventory_hostname"))
 
@@ -57,8 +57,9 @@ def host_and_port(host: str, port: int | str) -> str:
 def addresses(
     hosts: list[dict], port: int | str, instances: str = "", key: str = "port"
 ) -> list[str]:
-    """`host:port` of all hosts, in order. A host with several instances of a program, listed in the
-    variable `instances`, has one entry for each instance, whose port is at `key`."""
+    """Returns `host:port` of all hosts, in order. A host with several instances of a program, which
+    its variable `instances` lists, has one entry for each; the port of an instance is under
+    `key`."""
     entries = []
     for host in hosts:
         for instance in host.get(instances) or [{}]:
@@ -67,7 +68,8 @@ def addresses(
 
 
 def zookeeper_servers(hosts: list[dict], quorum: int | str, election: int | str) -> list[dict]:
-    """All servers of an ensemble, sorted by id. A server without an id gets 0, which is invalid."""
+    """Returns all servers of an ensemble, sorted by id. A server without an id gets 0, which is
+    invalid."""
     servers = [
         {
             "id": int(host.get("penstock_zookeeper_id") or 0),
@@ -81,8 +83,8 @@ def zookeeper_servers(hosts: list[dict], quorum: int | str, election: int | str)
 
 
 def unit_of_instance(text: str, program: str) -> str:
-    """A program's unit as a template unit, `PROGRAM@NAME`: every instance has its own configuration
-    and data."""
+    """Turns a program's unit into a template unit, `PROGRAM@NAME`: every instance has its own
+    configuration and data."""
     lines = []
     for line in text.splitlines():
         instance_line = line.replace(f"/{program}.yaml", f"/{program}-%i.yaml")
@@ -93,7 +95,7 @@ def unit_of_instance(text: str, program: str) -> str:
 
 
 def joined_files(folders: list[str], name: str) -> str:
-    """The concatenated contents of the files with this name in these folders, where they exist."""
+    """Concatenates the files with this name in these folders, where they exist."""
     files = [Path(folder) / name for folder in folders]
     return "".join(file.read_text("ascii").strip() + "\n" for file in files if file.exists())
 
@@ -102,8 +104,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?")
 
 
 def plain_numbers(document: object) -> object:
-    """Turns strings that are numbers back into numbers: templates make strings of them. A program
-    accepts `1` for a string setting, but not `"1"` for a number."""
+    """Turns strings that are numbers back into numbers, since templates turn numbers into strings.
+    A program accepts `1` for a string setting, but not `"1"` for a number."""
     if isinstance(document, dict):
         return {str(key): plain_numbers(value) for key, value in document.items()}
     if isinstance(document, (list, tuple)):
@@ -125,7 +127,7 @@ _EXTRAS = {
 
 
 def extras_of_groups(groups: list[str]) -> list[str]:
-    """The extras of the release that a host in these groups installs."""
+    """Returns the extras of the release that a host in these groups installs."""
     extras = {_EXTRAS[group] for group in groups if group in _EXTRAS}
     if extras and "penstock_agent" in groups:
         extras.add("agent")
@@ -142,7 +144,8 @@ _LAST_ZOOKEEPER_ID = 255
 
 
 def inventory_problems(groups: dict, hostvars: dict) -> list[str]:
-    """All mistakes in an inventory that would end a run late, or would silently install less."""
+    """Returns all mistakes in an inventory that would end a run late, or would silently install
+    less."""
     zookeepers, brokers = (groups.get(f"penstock_{name}") or [] for name in ("zookeeper", "broker"))
     problems = [problem for group in sorted(groups) for problem in _problems_of_group(group)]
     # Inventories list the controller itself for its variables.

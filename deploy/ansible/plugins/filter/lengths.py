@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def grown(results):
-    """The paths of files, from a loop of `stat`, whose size differs from what the agent's brokers
-    acknowledged: files that were written to in the meantime."""
+    """Returns the paths of files, from a loop of `stat`, whose size differs from what the agent's
+    brokers acknowledged, because they were written to in the meantime."""
     return [
         result["item"]["path"]
         for result in results

@@ -19,7 +19,7 @@ PROGRAMS = {
 
 
 def targets(host: dict, program: str, variable: str, port: int) -> list:
-    """A host's targets: one for each instance of the program."""
+    """Returns a host's targets: one for each instance of the program."""
     instances = host.get(f"penstock_{program}_instances") or [{}]
     ports = (instance.get("http_port") or host.get(variable) or port for instance in instances)
     return [host_and_port(address_of(host), port) for port in ports]
@@ -28,8 +28,8 @@ def targets(host: dict, program: str, variable: str, port: int) -> list:
 def scrape_configs(
     groups: dict, hostvars: dict, cluster: str = "penstock", options: dict | None = None
 ) -> list:
-    """A job for each program of each cluster, sorted by name: the brokers' alerts treat a job as a
-    cluster. `options` has settings for every job (`all`) and by program."""
+    """Returns a job for each program of each cluster, sorted by name: the brokers' alerts treat a
+    job as a cluster. `options` has settings for every job (`all`) and by program."""
     options = options or {}
     jobs: dict = {}
     for program, (suffix, variable, port) in PROGRAMS.items():

@@ -28,8 +28,8 @@ _MOST_BYTES = 16 << 20
 
 
 def unknown_variables(hostvars: dict, sources: list[str]) -> list[str]:
-    """A problem for each unknown variable of these hosts, with the places in the inventory's files
-    that set it."""
+    """Returns a problem for each unknown variable of these hosts, with the places in the
+    inventory's files that set it."""
     hosts_by_name: dict[str, list[str]] = {}
     for host, variables in hostvars.items():
         for name in variables:

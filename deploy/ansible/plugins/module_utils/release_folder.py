@@ -29,7 +29,7 @@ class IncompleteRelease(Exception):
 
 
 def agent(folder, version, machine):
-    """The agent's archive for hosts with this processor."""
+    """Returns the path of the agent's archive for hosts with this processor."""
     folder = Path(folder)
     for name in MACHINES.get(machine, (machine,)):
         path = folder / f"penstock-agent-{version}-linux-{name}.tar.gz"
@@ -43,7 +43,7 @@ def agent(folder, version, machine):
 
 
 def wheelhouse(folder, version, python, machine):
-    """The wheels for hosts with this Python ("311") and processor."""
+    """Returns the path of the wheels for hosts with this Python ("311") and processor."""
     path = Path(folder) / f"penstock-wheelhouse-{version}-py{python}-linux-{machine}.tar"
     if path.is_file():
         return path
@@ -73,7 +73,7 @@ def zookeeper_jars(folder, version):
 
 
 def sums_of(folder, version):
-    """The path of a release's checksums. `make release` writes them last."""
+    """Returns the path of a release's checksums. `make release` writes them last."""
     return Path(folder) / f"penstock-{version}.SHA256SUMS"
 
 
@@ -148,8 +148,8 @@ def _check_wheelhouses(folder, version, extras):
 
 
 def check_sum(path, version):
-    """Returns the file's SHA-256; raises IncompleteRelease unless the release's checksums have the
-    same."""
+    """Returns the file's SHA-256. Raises IncompleteRelease unless it equals the one in the
+    release's checksums."""
     path = Path(path)
     sums = sums_of(path.parent, version)
     if not sums.is_file():

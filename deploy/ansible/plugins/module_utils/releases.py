@@ -22,7 +22,7 @@ class IsBusy(Exception):
 
 
 class NoRoom(Exception):
-    """The disk has too little free space. Nothing was written."""
+    """The disk has too little free space, so nothing was written."""
 
 
 @contextmanager
@@ -77,7 +77,8 @@ def put_on_path(module, root):
 
 
 def check_room(releases, needed):
-    """Raises NoRoom before anything is written: running programs use the same disk."""
+    """Raises NoRoom before anything is written if the disk, which running programs also use, has
+    too little space."""
     free_bytes = shutil.disk_usage(releases).free
     if needed > free_bytes:
         raise NoRoom(

@@ -151,7 +151,7 @@ class Bundle:
 
 
 def unpacked_size(archive):
-    """The unpacked size, which gzip stores in the last four bytes."""
+    """Returns the unpacked size, which gzip stores in the last four bytes."""
     with open(archive, "rb") as file:
         file.seek(-4, os.SEEK_END)
         return int.from_bytes(file.read(4), "little")

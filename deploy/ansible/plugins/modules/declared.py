@@ -154,8 +154,8 @@ class Declared:
         return options
 
     def penstock(self, *arguments):
-        """Runs the command; returns its JSON output (None if unreadable), and its last line on
-        stderr if it failed."""
+        """Runs the command. Returns its JSON output, None if unreadable, and if it failed the last
+        line of its stderr."""
         command = [
             *("timeout", str(self.params["timeout"])),
             *(self.params["program"], *arguments),
@@ -289,7 +289,7 @@ class Declared:
 
 
 def schema_item(row):
-    """A row of `schemas apply` as an item like those of the other commands."""
+    """Converts a row of `schemas apply` into an item like those of the other commands."""
     level = row["level"]
     before = {"compatibility": level["old"]} if level else None
     after = {"compatibility": level["new"]} if level else {}
@@ -309,7 +309,7 @@ def schema_item(row):
 
 
 def diff(items, what):
-    """The changes for `--diff`: JSON before and after."""
+    """Returns the changes for `--diff`, as JSON before and after."""
     changes = [item for item in items if item["outcome"] != UNCHANGED]
 
     def text(side):

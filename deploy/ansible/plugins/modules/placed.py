@@ -219,7 +219,7 @@ class Placing:
 
 
 def id_of(lookup, name):
-    """The id of a user or group; None if it does not exist."""
+    """Returns the id of a user or group; None if it does not exist."""
     try:
         return lookup(name)[2]
     except KeyError:
@@ -235,7 +235,7 @@ def attributes(path):
 
 
 def content_of(path):
-    """The file's text; None if it does not exist, is too large, or is not text."""
+    """Returns the file's text; None if it does not exist, is too large, or is not text."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode) or os.lstat(path).st_size > _MOST_BYTES:
             return None

@@ -69,7 +69,8 @@ class Unit:
         return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
 
     def started_with(self, state):
-        """The running process' PENSTOCK_STARTED_WITH; "" if there is no process or no value."""
+        """Returns PENSTOCK_STARTED_WITH of the running process; "" if there is no process or no
+        value."""
         try:
             with open(f"/proc/{int(state.get('MainPID') or 0)}/environ", "rb") as file:
                 pairs = file.read().split(b"\0")
@@ -79,7 +80,8 @@ class Unit:
         return os.fsdecode(next(values, b""))
 
     def wait(self, started_with, before):
-        """Waits until a process other than `before` is active with this value, and stays so."""
+        """Waits until a process other than `before` is active with this value, and remains
+        active."""
         deadline = time.monotonic() + self.module.params["timeout"]
         steady_since = None
         pid = ""
@@ -117,7 +119,7 @@ class Unit:
 
 
 def set_link(path, target):
-    """Replaces the link by a rename, so that it always exists."""
+    """Replaces a link by renaming a new one over it, so that the link always exists."""
     new_link = f"{path}.new"
     if os.path.lexists(new_link):
         os.unlink(new_link)

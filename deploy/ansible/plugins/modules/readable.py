@@ -88,7 +88,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
 def entries(raw, mode):
-    """{(tag, id): permissions} of a raw ACL, or without one of the mode."""
+    """Returns {(tag, id): permissions} of a raw ACL; if there is none, of the file mode."""
     if raw is None:
         owner, group, others = mode >> 6 & 7, mode >> 3 & 7, mode & 7
         return {(_USER_OBJ, _NO_ID): owner, (_GROUP_OBJ, _NO_ID): group, (_OTHER, _NO_ID): others}
@@ -102,8 +102,8 @@ def packed(acl):
 
 
 def granted(acl, user, permissions):
-    """The ACL with an effective entry for the user. If that widens the mask, other entries are
-    reduced to what the former mask allowed."""
+    """Returns the ACL with an effective entry for the user. If that widens the mask, other entries
+    are reduced to what the former mask allowed."""
     mask = acl.get(_MASK_KEY, acl[_GROUP_KEY])
     new_acl = dict(acl)
     if permissions & ~mask and _MASK_KEY in acl:
@@ -114,8 +114,8 @@ def granted(acl, user, permissions):
 
 
 def revoked(acl, user, former):
-    """The ACL with the user's former permissions, or with None without an entry for the user. If no
-    entry needs the mask any more, it is removed, too."""
+    """Returns the ACL with the user's entry restored to `former`, or removed if that is None. A
+    mask that no entry needs any more is also removed."""
     new_acl = {key: value for key, value in acl.items() if key != (_USER, user)}
     if former is not None:
         new_acl[_USER, user] = former
@@ -125,7 +125,7 @@ def revoked(acl, user, former):
 
 
 def effective(acl, user):
-    """The effective permissions of the user's entry; None without an entry."""
+    """Returns the effective permissions of the user's entry; None if there is no entry."""
     if (_USER, user) not in acl:
         return None
     return acl[_USER, user] & acl.get(_MASK_KEY, 7)
@@ -166,7 +166,7 @@ class Records:
                 os.rmdir(self.folder)
 
     def others(self, name, uid):
-        """{directory: former state} of all other applications."""
+        """Returns {directory: former state} of all other applications."""
         directories = {}
         for other, record in self.by_name.items():
             if other != name and record["uid"] == uid:
@@ -198,7 +198,8 @@ class Readable:
         )
 
     def by_acl(self, name, directories):
-        """Grants or revokes access to `directories`. Revokes earlier grants to others."""
+        """Grants or revokes access to `directories`. Earlier grants of this application that no
+        longer apply are revoked."""
         record = self.records.by_name.get(name) or {"uid": None, "directories": {}}
         tops = list(directories) if self.present else []
         uid = self.uid() if directories else record["uid"]
@@ -263,7 +264,8 @@ class Readable:
                     pass  # rotated away in the meantime
 
     def state(self, top, uid, known):
-        """The access before the grant, by path, where it could later be confused with the grant."""
+        """Returns the access before the grant, by path, for paths where it could later be mistaken
+        for the grant."""
         states = {}
         readable_directories = set()  # directories whose new files the user can read already
         for index, (path, is_directory) in enumerate(self.paths(top)):
@@ -324,7 +326,7 @@ class Readable:
             defaults[path] = default
 
     def acl(self, path, kind):
-        """The path's ACL; None without one, and for a file that was rotated away."""
+        """Returns the path's ACL; None if it has none, or for a file that was rotated away."""
         try:
             return entries(os.getxattr(path, kind, follow_symlinks=False), 0)
         except FileNotFoundError:
@@ -395,7 +397,8 @@ class Readable:
         os.replace(f"{path}.new", path)
 
     def has_group(self, gid):
-        """Whether the agent has the group, or is not running, and gets it at its start."""
+        """Whether the agent has the group, or will get it at its next start because it is not
+        running."""
         pid = self.systemctl("show", "--property=MainPID", "--value", self.params["unit"]).strip()
         try:
             with open(f"/proc/{int(pid or 0)}/status", encoding="utf-8") as file:

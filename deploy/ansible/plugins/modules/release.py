@@ -106,7 +106,8 @@ class Release:
         return not self.missing and (self.has_jars or not self.jars)
 
     def interpreter(self):
-        """The host's Python version ("311") and processor. Fails if the version is too old."""
+        """Returns the host's Python version ("311") and processor. Fails if the version is too
+        old."""
         code = "import sys, platform; print(*sys.version_info[:2], platform.machine())"
         status, output, error = self.module.run_command(
             [self.module.params["python"], "-I", "-c", code]
@@ -258,7 +259,8 @@ class Release:
 
 
 def room_for(archive):
-    """An upper bound of the bytes needed for the archive and the packages with their bytecode."""
+    """Returns an upper bound of the bytes needed for the archive and the packages with their
+    bytecode."""
     size = 0
     with tarfile.open(archive) as tar:
         for member in tar:
@@ -280,7 +282,8 @@ def mtime(path):
 
 
 def running_releases(releases):
-    """The releases with running processes, by the path of their interpreter."""
+    """Returns the releases that have running processes, which are found by the path of their
+    interpreter."""
     versions = set()
     prefix = os.path.realpath(releases) + "/"
     for process in glob.glob("/proc/[0-9]*"):
@@ -344,7 +347,7 @@ def result_of(module):
 
 
 def status_of(release):
-    """The installed and the requested programs, and the files that the action must send."""
+    """Returns the installed and the requested programs, and the files that the action must send."""
     result = {"changed": not release.is_whole, "path": release.path, "missing": []}
     if not release.is_whole:
         result["diff"] = {

@@ -78,7 +78,7 @@ _BUNDLE_MEGABYTES = 100
 
 
 def marker_of(path):
-    """The content of a release's marker; {} if the release is not installed."""
+    """Returns the content of a release's marker; {} if the release is not installed."""
     try:
         with open(os.path.join(path, _MARKER), encoding="utf-8") as file:
             content = json.load(file)
@@ -137,7 +137,8 @@ def problem_of_room(root, megabytes):
 
 
 def problem_of_peer(peer):
-    """A name that means this host, as after a copy of another host's /etc/hosts."""
+    """Returns the problem if another server's name resolves to this host, as after copying that
+    server's /etc/hosts; otherwise ""."""
     try:
         addresses = {row[4][0] for row in socket.getaddrinfo(peer, None)}
     except OSError:

@@ -60,7 +60,8 @@ _MOST_BYTES = 65536
 
 
 def holder_of(path):
-    """The run that holds the lock; None if it is free. A damaged file counts as an unknown run."""
+    """Returns the run that holds the lock; None if the lock is free. A damaged file counts as an
+    unknown run."""
     try:
         with open(path, "rb") as file:
             holder = json.loads(file.read(_MOST_BYTES))
@@ -100,8 +101,8 @@ def is_ours(holder, ours):
 
 
 def begin(module, holder, ours):
-    """The file's new content, and the run that this one continues. Fails if another run holds the
-    lock."""
+    """Returns the file's new content, and the run that this one continues. Fails if another run
+    holds the lock."""
     if holder is None:
         return ours, None
     if is_ours(holder, ours):
@@ -118,12 +119,12 @@ def begin(module, holder, ours):
 
 
 def unfinished_host(holder):
-    """The host that this run, or the run that it continues, began and did not finish."""
+    """Returns the host that this run, or the run that it continues, began and did not finish."""
     return holder.get("host") or holder.get("left") or ""
 
 
 def not_ours(holder):
-    """The message for a run that wants to change a host without the lock."""
+    """Returns the message for a run that wants to change a host without holding the lock."""
     if holder is None:
         return (
             "Nothing was changed: this run has not taken the cluster's lock. Do not skip its first "

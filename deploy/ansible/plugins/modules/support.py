@@ -47,7 +47,7 @@ _PAGES = ("/readyz", "/metrics")
 
 
 def without_secrets(text):
-    """A configuration with `***` in place of possible secrets, including nested values."""
+    """Returns a configuration with `***` in place of possible secrets, including nested values."""
     text = _KEY_BLOCK.sub("*** a private key ***", text)
     safe_lines, secret_indent = [], None
     for line in text.splitlines():
