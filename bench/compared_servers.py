@@ -39,7 +39,7 @@ _BESIDE_KAFKA: Mapping[Measured, Kinds] = {
 
 
 class ComparedServers:
-    """The servers that the command line selects: those in `wanted`, or all."""
+    """The servers to compare: those in `wanted`, or all."""
 
     def __init__(
         self, directory: Path, wanted: tuple[str, ...], registry: Registry | None, scale: Scale
@@ -48,7 +48,7 @@ class ComparedServers:
         self._registry = registry
 
     def of(self, profile: str, stack: contextlib.ExitStack) -> Kinds:
-        """The servers that `profile` measures; they stop with the stack."""
+        """Returns the servers that `profile` measures. They stop when `stack` is closed."""
         match measured_by(profile):
             case Measured.AGENTS:
                 return self._agents(stack)

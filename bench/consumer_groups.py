@@ -37,7 +37,7 @@ _SIZES: Final = ((10, 100), (20, 1_000))
 
 
 class _Tended:
-    """A member in a thread; it reads no messages."""
+    """A member that runs on a thread of its own and reads no messages."""
 
     def __init__(self, address: str, group: str, name: str) -> None:
         self.session = Session.connect(address, secret=None, connect_timeout_s=60)

@@ -39,7 +39,7 @@ READ: Final = Figure("ms, until a broker has read them")
 
 
 def timings(zookeeper: str, partitions: int, rounds: int) -> Sample:
-    """Medians over the rounds."""
+    """Measures elections for several rounds; returns the medians."""
     with ExitStack() as ends:
         session = Session.connect(zookeeper, secret=None)
         ends.callback(session.close)

@@ -80,7 +80,7 @@ def _whole(partitions: int) -> FetchRequest:
 
 
 class _Load:
-    """The fetches to measure."""
+    """Performs the fetches to be measured."""
 
     def __init__(self, client: _Client, partitions: int) -> None:
         self._client = client
@@ -98,7 +98,7 @@ class _Load:
         self._client.fetch(replace(self._more, session_epoch=next(self._epochs)))
 
     def write(self) -> None:
-        """Writes a message to one partition; every fetch reads that from its beginning."""
+        """Writes a message to one partition, which every fetch reads from its beginning."""
         data = PartitionProduceData(index=7, records=memoryview(record_batch(1)))
         topic = TopicProduceData(name=_TOPIC, partition_data=(data,))
         self._client.ask(
@@ -119,7 +119,7 @@ def _broker() -> Iterator[BrokerProcess]:
 
 
 def measure(partitions: int, requests: int) -> dict[Figure, float]:
-    """Measures on a new broker."""
+    """Measures the cost of fetches on a new broker."""
     with _broker() as broker:
         client = _Client(broker.port)
         topic = CreatableTopic(name=_TOPIC, num_partitions=partitions, replication_factor=1)

@@ -57,7 +57,7 @@ READ: Final = Figure("s to read all offsets of all groups", 2)
 
 
 def committed(session: Session, count: int) -> list[GroupFence]:
-    """Creates `count` groups that have committed all their partitions once."""
+    """Creates `count` groups, each of which has committed all its partitions once."""
     new_groups = [
         GroupInfo(name=f"group-{number:05}", kind=GroupKind.KAFKA, coordinator=1)
         for number in range(count)
@@ -77,7 +77,7 @@ def measure(
     threads: int,
     seconds: float,
 ) -> dict[Figure, float]:
-    """Commits transactions of this size from `threads` threads."""
+    """Measures commits in transactions of this size from `threads` threads."""
     writer = OffsetWriter(session)
     deadline = 0.0
     durations: list[float] = []
@@ -122,7 +122,8 @@ def measure(
 
 
 def sync_ms(directory: Path) -> float:
-    """The median duration of an fdatasync after an append, as ZooKeeper's log does it."""
+    """Returns the median duration of an fdatasync after an append, as ZooKeeper's log performs
+    it."""
     durations = []
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
         os.posix_fallocate(file.fileno(), 0, _SYNCS * 4096)
@@ -135,7 +136,7 @@ def sync_ms(directory: Path) -> float:
 
 
 def weight(directory: Path, offsets: int) -> dict[Figure, float]:
-    """The size of a ZooKeeper that keeps only these offsets."""
+    """Measures the size of a ZooKeeper that holds only these offsets."""
     with _zookeeper(directory) as zookeeper, _session(zookeeper) as session:
         committed(session, offsets // _PARTITIONS)
     start_time = time.perf_counter()  # the start writes a snapshot

@@ -36,12 +36,12 @@ CHILD = b"broker.counting.process"
 
 
 def agents_batches(chance: random.Random) -> list[bytes]:
-    """Batches of 100 to 500 KB, as agents send them."""
+    """Returns batches of 100 to 500 KB, as agents send them."""
     return [_agents(chance, chance.randrange(100_000, 500_000)) for _ in range(16)]
 
 
 def foreign_batches(chance: random.Random) -> list[bytes]:
-    """Batches of ten 200-byte messages, as from a client with little linger."""
+    """Returns batches of ten 200-byte messages, as from a client with little linger."""
     return [
         build_batch(
             [Record(number, NOON + number, None, chance.randbytes(200)) for number in range(10)]
@@ -51,7 +51,7 @@ def foreign_batches(chance: random.Random) -> list[bytes]:
 
 
 def small_agents_batches(chance: random.Random) -> list[bytes]:
-    """Batches of 2 KB, as from a mostly idle agent."""
+    """Returns batches of 2 KB, as from a mostly idle agent."""
     return [_agents(chance, 2_000) for _ in range(64)]
 
 
@@ -132,7 +132,7 @@ def send(
     seconds: float,
     rate: float | None,
 ) -> tuple[int, int]:
-    """Sends for `seconds`, at `rate` MB/s if given; returns bytes and batches."""
+    """Sends for `seconds`, at `rate` MB/s if given; returns the bytes and batches sent."""
     begin_time = time.monotonic()
     size = count = 0
     while (elapsed := time.monotonic() - begin_time) < seconds:
@@ -157,7 +157,7 @@ def entries_written(brokers: Brokers) -> int:
 
 
 def processor_time(broker: BrokerProcess) -> tuple[float, float]:
-    """The seconds of the broker and of its counting process so far."""
+    """Returns the seconds that the broker and its counting process have used so far."""
     pid = broker.process.pid
     return _seconds_of(Path(f"/proc/{pid}")), _seconds_of(_child(pid))
 

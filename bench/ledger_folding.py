@@ -47,7 +47,7 @@ class Folded(msgspec.Struct):
 
 
 class Folder(msgspec.Struct):
-    """A way to fold, into a new database each time."""
+    """Folds entries into a new database each time, either by Penstock or row by row."""
 
     name: str
     home: Path
@@ -72,7 +72,7 @@ def folder_of(context: CaseContext) -> Folder:
 
 
 def folders(*, beside: bool) -> Mapping[str, ServerKind]:
-    """The ways by name; `beside` adds "row by row"."""
+    """Returns the folding implementations to measure, by name; `beside` adds the row-by-row one."""
     names = [PENSTOCK, ROW_BY_ROW] if beside else [PENSTOCK]
     return {name: _kind(name) for name in names}
 

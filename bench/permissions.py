@@ -48,7 +48,7 @@ def _prefix(number: int) -> str:
 
 
 def generated_acls(count: int) -> dict[ResourcePattern, tuple[Acl, ...]]:
-    """`count` ACLs on three quarters as many patterns."""
+    """Returns `count` ACLs, on three quarters as many patterns."""
     acls: dict[ResourcePattern, tuple[Acl, ...]] = {}
     for number in range(count // 2):
         reader = Acl(_principal(number), "*", Operation.READ, Permission.ALLOW)
@@ -64,12 +64,12 @@ def generated_acls(count: int) -> dict[ResourcePattern, tuple[Acl, ...]]:
 
 
 def anonymous_prefixes(count: int) -> list[str]:
-    """Prefixes of the topics that the anonymous principal may read and write."""
+    """Returns the prefixes of the topics that the anonymous principal may read and write."""
     return [_prefix(number) for number in range(_ASKER, count // 4, _PRINCIPALS)]
 
 
 def timings(count: int) -> Sample:
-    """Measures in this process with `count` ACLs."""
+    """Measures permission checks in this process with `count` ACLs."""
     acls = generated_acls(count)
     permissions = Permissions(acls)
     names = [f"topic{number}" for number in range(count // 2)]
@@ -79,7 +79,7 @@ def timings(count: int) -> Sample:
     slices = [names[start : start + _SLICE] for start in range(0, len(names), _SLICE)]
 
     def seconds(permissions: Permissions) -> list[float]:
-        """The seconds of each slice."""
+        """Returns the seconds that the checks of each slice of names take."""
 
         def ask(chunk: list[str]) -> None:
             for name in chunk:

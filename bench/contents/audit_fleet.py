@@ -29,7 +29,7 @@ Numbers = NDArray[np.int64]
 
 
 class Lists(msgspec.Struct, frozen=True):
-    """The values of a list column: the length of each list, and the items of all."""
+    """The values of a list column: the length of each list, and all items in one sequence."""
 
     lengths: Any
     items: Any
@@ -47,11 +47,11 @@ class Fleet:
     cluster: str = "local"
 
     def minute(self, number: int) -> pa.StructArray:
-        """The entries of agents and brokers, written after the minute's end."""
+        """Returns the entries of agents and brokers about one minute, written after its end."""
         return pa.concat_arrays([self._agents(number), self._brokers(number)])
 
     def load(self, hour: int) -> pa.StructArray:
-        """The loader's entries for an hour, written some time after its end."""
+        """Returns the loader's entries about one hour, written some time after its end."""
         return pa.concat_arrays([self._load(hour, topic) for topic in range(self.topics)])
 
     @cached_property
@@ -263,7 +263,8 @@ class Fleet:
 
 
 def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
-    """An array of this type from columns by field, lists, values, or one value that is repeated.
+    """Returns an array of this type. `values` are columns by field, lists, plain values, or one
+    value to be repeated.
 
     Missing fields are null, zero or empty.
     """

@@ -24,7 +24,7 @@ _REPLICATED: Final = {"min.insync.replicas": "2"}  # with several replicas
 
 
 def cluster_metadata(member: Member, topic: str) -> ReportedCluster | None:
-    """The cluster as the member describes it; None if the member does not answer."""
+    """Returns the cluster as the member reports it; None if the member does not answer."""
     try:
         return ask_cluster(member.bootstrap, topic)
     except OSError:
@@ -43,7 +43,8 @@ def in_sync(members: Iterable[Member], topic: str, partitions: int) -> bool:
 
 
 def seconds_until(condition: Callable[[], bool], what: str, *, every: float = EVERY) -> float:
-    """Waits for the condition; returns the seconds. Raises AnswerError after two minutes."""
+    """Waits for the condition; returns how many seconds that took. Raises AnswerError after two
+    minutes."""
     start_time = time.perf_counter()
     while not condition():
         if time.perf_counter() - start_time > _PATIENCE:
@@ -60,7 +61,7 @@ def create(
     *,
     replicas: int = BROKERS,
 ) -> float:
-    """Creates the topic; returns the seconds until all brokers report it in sync."""
+    """Creates the topic; returns the seconds until all brokers report all its replicas in sync."""
     admin = _admin(cluster)
     start_time = time.perf_counter()
     replication_settings = _REPLICATED if replicas > 1 else {}
@@ -73,13 +74,13 @@ def create(
 
 
 def leaders(cluster: Cluster, name: str) -> list[int]:
-    """The port of each partition's leader."""
+    """Returns the port of each partition's leader."""
     partitions = ask_cluster(cluster.members[1].bootstrap, name).partitions
     return [cluster.members[partitions[index].leader].port for index in sorted(partitions)]
 
 
 def end(cluster: Cluster, name: str, partitions: int) -> int:
-    """The number of messages in all partitions."""
+    """Returns the number of messages in all partitions together."""
     request = {TopicPartition(name, index): OffsetSpec.latest() for index in range(partitions)}
     admin = _admin(cluster)  # must outlive the request
     answers = admin.list_offsets(request)

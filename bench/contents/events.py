@@ -64,13 +64,14 @@ _VARINTS: Final = pa.array([long_bytes(number) for number in range(1 << 16)], pa
 
 
 def batches(source: int, schema_id: int, count: int) -> Iterator[bytes]:
-    """Batches with `count` events of a source, in order."""
+    """Yields batches with `count` events of a source, in order."""
     for first in range(0, count, BATCH):
         yield finished_batch(source, schema_id, first, min(BATCH, count - first))
 
 
 def finished_batch(source: int, schema_id: int, first: int, count: int) -> bytes:
-    """A batch of at most `BATCH` events of a source, beginning with number `first`."""
+    """Returns a batch of at most `BATCH` events of a source, whose first event has the number
+    `first`."""
     bodies = pyruhvro.serialize_record_batch(_events(source, first, count), SCHEMA, 1)[0]
     body = compress(Codec.ZSTD, _records(bodies, schema_id))
     start_millis = BEGAN + first * STEP_MILLIS

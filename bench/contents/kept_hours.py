@@ -21,7 +21,7 @@ _AT_ONCE: Final = 5  # minutes; of 10,000 agents, about what a reader returns at
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The size of the database, and the entries folded per second."""
+    """The size of a database, and the number of entries folded into it per second."""
 
     hours: int
     bytes: int
@@ -30,7 +30,7 @@ class Kept(msgspec.Struct, frozen=True):
     last_rate: float
 
     def bytes_after(self, hours: int) -> float:
-        """The size after `hours`, extrapolated from the growth in the second half."""
+        """Returns the size after `hours`, extrapolated from the growth in the second half."""
         bytes_per_hour = (self.bytes - self.bytes_halfway) / (self.hours - self.hours // 2)
         return self.bytes + (hours - self.hours) * bytes_per_hour
 
@@ -59,7 +59,7 @@ def fold_until_now(directory: Path, fleet: Fleet, minute: int) -> int:
 
 
 def database_bytes(directory: Path) -> int:
-    """The size of the database and of SQLite's files beside it."""
+    """Returns the size of the database, including the files that SQLite keeps beside it."""
     return sum(file.stat().st_size for file in directory.glob("audit.db*"))
 
 

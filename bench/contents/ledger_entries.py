@@ -61,7 +61,8 @@ class LedgerOfFleet:
 
 
 def fleet_entries(fleet: Fleet, minute: int) -> pa.StructArray:
-    """Entries of agents and brokers, plus the loader's in the last minute of an hour."""
+    """Returns the entries of agents and brokers, and in the last minute of an hour also the
+    loader's."""
     entries = fleet.minute(minute)
     if (minute + 1) % HOUR_MINUTES:
         return entries

@@ -17,13 +17,13 @@ _GOLDEN = 0.618034
 
 
 def first_line(name: str) -> bytes:
-    """A line that begins with `name`."""
+    """Returns a line that begins with `name`."""
     return f"{name} ".ljust(LINE_BYTES - 1, ".").encode() + b"\n"
 
 
 def write_backlog(directory: Path, content: bytes, *, lines: int, files: int = 1) -> int:
-    """Writes `lines` lines, evenly over the files, unless the directory exists; returns their
-    number.
+    """Writes `lines` lines, spread evenly over the files, unless the directory exists; returns the
+    number of lines.
 
     The files begin at points that follow the golden section. A batch with a thousand lines from
     each of ten files repeats none of them, so it compresses no better than one from a single file.
@@ -46,7 +46,8 @@ def put(backlog: Path, watched: Path) -> None:
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A schedule: `lines` at a time into one file after the other, every `gap` seconds."""
+    """A schedule for growing files: `lines` at a time into one file after the other, every `gap`
+    seconds."""
 
     paths: Sequence[Path]
     lines: int
@@ -58,13 +59,14 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growth(paths: Sequence[Path], rate: int) -> Growth:
-    """A schedule of a thousand writes a second, or of one line at a time below that rate."""
+    """Returns a schedule of a thousand writes a second, or of one line at a time for lower
+    rates."""
     lines = max(1, round(rate * _TICK_SECONDS))
     return Growth(paths, lines, lines / rate)
 
 
 def grow(schedule: Growth, content: bytes, seconds: float) -> int:
-    """Appends lines on schedule, catching up after delays; returns their number."""
+    """Appends lines on schedule, catching up after delays; returns the number of lines."""
     size = schedule.lines * LINE_BYTES
     position = 0
     with ExitStack() as stack:

@@ -65,7 +65,7 @@ def plain_line(millis: int, rng: random.Random) -> bytes:
 
 
 def json_line(millis: int, rng: random.Random) -> bytes:
-    """A line with six typed fields and a time."""
+    """Returns a line with six typed fields and a time."""
     return _filled(
         f'{{"ts":"{iso8601(millis)}","level":"{rng.choice(_LEVELS).lower()}",'
         f'"status":{rng.choice((200, 200, 200, 304, 404, 500))},'
@@ -82,7 +82,7 @@ Line = Callable[[int, random.Random], bytes]
 
 @cache
 def block(line: Line) -> bytes:
-    """`BLOCK_LINES` lines whose times are a millisecond apart."""
+    """Returns `BLOCK_LINES` lines whose times are a millisecond apart."""
     rng = random.Random(0)
     return b"".join(line(_BEGIN_MILLIS + number, rng) for number in range(BLOCK_LINES))
 
@@ -93,13 +93,13 @@ def at_times(line: Line, times: Iterable[int]) -> bytes:
 
 
 def around_the_end_of_a_window(count: int) -> list[int]:
-    """Random times up to 30 s before and after a full minute, unsorted."""
+    """Returns random times up to 30 s before and after a full minute, unsorted."""
     rng = random.Random(0)
     return [_BEGIN_MILLIS + rng.randrange(-30_000, 30_000) for _ in range(count)]
 
 
 def pieces(content: bytes, lines: int) -> Iterator[bytes]:
-    """Repeats the content until `lines` lines are returned."""
+    """Yields the content repeatedly, until `lines` lines have been yielded."""
     padding_length = lines * LINE_BYTES
     while padding_length > 0:
         yield content[:padding_length]

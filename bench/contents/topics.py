@@ -27,7 +27,7 @@ def ask(port: int, request: bytes, *, within: float = 30.0) -> bytes:
 
 
 def ends(port: int, topics: Mapping[str, int]) -> dict[tuple[str, int], int]:
-    """The end offset of every partition of the topics (name to number of partitions)."""
+    """Returns the end offset of every partition; `topics` maps names to numbers of partitions."""
     return end_offsets(ask(port, end_offsets_request(topics.items())))
 
 
@@ -41,7 +41,8 @@ def is_served(port: int, topics: Mapping[str, int]) -> bool:
 
 
 def wait_for_end(port: int, name: str, messages: int, *, within: float = _PATIENCE) -> None:
-    """Waits until partition 0 has `messages` messages; acks=1 is answered before that."""
+    """Waits until partition 0 has `messages` messages, since acks=1 is answered before they can be
+    read."""
     deadline = time.monotonic() + within
     while (end := ends(port, {name: 1})[name, 0]) != messages:
         if time.monotonic() > deadline or end > messages:
@@ -75,7 +76,8 @@ def delete(port: int, name: str) -> None:
 def topic(
     port: int, *, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """A new topic, deleted at the end so that the disk never holds more than one run."""
+    """Creates a topic; deletes it at the end of the block, so that the disk never holds more than
+    one run."""
     name = f"bench-{time.time_ns()}"
     create(port, {name: partitions}, config)
     try:

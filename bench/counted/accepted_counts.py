@@ -33,7 +33,7 @@ Counts = Mapping[str, int]
 
 
 def circumstances() -> dict[str, str]:
-    """What counts depend on, apart from the code."""
+    """Returns the properties of the environment that affect counts."""
     build = f"{platform.python_compiler()} {sysconfig.get_config_var('CONFIG_ARGS')}"
     return {
         "python": platform.python_version(),
@@ -50,7 +50,8 @@ def _digest(data: bytes) -> str:
 
 
 def why_not_comparable(file: Path = FILE) -> str | None:
-    """The reason in one line; None if the file has a set for this environment."""
+    """Returns in one line why counts cannot be compared; None if the file has counts for this
+    environment."""
     environment_here = circumstances()
     sets: list[dict[str, str]] = [entry["of"] for entry in _sets(file)]
     if environment_here in sets:
@@ -70,7 +71,7 @@ def why_not_comparable(file: Path = FILE) -> str | None:
 
 
 def accepted(file: Path = FILE) -> dict[str, int]:
-    """The counts accepted for this environment; empty if there are none."""
+    """Returns the counts accepted for this environment; empty if there are none."""
     environment_here = circumstances()
     return next(
         (dict(entry["counts"]) for entry in _sets(file) if entry["of"] == environment_here), {}
@@ -78,7 +79,7 @@ def accepted(file: Path = FILE) -> dict[str, int]:
 
 
 def accept(counts: Counts, file: Path = FILE) -> None:
-    """Records the counts for this environment; sets for others stay."""
+    """Records the counts for this environment; those for other environments stay."""
     environment_here = circumstances()
     other_sets = [entry for entry in _sets(file) if entry["of"] != environment_here]
     text = json.dumps([*other_sets, {"of": environment_here, "counts": dict(counts)}], indent=1)
@@ -95,7 +96,7 @@ def change(before: int, after: int) -> float:
 
 
 def grown(before: Counts, after: Counts, tolerance: float = TOLERANCE) -> list[str]:
-    """A sentence for each path whose count has grown by more than the tolerance."""
+    """Returns a sentence for each path whose count has grown by more than the tolerance."""
     return [
         f"{name} takes {after[name]:,} instructions for each {PATHS[name].unit}, "
         f"{change(before[name], after[name]):.1%} more than the accepted {before[name]:,}; "

@@ -62,7 +62,8 @@ def folded(directory: Path) -> Act:
 
 
 def reconciled(_: Path) -> Act:
-    """An hour of a healthy topic: eight partitions, sixty agents, equal sums in every tier."""
+    """Prepares to reconcile an hour of a healthy topic: eight partitions, sixty agents, equal sums
+    in every tier."""
     tiers = (Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind.HDFS, "hdfs:/data"))
     sums = dict.fromkeys(tiers, WindowSums(80, 16_000, 7))
     whole_hour = dict.fromkeys(tiers, ((0, 600),))

@@ -98,7 +98,8 @@ class _Broker:
         self.authorization = Authorization(None, cast(Any, None))
 
     def produces(self, frame: bytes) -> Act:
-        """An act that copies the frame for each request: the broker writes offsets into it."""
+        """Prepares to produce the frame. Each request gets a copy, since the broker writes offsets
+        into it."""
         needs = ProduceNeeds(
             self.partitions,
             RecordCheck(),
@@ -137,7 +138,7 @@ def produce_50(directory: Path) -> Act:
 
 
 def fetched(directory: Path) -> Act:
-    """A Fetch of the log's first megabyte; the answer contains a slice of a file."""
+    """Prepares to fetch the log's first megabyte; the answer contains a slice of a file."""
     broker = _Broker(directory)
     broker.produces(produce_request(_TOPIC, 0, record_batch(50), 1)[4:])(_FETCHED_BATCHES)
     log = broker.partition.log

@@ -31,7 +31,7 @@ class NotCounted(Exception):
 
 
 def why_no_counts() -> str | None:
-    """The reason in one line; None if this machine can count."""
+    """Returns in one line why nothing can be counted; None if this machine can count."""
     if platform.machine() != "x86_64":
         return f"instructions are counted only on x86_64, not {platform.machine()}"
     if shutil.which("valgrind") is None:
@@ -40,14 +40,15 @@ def why_no_counts() -> str | None:
 
 
 class Counted(msgspec.Struct):
-    """Instructions per unit of each path, or the reason for their absence."""
+    """The instructions per unit of each path, or the reason why a path has no count."""
 
     counts: dict[str, int] = {}
     why_not: dict[str, str] = {}
 
 
 def counted(paths: Sequence[CountedPath], root: Path) -> Counted:
-    """Counts with the code below `root`. A start needs its own process; other paths share one."""
+    """Counts the instructions of the paths in the code below `root`. A path that starts a program
+    needs its own process; all others share one."""
     result = Counted()
     repeated_paths = [path for path in paths if path.times]
     starts = [[path] for path in paths if not path.times]

@@ -1,4 +1,5 @@
-"""The code of a commit, checked out into a directory, with the present counting programs.
+"""The code of a commit, checked out into a directory, with the counting programs of the working
+tree.
 
 The installed libraries are used for every commit, so a library's change of version has no effect.
 The C modules are compiled if there is a compiler.
@@ -17,12 +18,12 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 class NoSuchCommit(Exception):
-    """The commit does not exist; has git's message."""
+    """The commit does not exist; the message is git's."""
 
 
 @contextlib.contextmanager
 def checked_out(commit: str | None) -> Iterator[Path]:
-    """The tree of the commit; the working tree for None."""
+    """Yields the tree of the commit; for None, the working tree."""
     if commit is None:
         yield ROOT
         return

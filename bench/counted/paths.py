@@ -15,7 +15,7 @@ Act = Callable[[int], None]
 
 
 class CountedPath(msgspec.Struct, frozen=True):
-    """A path, counted as the difference between `times` and twice as many repetitions.
+    """A path to count. Its cost is the difference between `times` repetitions and twice as many.
 
     `times` 0 means a start: it runs once, in a process of its own.
     """

@@ -33,7 +33,7 @@ _PROTOTYPE: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 
 
 class Callgrind:
-    """The callgrind that runs this process. Without it, the methods have no effect."""
+    """The callgrind that runs this process. If there is none, the methods have no effect."""
 
     def __init__(self) -> None:
         self._code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | 4)
@@ -49,7 +49,7 @@ class Callgrind:
         self._send(_STOP)
 
     def dump(self) -> int:
-        """Writes the counts since the last dump to a file; returns its number."""
+        """Writes the counts since the previous dump to a file; returns the number of the dump."""
         self._send(_DUMP)
         self._dumps += 1
         return self._dumps

@@ -29,12 +29,13 @@ def _first_line(*command: str) -> str:
 
 
 def congestion_control() -> str:
-    """TCP's default congestion control."""
+    """Returns TCP's default congestion control."""
     return Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 
 
 def commit() -> str:
-    """This repository's commit and date, and whether tracked files have changed since."""
+    """Returns this repository's commit and its date, and says whether tracked files have changed
+    since."""
     git = ("git", "-C", str(Path(__file__).resolve().parents[2]))
     name = _first_line(*git, "log", "-1", "--format=%h of %cs")
     changes = _first_line(*git, "status", "--porcelain", "--untracked-files=no")
@@ -42,7 +43,7 @@ def commit() -> str:
 
 
 def description(directory: Path) -> dict[str, str]:
-    """Cores, memory, kernel, file system and versions, as short texts."""
+    """Returns cores, memory, kernel, file system and versions as short texts."""
     file_system = _first_line(
         "findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(directory)
     )

@@ -71,7 +71,8 @@ class Goal(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct):
-    """One case on one broker: a sample per round, or the reason for their absence."""
+    """The outcome of one case on one broker: a sample per round, or the reason why there are
+    none."""
 
     samples: list[Sample] = []
     failure: str | None = None

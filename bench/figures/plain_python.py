@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def without_hypothesis(home: Path) -> Path:
-    """A folder for PYTHONPATH that hides Hypothesis."""
+    """Returns a folder for PYTHONPATH that hides Hypothesis."""
     (home / "modules").mkdir()
     (home / "modules" / "hypothesis.py").write_text("raise ModuleNotFoundError(__name__)\n")
     return home / "modules"

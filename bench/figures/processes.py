@@ -15,7 +15,7 @@ _RESET_PEAK = "5"  # proc(5), clear_refs: the peak resident size becomes the cur
 
 
 def tree(pid: int) -> list[int]:
-    """The process and its descendants."""
+    """Returns the ids of a process and all its descendants."""
     pids = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
@@ -25,14 +25,15 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads, living and ended."""
+    """Returns the user and system time of all threads, both running and ended."""
     # The command's name may contain spaces and parentheses.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def cpu_seconds_with_ended(pid: int) -> float:
-    """The time of a process, its descendants, and their ended children."""
+    """Returns the time of a process and its descendants, including their children that have
+    ended."""
     total = 0
     for process in tree(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -42,7 +43,7 @@ def cpu_seconds_with_ended(pid: int) -> float:
 
 
 def cpu_nanoseconds(pid: int) -> int:
-    """The time of the living threads; for small amounts, where ticks are too coarse."""
+    """Returns the time of the running threads, for amounts so small that ticks are too coarse."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads)
 
@@ -59,24 +60,25 @@ def resident_bytes(pid: int) -> int:
 
 
 def resident_bytes_of(pid: int) -> int:
-    """The resident memory of one process, without descendants."""
+    """Returns the resident memory of one process, without its descendants."""
     return _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS:") * 1024
 
 
 def peak_bytes(pid: int) -> int:
-    """The largest resident size since the last `reset_peak`."""
+    """Returns the largest resident size since the last `reset_peak`."""
     return (
         sum(_kilobytes(Path(f"/proc/{process}/status"), "VmHWM:") for process in tree(pid)) * 1024
     )
 
 
 def proportional_bytes(pid: int) -> int:
-    """Resident memory, with shared pages divided among the processes that share them."""
+    """Returns the resident memory, with shared pages divided among the processes that share
+    them."""
     return sum(map(proportional_bytes_of, tree(pid)))
 
 
 def proportional_bytes_of(pid: int) -> int:
-    """The proportional memory of one process, without descendants."""
+    """Returns the proportional memory of one process, without its descendants."""
     return _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") * 1024
 
 
@@ -92,7 +94,7 @@ def reset_peak(pid: int) -> None:
 
 
 def own_cpu_seconds() -> float:
-    """The time of this process and its reaped children: the load generators."""
+    """Returns the time of this process and its reaped children, which are the load generators."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

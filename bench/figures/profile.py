@@ -21,7 +21,7 @@ from bench.servers.mirrors import MirroredClusters
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """The amounts of a run."""
+    """The amounts that a run measures with, such as seconds, lines and rows."""
 
     seconds: float  # of a raw producer
     messages: int  # sent by kcat, and read by consumers
@@ -56,7 +56,7 @@ class Scale(msgspec.Struct, frozen=True):
     warm_up: bool  # run a round before those that count
 
     def for_warming_up(self) -> "Scale":
-        """Amounts large enough for a virtual machine to compile its code."""
+        """Returns smaller amounts that still suffice for a virtual machine to compile its code."""
         return replace(
             self,
             seconds=min(self.seconds, 3.0),

@@ -103,7 +103,7 @@ def table(results: Results) -> Table:
 
 
 def markdown(results: Results) -> str:
-    """The same table in Markdown."""
+    """Formats the same table in Markdown."""
     columns = _columns(results)
     description = results.profile.about
     lines = [f"### {results.profile.name}", "", f"{description[0].upper()}{description[1:]}.", ""]
@@ -119,7 +119,7 @@ def _pipes(cells: Iterable[str]) -> str:
 
 
 def verdicts(results: Iterable[Results]) -> list[bool | None]:
-    """The verdict on every goal of every case."""
+    """Returns the verdict on every goal of every case."""
     return [
         _verdict(goal, _medians(goal.figure, case, result))
         for result in results
@@ -129,13 +129,13 @@ def verdicts(results: Iterable[Results]) -> list[bool | None]:
 
 
 def failures(results: Iterable[Results]) -> int:
-    """The number of failures; skipped cases do not count."""
+    """Counts the failures; skipped cases are not failures."""
     outcomes = [outcome for result in results for outcome in result.outcomes.values()]
     return sum(outcome.failure is not None and not outcome.skipped for outcome in outcomes)
 
 
 def as_json(results: Results) -> Json:
-    """Every sample of every round."""
+    """Returns every sample of every round."""
     cases: Json = {}
     for case in results.cases:
         outcomes = {name: results.outcomes[case.name, name] for name in results.brokers}

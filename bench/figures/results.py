@@ -22,7 +22,7 @@ RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
 
 
 def circumstances(directory: Path, versions: Mapping[str, str]) -> dict[str, object]:
-    """The circumstances of a run that begins now."""
+    """Describes the circumstances of a run that begins now."""
     return {
         "commit": machine.commit(),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -33,7 +33,7 @@ def circumstances(directory: Path, versions: Mapping[str, str]) -> dict[str, obj
 
 
 def write(circumstances: Mapping[str, object], file: Path | None, **measured: object) -> Path:
-    """Writes the results to `file` or a new one below `RESULTS`; returns the path."""
+    """Writes the results to `file`, or to a new file below `RESULTS`; returns the path."""
     if file is None:
         RESULTS.mkdir(exist_ok=True)
         start_time = str(circumstances["date"]).replace(":", "")

@@ -1,4 +1,4 @@
-"""Runs a profile on every broker: A B A B, after a round that does not count.
+"""Runs a profile on every broker in turn (A B A B), after a warm-up round that does not count.
 
 All brokers of a profile are up; only one is busy at a time. In a profile that runs once, only one
 broker is up. Earlier writes are flushed before each run, so that no run pays for the one before.
@@ -87,7 +87,8 @@ def measure(
     files: Path,
     only: Sequence[str] = (),
 ) -> Results:
-    """Runs the profile's cases, or those whose names contain a word of `only`, on all brokers."""
+    """Runs the profile's cases on all brokers; with `only`, those whose names contain one of its
+    words."""
     cases = [case for case in profile.cases if not only or any(word in case.name for word in only)]
     outcomes: Outcomes = {(case.name, kind): Outcome() for case in cases for kind in kinds}
     groups = [[name] for name in kinds] if profile.once else [list(kinds)]

@@ -23,14 +23,14 @@ CHEAPER = Goal(CPU_PER_GB, ahead=True)
 
 
 class Brokers(Protocol):
-    """A broker or a cluster."""
+    """The broker or cluster under load."""
 
     @property
     def pids(self) -> tuple[int, ...]: ...
 
 
 def metered(brokers: Brokers, load: Callable[[], Throughput]) -> Sample:
-    """Runs the load; returns its speed and what brokers and clients spent."""
+    """Runs the load; returns its speed, and the cost for brokers and clients."""
     with Meter(*brokers.pids) as meter:
         throughput = load()
     return {

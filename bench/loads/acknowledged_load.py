@@ -30,7 +30,8 @@ _ACKNOWLEDGED: Final = {"acks": "all", "enable.idempotence": "true"}
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """Alternating nanoseconds: the scheduled time (`monotonic_ns`), and the delay after it."""
+    """The measurements of a load, in nanoseconds: for each message its scheduled time
+    (`monotonic_ns`), followed by its delay."""
 
     answered: "array.array[int]"
     sent: "array.array[int]"  # one pair per millisecond: the generator's own delay
@@ -85,7 +86,7 @@ class _Sender:
         return Acknowledged(self._answered, self._sent)
 
     def first(self) -> None:
-        """Sends a message and waits for its acknowledgement, so that connections exist."""
+        """Sends one message and waits for its acknowledgement, so that the connections exist."""
         self._send(time.monotonic_ns())
         if self._producer.flush(_PATIENCE):
             raise Incomplete("the first message was not acknowledged")
@@ -122,7 +123,7 @@ def _serve(
 def acknowledged_load(
     bootstrap: str, topic: str, *, rate: int, options: Mapping[str, str]
 ) -> Iterator[Callable[[], Acknowledged]]:
-    """Sends `rate` messages a second until the yielded function is called."""
+    """Sends `rate` messages a second until the function that it yields is called."""
     with child_process(_serve, bootstrap, topic, rate, dict(options)) as pipe:
 
         def end() -> Acknowledged:

@@ -43,6 +43,6 @@ def receive(pipe: Connection, kind: type[Message]) -> Message:
 
 
 def allow_most_open_files() -> None:
-    """Raises this process's limit of open files, which child processes inherit, to its maximum."""
+    """Raises this process's limit on open files to its maximum; child processes inherit it."""
     _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))

@@ -86,7 +86,7 @@ class _Member:
         return string(self.group) + struct.pack(">i", self.generation) + string(self.id)
 
     async def join(self) -> None:
-        """Joins until the assignment and the committed offsets are known."""
+        """Joins the group; returns once the assignment and the committed offsets are known."""
         while not await self._join():
             pass
         if self._share is not None:
@@ -128,7 +128,7 @@ class _Member:
         _check(error, "OffsetFetch")
 
     async def heartbeat(self) -> bool:
-        """Sends a heartbeat; returns False if the group rebalances."""
+        """Sends a heartbeat; returns False if the group is rebalancing."""
         answer = await self._ask(_HEARTBEAT, 1, self._named)
         (error,) = struct.unpack_from(">h", answer, 4)
         if error in _OF_ANOTHER_GENERATION:
@@ -206,7 +206,8 @@ class _Members(msgspec.Struct):
         shares: Sequence[Share] = (),
         session_ms: int = 0,
     ) -> Done:
-        """Adds `each` members to every group and waits until each group is in one generation.
+        """Adds `each` members to every group, and waits until all members of a group are in the
+        same generation.
 
         `shares` assigns partitions to the members of a single group.
         """
@@ -226,7 +227,7 @@ class _Members(msgspec.Struct):
         return await _settled(new_members, _SOON)
 
     async def beat(self, seconds: float, every: float) -> Done:
-        """Sends heartbeats of all members, evenly spread over the interval."""
+        """Sends heartbeats of all members, spread evenly over the interval."""
         waits: list[float] = []
         start_time = time.monotonic()
 
@@ -246,7 +247,7 @@ class _Members(msgspec.Struct):
         return Done(len(waits), time.monotonic() - start_time, waits, cpu)
 
     async def commit(self, seconds: float, topic: str, partitions: int) -> Done:
-        """Each member commits as fast as it is answered; counts partitions."""
+        """Has every member commit as fast as it is answered; counts the partitions committed."""
         offsets = itertools.count()
 
         async def once(member: _Member) -> int:
@@ -256,7 +257,7 @@ class _Members(msgspec.Struct):
         return await self._for(seconds, once)
 
     async def come_and_go(self, seconds: float, name: str) -> Done:
-        """Each member repeatedly joins a new group of its own and leaves it."""
+        """Has every member repeatedly join a new group of its own and leave it."""
         numbers = itertools.count()
 
         async def once(member: _Member) -> int:
@@ -284,14 +285,15 @@ class _Members(msgspec.Struct):
         return Done(count, time.monotonic() - start_time, waits, time.process_time() - cpu_before)
 
     async def one_more(self, every: float, share: Share) -> Done:
-        """Adds a member to the group; the others learn of it by heartbeats and join again."""
+        """Adds a member to a group; the other members learn of it by heartbeats and join again."""
         new_member = _Member(self.all[0].group, share)
         await new_member.connect(self.port, len(self.all))
         self.all.append(new_member)
         return await _settled(self.all, every)
 
     async def one_less(self, every: float) -> Done:
-        """Disconnects a member after a heartbeat; the others notice when its session expires."""
+        """Disconnects a member after a heartbeat; the other members notice when its session
+        expires."""
         old_member = self.all.pop()
         generation = old_member.generation
         await old_member.heartbeat()
@@ -366,14 +368,14 @@ class GroupMembers:
         return self.begin(name, *arguments)()
 
     def begin(self, name: str, *arguments: Any) -> Callable[[], Done]:
-        """Starts a method of `_Members`; the returned function waits for its result."""
+        """Starts a method of `_Members`; returns a function that waits for its result."""
         self._pipe.send((name, arguments))
         return partial(receive, self._pipe, Done)
 
 
 @contextlib.contextmanager
 def group_members(port: int) -> Iterator[GroupMembers]:
-    """Starts the process without members; those that remain leave at the end."""
+    """Starts the process, without members; members that are left at the end leave their groups."""
     with child_process(_serve, port, patience=_PATIENCE) as pipe:
         members = GroupMembers(pipe)
         yield members

@@ -21,7 +21,7 @@ _PATIENCE = 300.0
 
 
 class Incomplete(Exception):
-    """Messages that were, or should have been, delivered are missing."""
+    """Messages are missing that were delivered, or should have been."""
 
 
 class KcatMissing(NotMeasured):
@@ -50,7 +50,7 @@ def write_lines(path: Path, messages: int) -> None:
 
 
 def file_of_lines(directory: Path, messages: int) -> Path:
-    """A file of this many lines, written once and shared."""
+    """Returns a file of this many lines, which is written once and shared."""
     path = directory / f"lines-{messages}"
     if not path.exists():
         write_lines(path, messages)
@@ -73,7 +73,7 @@ def kcats_produce(
     *,
     kcats: int,
 ) -> Throughput:
-    """Runs several kcats at once; each sends all lines."""
+    """Runs several kcats at the same time; each sends all lines."""
     command = ["-P", "-q", "-b", bootstrap, "-t", topic, *_options(options), "-l", str(lines)]
     start_time = time.perf_counter()
     with ThreadPoolExecutor(kcats) as threads:
@@ -94,7 +94,7 @@ def kcat_consume(
 
 
 def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) -> Throughput:
-    """Produces with confluent-kafka, with no work per message other than the call."""
+    """Produces with confluent-kafka, doing nothing per message but the call."""
     errors: list[object] = []
     producer = Producer(
         {

@@ -34,7 +34,7 @@ _SHA_512: Final = ScramMechanism.SHA_512
 
 
 class Logins(msgspec.Struct, frozen=True):
-    """The number of logins, the time, and the client's CPU time."""
+    """The number of logins, the time they took, and the client's CPU time."""
 
     count: int
     seconds: float
@@ -158,7 +158,7 @@ class LoginLoad:
         self._pipe = pipe
 
     def begin(self, seconds: float, rate: float | None = None) -> Callable[[], Logins]:
-        """Starts the logins; the returned function waits for their result."""
+        """Starts the logins; returns a function that waits for their result."""
         self._pipe.send((seconds, rate))
         return partial(receive, self._pipe, Logins)
 

@@ -48,7 +48,7 @@ class Written(NamedTuple):
 
 
 class _Batches(msgspec.Struct, frozen=True):
-    """The requests of an agent, always the same."""
+    """The requests of one agent, which are always the same."""
 
     lines: bytes
     entry: bytes
@@ -76,7 +76,7 @@ class _Agent:
         self.waiting.append(due_time)
 
     def answered(self) -> Iterator[int]:
-        """Receives answers; returns the scheduled times of their requests."""
+        """Receives answers; yields the scheduled times of their requests."""
         buffer = self.connection.recv(65536)
         if not buffer:
             raise AnswerError("the broker closed the connection of an agent")
@@ -105,7 +105,7 @@ def _check(answer: bytes) -> None:
 
 
 class _Player:
-    """Plays some agents on a fixed schedule."""
+    """Plays several agents on a fixed schedule."""
 
     def __init__(self, port: int, agents: range, written: Written) -> None:
         self._answered = array.array("q")
@@ -181,7 +181,7 @@ def _serve(port: int, agents: range, written: Written, pipe: Connection) -> None
 
 @contextlib.contextmanager
 def playing(port: int, agents: int, written: Written) -> Iterator[Callable[[], Acknowledged]]:
-    """Connects all agents; they write until the yielded function is called."""
+    """Connects all agents, which write until the function that it yields is called."""
     pipes: list[Connection] = []
 
     def end() -> Acknowledged:

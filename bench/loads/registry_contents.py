@@ -25,7 +25,7 @@ def registry_of(context: CaseContext) -> Registry:
 
 
 def fill(context: CaseContext) -> None:
-    """Registers the scale's number of schemas, each in its own subject, if they are missing."""
+    """Registers as many schemas as the scale has, each in its own subject, if they are missing."""
     registry, count = registry_of(context), context.scale.schemas
     load(registry, numbered(REGISTER, range(count)), connections=_CONNECTIONS, seconds=_PATIENCE)
     ids = _ids_by_number(registry, count)
@@ -33,7 +33,7 @@ def fill(context: CaseContext) -> None:
 
 
 def ids_of(context: CaseContext) -> list[int]:
-    """The IDs of the schemas that `fill` registered, in order."""
+    """Returns the ids of the schemas that `fill` registered, in order."""
     ids: list[int] = json.loads(_file(context).read_text())
     return ids
 

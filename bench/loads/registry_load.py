@@ -36,7 +36,7 @@ _SUCCESS = b"HTTP/1.1 200 "
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """The latencies from sending to the last byte of each answer, and the total time."""
+    """The latency of each answer, from sending the request to its last byte, and the total time."""
 
     latencies: Latencies
     seconds: float
@@ -51,7 +51,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 def answer_size(received: bytes) -> int | None:
-    """The size of the answer with its head; None while the head is incomplete."""
+    """Returns the size of the answer including its head; None while the head is incomplete."""
     end = received.find(_HEAD_END)
     if end < 0:
         return None
@@ -173,7 +173,7 @@ def load(
     seconds: float,
     keep_alive: bool = True,
 ) -> Answered:
-    """Sends requests for `seconds`, or until there are no more; waits for the remaining answers.
+    """Sends requests for `seconds`, or until there are no more; then waits for outstanding answers.
 
     Without `keep_alive` the requests themselves must ask the registry to close the connection.
     """
@@ -187,7 +187,7 @@ def load(
 
 
 def metered(registry: Registry, run: Callable[[], Answered]) -> Sample:
-    """The speed, and the registry's cost if its process is known."""
+    """Returns the speed, and the registry's cost if its process is known."""
     if registry.pid is None:
         client = -own_cpu_seconds()
         result = run()

@@ -27,7 +27,7 @@ def post_schema(path: str, schema: str) -> bytes:
 
 
 def numbered(template: bytes, numbers: Iterable[int]) -> Iterator[bytes]:
-    """The request with each of the numbers in place of NUMBER."""
+    """Returns the request once for each number, which replaces NUMBER."""
     return (template.replace(_NUMBER, b"%09d" % number) for number in numbers)
 
 
@@ -40,7 +40,7 @@ def _text(schema: dict[str, object]) -> str:
 
 
 def event_schema(number: str = NUMBER) -> str:
-    """A record like an application's, about 1 KB of text."""
+    """Returns a record schema like an application's, about 1 KB of text."""
     fields = [
         _field("event_id", "string", "Set by the producer, different for each event"),
         _field("occurred_at", {"type": "long", "logicalType": "timestamp-millis"}),
@@ -70,7 +70,7 @@ def event_schema(number: str = NUMBER) -> str:
 
 
 def wide_schema(added: str | None = None) -> str:
-    """A record of twenty fields, plus one with a default if `added` is given.
+    """Returns a schema of a record with twenty fields, plus one with a default if `added` is given.
 
     All of these schemas are compatible with each other.
     """

@@ -1,4 +1,4 @@
-"""Sends requests as fast as they are answered, for a few microseconds of its own time per wake-up.
+"""Sends requests as fast as they are answered, using only a few microseconds per wake-up.
 
 The requests are encoded beforehand. A connection sends slices of them while fewer than a window are
 unanswered, and refills when half of the window is free. It wakes when a quarter of the window is
@@ -22,21 +22,23 @@ _MOST_AT_ONCE = 128 * 1024  # given to TLS, which takes all of it or wants the s
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """The number of requests sent (and answered, if they have answers), and the time."""
+    """The number of requests that were sent (and answered, if they are answered at all), and the
+    time."""
 
     requests: int
     seconds: float
 
 
 def connect(port: int, tls: ssl.SSLContext | None = None) -> socket.socket:
-    """Connects as clients do, including the TLS handshake."""
+    """Connects as clients do, with a TLS handshake if `tls` is given."""
     sock = socket.create_connection(("127.0.0.1", port))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock if tls is None else tls.wrap_socket(sock, server_hostname="localhost")
 
 
 class _Connection:
-    """A connection with its window. `sent` counts bytes, `answered` requests."""
+    """A connection with a window of unanswered requests. `sent` counts bytes, `answered` counts
+    requests."""
 
     def __init__(
         self, sock: socket.socket, requests: EqualRequests, *, window: int, answers: bool
@@ -58,7 +60,7 @@ class _Connection:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, lower_bound)
 
     def send(self) -> bool:
-        """Fills the window; True if the socket takes no more."""
+        """Fills the window; returns True if the socket takes no more."""
         while True:
             data = self._next(self._room)
             if not data:
@@ -69,7 +71,7 @@ class _Connection:
                 return True
 
     def finish(self) -> None:
-        """Sends the rest of a partly sent request."""
+        """Sends the rest of a request of which only a part was sent."""
         rest = self._next(-self.sent % self.requests.request_size)
         self.socket.sendall(rest)
         self.sent += len(rest)
@@ -117,8 +119,8 @@ class _Connection:
 
 
 class _EncryptedConnection(_Connection):
-    """A connection with TLS. Data given to TLS counts as sent; it is given again until TLS has
-    taken it."""
+    """A connection with TLS. Data counts as sent once it is passed to TLS, and is passed again
+    until TLS has taken it."""
 
     def __init__(
         self, sock: ssl.SSLSocket, requests: EqualRequests, *, window: int, answers: bool
@@ -169,8 +171,8 @@ def send_all(
     last: Sequence[bytes] = (),
     tls: ssl.SSLContext | None = None,
 ) -> Sent:
-    """Sends each cycle to its port on a separate connection, for `seconds` or until `most` are
-    sent.
+    """Sends each cycle of requests to its port on a separate connection, for `seconds` or until
+    `most` are sent.
 
     With `last`, only these requests have answers.
     """

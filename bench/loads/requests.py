@@ -28,25 +28,25 @@ class AnswerError(Exception):
 
 
 def frame(key: int, version: int, correlation_id: int, body: bytes) -> bytes:
-    """A request with its length prefix."""
+    """Returns a request with its length prefix."""
     header = struct.pack(">hhih", key, version, correlation_id, len(CLIENT)) + CLIENT
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
 def string(text: str) -> bytes:
-    """A string of the protocol: its length, and UTF-8."""
+    """Encodes a string for the protocol: its length, then UTF-8."""
     utf8 = text.encode()
     return struct.pack(">h", len(utf8)) + utf8
 
 
 def message(number: int = 0) -> bytes:
-    """A message of 200 bytes, like a log line."""
+    """Returns a message of 200 bytes, like a log line."""
     start = f"2026-11-20T07:00:00.000Z INFO shop.checkout request={number:012d} "
     return (start + "user=4711 path=/cart/items status=200 bytes=5120 " * 4).encode()[:MESSAGE_SIZE]
 
 
 def record_batch(messages: int) -> bytes:
-    """An uncompressed batch (format v2) of 200-byte messages, without a producer ID."""
+    """Returns an uncompressed batch (format v2) of 200-byte messages, without a producer id."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
@@ -63,7 +63,7 @@ def record_batch(messages: int) -> bytes:
 
 
 class EqualRequests(msgspec.Struct, frozen=True):
-    """Consecutive requests of equal length, whose answers have equal lengths."""
+    """Consecutive requests of equal length, whose answers also have equal lengths."""
 
     cycle: bytes
     request_size: int
@@ -72,7 +72,8 @@ class EqualRequests(msgspec.Struct, frozen=True):
     expected: int = 0  # error code
 
     def check(self, answers: bytearray | memoryview) -> int:
-        """The number of complete answers in the buffer; raises on another error code or length."""
+        """Returns the number of complete answers in the buffer; raises AnswerError for another
+        error code or length."""
         count = len(answers) // self.answer_size
         end = count * self.answer_size
         length = (self.answer_size - 4).to_bytes(4, "big")
@@ -95,7 +96,7 @@ class EqualRequests(msgspec.Struct, frozen=True):
 def produce_request(
     topic: str, partition: int, batch: bytes, acks: int, correlation_id: int = 0
 ) -> bytes:
-    """A Produce v7 request."""
+    """Returns a Produce v7 request."""
     partitions = struct.pack(">iii", 1, partition, len(batch)) + batch
     body = struct.pack(">hhii", -1, acks, 30_000, 1) + string(topic) + partitions
     return frame(_PRODUCE, 7, correlation_id, body)
@@ -104,7 +105,8 @@ def produce_request(
 def produce_requests(
     topic: str, partition: int, batch: bytes, acks: int, *, at_least: int = 1
 ) -> EqualRequests:
-    """A cycle of Produce v7 requests: at least 256 KiB, and at least `at_least` requests."""
+    """Returns a cycle of Produce v7 requests: at least 256 KiB, and at least `at_least`
+    requests."""
     size = len(produce_request(topic, partition, batch, acks))
     count = max(at_least, 2**18 // size, 1)
     cycle = b"".join(
@@ -121,7 +123,8 @@ def produce_requests(
 
 
 def fetches_in_vain(topics: Sequence[str]) -> EqualRequests:
-    """Fetch v11 requests for topics that do not exist, with names of equal length."""
+    """Returns Fetch v11 requests for topics that do not exist and whose names have equal
+    lengths."""
     requests = [fetch_request(topic, 0, 0, 2**20, wait_ms=0) for topic in topics]
     error_position = 4 + 4 + 4 + 2 + 4 + 4 + len(string(topics[0])) + 4 + 4
     return EqualRequests(
@@ -136,7 +139,8 @@ def fetches_in_vain(topics: Sequence[str]) -> EqualRequests:
 def fetch_request(
     topic: str, partition: int, offset: int, max_bytes: int, *, wait_ms: int = 500
 ) -> bytes:
-    """Fetch v11 without a session; waits for up to half a second at the end of the log."""
+    """Returns a Fetch v11 request without a session, which waits for up to half a second at the end
+    of the log."""
     body = struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, 0, 0, -1)
     body += struct.pack(">i", 1) + string(topic)
     body += struct.pack(">iiiqqi", 1, partition, -1, offset, -1, max_bytes)
@@ -144,7 +148,8 @@ def fetch_request(
 
 
 def fetched_records(answer: memoryview, topic: str) -> memoryview:
-    """The record bytes of a Fetch v11 answer (without its length prefix) for one partition."""
+    """Returns the record bytes of a Fetch v11 answer (without its length prefix) for one
+    partition."""
     header_size = 4 + 4 + 2 + 4
     position = header_size + 4 + len(string(topic)) + 4
     (request_error,) = struct.unpack_from(">h", answer, 8)
@@ -157,7 +162,7 @@ def fetched_records(answer: memoryview, topic: str) -> memoryview:
 
 
 def read_answer(stream: BinaryIO) -> bytes:
-    """The next answer, without its length prefix."""
+    """Returns the next answer, without its length prefix."""
     prefix = stream.read(4)
     if len(prefix) < 4:
         raise AnswerError("the broker closed the connection")
@@ -165,12 +170,13 @@ def read_answer(stream: BinaryIO) -> bytes:
 
 
 def api_versions_request() -> bytes:
-    """The first request of every client."""
+    """Returns an ApiVersions request, the first request of every client."""
     return frame(_API_VERSIONS, 0, 0, b"")
 
 
 def end_offsets_request(topics: Iterable[tuple[str, int]]) -> bytes:
-    """ListOffsets v1 for the ends of all partitions, given (topic, number of partitions)."""
+    """Returns a ListOffsets v1 request for the ends of all partitions, given (topic, number of
+    partitions)."""
     topic_list = list(topics)
     body = struct.pack(">ii", -1, len(topic_list))
     for topic, partitions in topic_list:
@@ -180,7 +186,8 @@ def end_offsets_request(topics: Iterable[tuple[str, int]]) -> bytes:
 
 
 def end_offsets(answer: bytes) -> dict[tuple[str, int], int]:
-    """The offsets in a ListOffsets v1 answer; raises if a partition has an error."""
+    """Returns the offsets in a ListOffsets v1 answer; raises AnswerError if a partition has an
+    error."""
     offsets = {}
     (topics,) = struct.unpack_from(">i", answer, 4)
     position = 8

@@ -42,12 +42,13 @@ _MARK = -1  # a message that shows that the consumer is ready
 
 
 class Latencies(msgspec.Struct, frozen=True):
-    """Sorted nanoseconds."""
+    """Latencies in nanoseconds, sorted."""
 
     sorted: Sequence[int]
 
     def milliseconds(self, quantile: float) -> float:
-        """The smallest latency that `quantile` of all do not exceed."""
+        """Returns the latency, in milliseconds, that this share of all latencies does not
+        exceed."""
         rank = max(1, math.ceil(quantile * len(self.sorted)))
         return self.sorted[rank - 1] / 1e6
 
@@ -99,7 +100,7 @@ def produce_to_consume(
     size: int = MESSAGE_SIZE,
     consumed_at: tuple[int, str] | None = None,
 ) -> tuple[Latencies, Latencies]:
-    """The latencies from schedule to consumer, and the generator's delays.
+    """Returns the latencies from schedule to consumer, and the generator's delays.
 
     `consumed_at` is the consumer's port and topic, if they differ from the producer's.
     """
@@ -141,7 +142,8 @@ def produce_to_consume(
 def produce_and_wait(
     port: int, topic: str, *, rate: int, seconds: float, warm_up: float
 ) -> Latencies:
-    """Latencies from schedule to acknowledgement (acks=1), in batches of one, on one connection."""
+    """Returns the latencies from schedule to acknowledgement (acks=1), in batches of one, on one
+    connection."""
     requests = produce_requests(topic, 0, record_batch(1), 1)
     count = int((warm_up + seconds) * rate)
     gap = 1_000_000_000 // rate
@@ -179,7 +181,8 @@ def produce_and_wait(
 
 
 def one_at_a_time(port: int, topic: str, *, acks: int, seconds: float, warm_up: float) -> Latencies:
-    """Latencies from a message's send to its arrival at a waiting consumer, without other load."""
+    """Returns the latencies from a message's send to its arrival at a waiting consumer, without
+    other load."""
     batch = record_batch(1)
     latencies: list[int] = []
     with (

@@ -65,7 +65,8 @@ class TopicLoads(msgspec.Struct):
         return "\n".join(self._output.splitlines()[-lines:])
 
     def topics(self, count: int, hours: int) -> str:
-        """A pattern for `count` topics, each with `RECORDS` records spread over the hours."""
+        """Returns a pattern for `count` topics, created if missing, each with `RECORDS` records
+        spread over the hours."""
         name = f"small-{count}-of-{hours}"
         if name not in self._filled:
             self._fill([f"{name}.{number:04}" for number in range(count)], hours)
@@ -147,7 +148,7 @@ class TopicLoads(msgspec.Struct):
 
 @contextlib.contextmanager
 def topic_loads(home: Path) -> Iterator[TopicLoads]:
-    """Starts a broker and a registry; stops them at the end."""
+    """Starts a broker and a registry; stops them at the end of the block."""
     with penstock_cluster(home) as (address, broker):
         registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
         with registry:

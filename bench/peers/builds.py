@@ -13,7 +13,7 @@ HOW: Final = "make bench-peers"
 
 
 def build_once(folder: Path, make: Callable[[Path], None]) -> None:
-    """Builds the folder with `make`, in a temporary one, unless it exists."""
+    """Builds the folder with `make`, in a temporary folder, unless it exists."""
     if folder.exists():
         return
     folder.parent.mkdir(exist_ok=True)
@@ -27,7 +27,7 @@ def build_once(folder: Path, make: Callable[[Path], None]) -> None:
 def output(
     command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> str:
-    """The output of a command. Raises NotMeasured with the last line if it fails."""
+    """Returns the output of a command. Raises NotMeasured with its last line if it fails."""
     try:
         run = subprocess.run(
             command,

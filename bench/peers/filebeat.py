@@ -70,7 +70,7 @@ def _why_not() -> str | None:
 
 
 def make_filebeat() -> None:
-    """Builds Filebeat, which takes minutes of a processor, and a gigabyte of modules in Go's
+    """Builds Filebeat, which takes minutes of processor time, and a gigabyte of modules in Go's
     cache."""
     build_once(_FOLDER, _build)
 

@@ -39,7 +39,8 @@ class Peer(msgspec.Struct, frozen=True):
     command: Callable[[Path, Path], Command]  # from the configuration and the directory
 
     def process(self, task: Task, wrapper: Sequence[str]) -> ServerProcess:
-        """The process, not started. Its state is in the task's directory, which is still empty."""
+        """Returns the process, not started yet. Its state is in the task's directory, which is
+        empty."""
         (task.directory / "state").mkdir(parents=True)
         file = task.directory / self.file_name
         file.write_text(self.configuration(task))
@@ -53,5 +54,5 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 def searched(libraries: Sequence[Path]) -> dict[str, str]:
-    """The environment in which a program finds these libraries."""
+    """Returns the environment in which a program finds these libraries."""
     return {"LD_LIBRARY_PATH": ":".join(map(str, libraries))} if libraries else {}

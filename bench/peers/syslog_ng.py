@@ -85,8 +85,7 @@ def _why_not() -> str | None:
 
 
 def make_syslog_ng() -> None:
-    """Installs syslog-ng from a download of some megabytes; `apt-get update` may be needed
-    first."""
+    """Installs syslog-ng by downloading some megabytes; `apt-get update` may be needed first."""
     build_once(_FOLDER, _unpack)
     _version()
 

@@ -130,7 +130,7 @@ def measured_by(name: str) -> Measured:
 
 
 def profiles_named(name: str) -> list[str]:
-    """The profile of this name, or all that begin with it: `registry` is three."""
+    """Returns the profile of this name, or all that begin with it, as `registry` does for three."""
     if name in PROFILES:
         return [name]
     return [profile for profile in PROFILES if profile.startswith(f"{name}-")]

@@ -27,7 +27,7 @@ _PATIENCE = 60.0
 def written_to_consumed(
     port: int, topic: str, begin: int, path: Path, *, rate: int, seconds: float, warm_up: float
 ) -> Latencies:
-    """The latencies of single lines."""
+    """Measures the latencies of single lines from their write to their consumption."""
     count = round((warm_up + seconds) * rate)
     arguments = (str(port), topic, str(begin), str(count))
     with subprocess.Popen(

@@ -21,7 +21,7 @@ _LINES_EACH = Figure("lines a batch", 1, more_is_better=True)
 
 
 def steadily(context: CaseContext, *, line: Line, files: int, json: bool = False) -> Sample:
-    """The costs under a steady load, after a warm-up."""
+    """Measures the costs under a steady load, after a warm-up."""
     scale = context.scale
     with shipping(shipper_of(context), json=json) as running:
         paths = [running.watched / f"{number:04}.log" for number in range(files)]

@@ -56,7 +56,8 @@ def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
 
 @contextlib.contextmanager
 def idle_connections(port: int, count: int, ca: Path | None = None) -> Iterator[float]:
-    """Holds open connections, over TLS if `ca` is given; yields the seconds to open them."""
+    """Holds `count` connections open, over TLS if `ca` is given; yields the seconds that opening
+    them took."""
     with child_process(_hold, port, ca, count, patience=_PATIENCE) as pipe:
         yield receive(pipe, float)
         pipe.send(None)

@@ -46,7 +46,7 @@ def _raw_case(batch: int, acks: int, connections: int, window: int, *goals: Goal
 
 
 def lines_of(context: CaseContext) -> Path:
-    """The file that kcat sends, written once."""
+    """Returns the file that kcat sends, which is written once."""
     return librdkafka.file_of_lines(context.files, context.scale.messages)
 
 

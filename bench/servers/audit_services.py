@@ -32,7 +32,7 @@ _OFTEN: Final = 0.05
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The seconds until a minute was visible, and the latencies of the answers meanwhile."""
+    """The seconds until a minute became visible, and the latencies of the answers until then."""
 
     seconds: float
     answers: list[float]
@@ -55,7 +55,7 @@ class AuditOfHours(msgspec.Struct):
 
     @property
     def end(self) -> int:
-        """The end of the hours in its first database."""
+        """The end of the hours that were in its database at the start."""
         return self.fleet.begin + self.kept.hours * HOUR
 
     @property
@@ -69,7 +69,7 @@ class AuditOfHours(msgspec.Struct):
         return f"web-{self.fleet.topics // 4:05}.example.com"
 
     def ask(self, target: str) -> tuple[float, bytes]:
-        """The latency in seconds, and the answer's body."""
+        """Requests a page; returns the latency in seconds, and the answer's body."""
         start_time = time.perf_counter()
         self.connection.request("GET", target)
         answer = self.connection.getresponse()
@@ -80,7 +80,8 @@ class AuditOfHours(msgspec.Struct):
         return seconds, body
 
     def hear(self) -> Seen:
-        """Publishes the fleet's next minute; waits until agents and brokers count all of it."""
+        """Publishes the fleet's next minute, and waits until the audit has counted all of its
+        events, at agents and at brokers."""
         start = self.fleet.begin + self.minutes * MINUTE
         _, body_before = self.ask(self._minute(start - MINUTE))
         batches = self.ledger.minute(self.minutes)

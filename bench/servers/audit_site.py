@@ -25,7 +25,8 @@ _POLL: Final = 0.5  # the default
 
 
 def fleet_of(scale: Scale, hours: int) -> Fleet:
-    """A fleet of `hours` hours, including the current one, since an audit deletes old entries."""
+    """Returns a fleet of `hours` hours that end with the current one, since an audit deletes old
+    entries."""
     first_hour = (int(time.time() * 1000) // HOUR - hours) * HOUR
     return Fleet(first_hour, agents=scale.agents, topics=scale.agents_topics)
 
@@ -38,7 +39,7 @@ class AuditSite(msgspec.Struct, frozen=True):
     registry: RegistryProcess
 
     def empty_ledger(self, fleet: Fleet, folder: Path) -> LedgerOfFleet:
-        """An empty ledger for the fleet; earlier entries are deleted."""
+        """Returns an empty ledger for the fleet, after deleting earlier entries."""
         if is_served(self.broker.port, {LEDGER_TOPIC: PARTITIONS}):
             delete(self.broker.port, LEDGER_TOPIC)
         create(self.broker.port, {LEDGER_TOPIC: PARTITIONS})
@@ -50,7 +51,7 @@ class AuditSite(msgspec.Struct, frozen=True):
 
     @contextlib.contextmanager
     def audit(self, fleet: Fleet, name: str) -> Iterator[AuditProcess]:
-        """An audit, not started yet; stopped at the end of the block."""
+        """Yields an audit that is not started yet, and stops it at the end of the block."""
         home = self.home / name
         audit = AuditProcess(
             home,

@@ -16,7 +16,8 @@ from bench.servers.shippers import agents
 def audits(
     profile: str, directory: Path, scale: Scale, *, beside: bool
 ) -> Iterator[Mapping[str, ServerKind]]:
-    """The kinds by name, with their common servers started. Raises NotMeasured."""
+    """Yields the kinds of server by name, with the servers that they share already started. Raises
+    NotMeasured."""
     match profile:
         case "audit-folding":
             yield folders(beside=beside)

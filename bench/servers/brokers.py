@@ -80,7 +80,8 @@ def apache_kafka_server(
     settings: Mapping[str, str] | None = None,
     beside: Mapping[str, int] | None = None,
 ) -> ApacheKafka:
-    """A server, not started yet; `beside` maps protocols to ports of further listeners."""
+    """Returns a server that is not started yet; `beside` maps protocols to ports of further
+    listeners."""
     if kafka_classpath() is None:
         raise KafkaUnavailable(why_no_kafka())
     all_settings = {**KAFKA_SETTINGS, **(settings or {})}

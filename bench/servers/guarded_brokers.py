@@ -23,7 +23,7 @@ _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class GuardedBroker(msgspec.Struct, frozen=True):
-    """Two started brokers."""
+    """Two started brokers: one without authorization, and one with ACLs."""
 
     name: str
     open: Broker

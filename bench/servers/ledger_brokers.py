@@ -40,7 +40,7 @@ def ledger_broker_of(context: CaseContext) -> LedgerBroker:
 
 
 def ledger_brokers(scale: Scale, *, beside: bool) -> Mapping[str, ServerKind]:
-    """The kinds by name; `beside` adds the broker without a ledger."""
+    """Returns the kinds of broker by name; `beside` adds the one without a ledger."""
     names = [PENSTOCK, NO_LEDGER] if beside else [PENSTOCK]
     return {name: _kind(name, scale.ledger_interval) for name in names}
 

@@ -161,18 +161,18 @@ def loader_of(context: CaseContext) -> Loader:
 
 
 def topics_of(context: CaseContext) -> EventTopics:
-    """Topics with the scale's number of rows."""
+    """Returns topics with as many rows as the scale has."""
     return loader_of(context).loading.site.topics(context.scale.rows)
 
 
 def visible_files(table: Path) -> list[Path]:
-    """The data files that Spark reads."""
+    """Returns the data files that Spark would read."""
     return [file for file in table.glob("dt=*/hour=*/*.parquet") if file.name[0] not in "_."]
 
 
 @contextlib.contextmanager
 def loaders(directory: Path, peer: SparkPeer | None) -> Iterator[Mapping[str, ServerKind]]:
-    """The loaders by name, with a started broker and registry."""
+    """Yields the loaders by name, with a broker and a registry already started."""
     with (
         tempfile.TemporaryDirectory(dir=directory) as home,
         penstock_cluster(Path(home)) as (address, broker),

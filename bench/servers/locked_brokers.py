@@ -56,7 +56,7 @@ class LockedBroker(Broker, frozen=True):
 
 
 def client_context(ca: Path) -> ssl.SSLContext:
-    """A context for TLS 1.3 that trusts the authority in this file."""
+    """Returns a context for TLS 1.3 that trusts the authority in this file."""
     context = ssl.create_default_context(cafile=str(ca))
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context

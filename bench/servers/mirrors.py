@@ -39,7 +39,8 @@ class MirroredClusters(msgspec.Struct):
         return "\n".join([*outputs, self.target.process.last_words(lines)])
 
     def mirror(self, topic: str, codec: str = "none") -> RunningServer:
-        """A mirror of this topic, not started yet; `codec` is that of the topic's batches."""
+        """Returns a mirror of this topic, not started yet; `codec` is that of the topic's
+        batches."""
         self.started += 1
         directory = self.directory / f"mirror-{self.started}"
         self.last = self.make(self, directory, topic, codec)

@@ -55,7 +55,7 @@ class Registry(msgspec.Struct, frozen=True):
         return "" if self.ours is None else self.ours.process.process.last_words(lines)
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """The JSON body of an answer with status 200."""
+        """Returns the JSON body of an answer with status 200."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=_PATIENCE)
         try:
             content = None if body is None else json.dumps(body)
@@ -100,7 +100,7 @@ def _registry(
 
 
 def elsewhere(url: str, pid: int | None) -> Registry:
-    """The registry at this URL.
+    """Returns the registry at this URL.
 
     Raises ValueError for an invalid URL, AnswerError or OSError if no registry answers.
     """
@@ -121,5 +121,6 @@ def _name(registry: Registry) -> str:
 
 
 def running(registry: Registry) -> RegistryKind:
-    """A kind whose start and stop have no effect."""
+    """Returns a kind of server for a registry that is running already: start and stop have no
+    effect."""
     return lambda _: contextlib.nullcontext(registry)

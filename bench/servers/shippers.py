@@ -158,7 +158,7 @@ def _started(
 
 @contextlib.contextmanager
 def shippers(directory: Path, names: Sequence[str]) -> Iterator[Mapping[str, ServerKind]]:
-    """Penstock's agent and the installed peers, with a started broker."""
+    """Yields Penstock's agent and the installed peers, with a broker already started."""
     with _started_site(directory) as site:
         yield {name: _kind(name, site, {}) for name in names}
 
@@ -167,7 +167,7 @@ def shippers(directory: Path, names: Sequence[str]) -> Iterator[Mapping[str, Ser
 def agents(
     directory: Path, settings: Mapping[str, Mapping[str, object]]
 ) -> Iterator[Mapping[str, ServerKind]]:
-    """Agents only, with different settings by name."""
+    """Yields agents only, with different settings by name."""
     with _started_site(directory) as site:
         yield {name: _kind(name, site, changes) for name, changes in settings.items()}
 
