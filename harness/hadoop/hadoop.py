@@ -31,19 +31,20 @@ _JVM: Final = (
 
 
 def hadoop_classpath() -> str | None:
-    """The class path of HDFS's servers and their dependencies; None if unavailable."""
+    """Returns the class path of HDFS's servers and their dependencies; None if unavailable."""
     return _JARS.classpath
 
 
 def why_no_hadoop() -> str:
-    """The reason why `hadoop_classpath` is None."""
+    """Returns the reason why `hadoop_classpath` returns None."""
     return _JARS.why_not
 
 
 def hadoop_command(
     *arguments: str, configuration: Path, temporary: Path, heap: str, jvm: Sequence[str] = ()
 ) -> list[str]:
-    """The command line of a main class of Hadoop, with the files of `configuration` first."""
+    """Returns the command line of one of Hadoop's main classes. The files of `configuration` come
+    first on its class path."""
     classpath = hadoop_classpath()
     if classpath is None:
         raise JarsUnavailable(why_no_hadoop())

@@ -55,7 +55,8 @@ _ENCRYPTED: Final = {"hadoop.rpc.protection": "privacy", "dfs.encrypt.data.trans
 
 
 class NameNode(RunningServer):
-    """Holds names and block lists. Ready once files can be written, which takes a DataNode."""
+    """Holds names and block lists. Ready once files can be written, for which a DataNode must be
+    running."""
 
     def __init__(
         self, process: ServerProcess, http_port: int, names: Path, format_: Sequence[str]

@@ -31,7 +31,8 @@ EXECUTOR_MEMORY: Final = "512m"  # Spark takes no less than 450 MB
 
 
 def scala_version() -> str:
-    """The version of Scala, which a pip installation does not state."""
+    """Returns the version of Scala that Spark was built with, which a pip installation does not
+    state."""
     (core,) = (SPARK_HOME / "jars").glob("spark-core_*.jar")
     match = re.match(r"spark-core_([\d.]+)-", core.name)
     assert match is not None
@@ -39,7 +40,7 @@ def scala_version() -> str:
 
 
 class Daemon(RunningServer):
-    """A Master or a Worker, started once. Ready once it has logged a line `times` times."""
+    """A Master or a Worker, started once. Ready once it has logged its line `times` times."""
 
     def __init__(self, process: ServerProcess, line: str, times: int = 1) -> None:
         self.process = process
@@ -51,7 +52,8 @@ class Daemon(RunningServer):
 
 
 class SparkCluster(RunningServers):
-    """A cluster. Drivers connect to `master`, with `conf`, and with `python` as PYSPARK_PYTHON."""
+    """A cluster. Drivers connect to `master`, with the configuration `conf`, and with `python` as
+    PYSPARK_PYTHON."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -63,7 +65,7 @@ class SparkCluster(RunningServers):
 
     @property
     def python(self) -> Path:
-        """An interpreter of this version without packages."""
+        """A Python interpreter of the same version as this one, without packages."""
         return self.directory / "python" / "bin" / "python"
 
     @property
@@ -125,7 +127,7 @@ class SparkCluster(RunningServers):
         return Daemon(process, "Successfully registered with master")
 
     def executors(self, worker: int) -> list[int]:
-        """Process ids of the executors on a worker, 0 or 1."""
+        """Returns the process ids of the executors on a worker; `worker` is 0 or 1."""
         process = self.workers[worker].process
         if not process.alive:
             return []

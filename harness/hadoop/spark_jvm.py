@@ -48,12 +48,13 @@ gateway.proc.wait()
 
 
 def quick_java() -> str:
-    """Options for `spark.driver.extraJavaOptions`."""
+    """Returns options for `spark.driver.extraJavaOptions`."""
     return f"{SMALL} {_with_archive()}"
 
 
 def quick_java_environment() -> dict[str, str]:
-    """The environment for programs with Java options of their own, such as `penstock up`."""
+    """Returns the environment for programs with Java options of their own, such as `penstock
+    up`."""
     return {"JDK_JAVA_OPTIONS": _with_archive()}
 
 

@@ -33,9 +33,8 @@ def ansible_tool(name: str) -> str | None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment for running Ansible with all its files in this folder: without the user's
-    settings, and with the repository's collection.
-    """
+    """Returns the environment for running Ansible with all its files in this folder: without the
+    user's settings, and with the repository's collection."""
     namespace = folder / "collections" / "ansible_collections" / "penstock"
     if not namespace.exists():
         namespace.mkdir(parents=True)
@@ -63,7 +62,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 class Played(msgspec.Struct, frozen=True):
-    """The outcome of a playbook: for each task, its name and its host's result."""
+    """The outcome of a playbook: for each task, its name and the host's result."""
 
     code: int
     said: str
@@ -82,7 +81,7 @@ class Played(msgspec.Struct, frozen=True):
         return str(failures[0].get("msg"))
 
     def plays(self) -> "list[Played]":
-        """Splits the outcome by play; the code is 2 where a task failed."""
+        """Splits the outcome by play; the exit code of a play is 2 if one of its tasks failed."""
         plays: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         for name, result in self.tasks:
             plays.setdefault(result["play"], []).append((name, result))

@@ -84,11 +84,12 @@ rm -f "$2/merged/etc/resolv.conf"
 
 
 class CannotMake(Exception):
-    """A root filesystem cannot be created here; says what is missing."""
+    """A root filesystem cannot be created here; the message says what is missing."""
 
 
 def layers(*, java: bool = False) -> list[Path]:
-    """Returns the folders from the topmost to the lowest, creating them if necessary."""
+    """Returns the folders of a root filesystem from the topmost layer to the lowest, creating them
+    if necessary."""
     cache = Path(os.environ.get("PENSTOCK_HOSTS_CACHE", CACHE))
     plain_root = cache / f"plain-{_name_of(RELEASE, *PACKAGES, _PREPARE, _TIDY)}"
     java_layer = cache / f"java-{_name_of(plain_root.name, _INSTALL_JAVA, _TIDY)}"

@@ -101,7 +101,7 @@ exec systemd-nspawn --quiet --boot --register=no --keep-unit --link-journal=no \
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
     """The properties of a host. `small` maps folders to the sizes of their own disks, which are
-    empty after each start. `layers` are put over the common root."""
+    empty after each start. `layers` are put over the root filesystem that all hosts share."""
 
     java: bool = False
     small: Mapping[str, int] = {}
@@ -140,8 +140,8 @@ class Hosts:
 
     @property
     def inside(self) -> list[str]:
-        """The prefix for commands that reach the hosts: they run at CONTROLLER, with the hosts'
-        names in /etc/hosts, and end with the hosts."""
+        """Returns the prefix for commands that reach the hosts: they run at CONTROLLER, with the
+        hosts' names in /etc/hosts, and end with the hosts."""
         return [
             "nsenter",
             f"--target={self._first}",
@@ -152,7 +152,7 @@ class Hosts:
 
     @property
     def ssh_options(self) -> list[str]:
-        """Options of ssh and scp: keys of their own, and no settings of the user."""
+        """Returns options for ssh and scp: keys of their own, and none of the user's settings."""
         options = {
             "UserKnownHostsFile": self.known_hosts,
             "GlobalKnownHostsFile": "/dev/null",
@@ -168,7 +168,7 @@ class Hosts:
         return ["-F/dev/null", f"-i{self.key}", *arguments]
 
     def run(self, *command: str, within: float = _WITHIN, stdin: bytes | None = None) -> Ended:
-        """Runs a command of this machine where it sees the hosts."""
+        """Runs one of this machine's commands in the network of the hosts."""
         result = subprocess.run(
             [*self.inside, *command],
             input=b"" if stdin is None else stdin,
@@ -204,7 +204,7 @@ class Hosts:
             raise HostFailed(f"{host}: {path}: {result.stderr}")
 
     def read(self, host: str, path: str) -> bytes:
-        """Reads a host's file through its overlay; not from disks of its own (`small`)."""
+        """Reads a host's file through its overlay; cannot read files on its own disks (`small`)."""
         target = f"{self._root(host)}{self._absolute(path)}"
         result = subprocess.run(
             [*self.inside, "cat", target], capture_output=True, timeout=60, check=False
@@ -223,15 +223,15 @@ class Hosts:
             self._wait_booted(name)
 
     def kill(self, host: str) -> None:
-        """Powers a host off abruptly, closing no connection. Written data survive even without
-        sync, since the machine below continues."""
+        """Powers a host off abruptly, closing no connection. Written data survives even without
+        sync, since this machine continues."""
         self.cut(host)
         group = f"/sys/fs/cgroup/{self._known(host)}/cgroup.kill"
         self._must("sh", "-c", f"echo 1 > {group}; rm -f /run/ssh/*@{host}")
         self._running.pop(host).wait(_WITHIN)
 
     def cut(self, host: str) -> None:
-        """Unplugs the network: connections stay open, silently."""
+        """Unplugs a host's network: connections stay open, but carry nothing."""
         self._must("ip", "link", "set", self._known(host), "down")
 
     def alive(self, host: str) -> bool:
@@ -392,8 +392,8 @@ def _first_below(outer: int) -> int:
 
 @cache
 def why_no_hosts() -> str:
-    """Returns "" if hosts can be booted here. No host is booted to check: other obstacles show when
-    hosts do not boot."""
+    """Returns why hosts cannot be booted here, or "" if no reason is known. Checks only the
+    prerequisites, without booting a host."""
     for program, package in _NEEDED.items():
         if shutil.which(program) is None:
             return f"no {program}: apt install {package}"

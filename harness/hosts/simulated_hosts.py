@@ -78,7 +78,7 @@ _RECAP = re.compile(
 
 
 class Played(msgspec.Struct, frozen=True):
-    """A run of ansible-playbook; counts are by host."""
+    """The outcome of a run of ansible-playbook, with counts by host."""
 
     code: int
     said: str
@@ -130,7 +130,7 @@ class SimulatedHosts:
             (host / path).chmod(0o755)
 
     def write_inventory(self, **more: Any) -> None:
-        """Writes the inventory; `more` are variables of all hosts."""
+        """Writes the inventory; `more` has further variables of all hosts."""
         folder = str(self.directory / "hosts/{{ inventory_hostname }}")
         variables = {
             "ansible_connection": "local",
@@ -153,8 +153,8 @@ class SimulatedHosts:
         self.inventory.write_text(yaml.safe_dump(document))
 
     def make_release(self, version: str, *, broken: str = "", checks: bool = True) -> None:
-        """Builds a bundle whose program is this repository's; `broken` is the error with which it
-        fails. Without `checks` it accepts every configuration at no cost."""
+        """Builds a bundle whose program is this repository's. `broken` is the error with which the
+        program fails. Without `checks`, it accepts every configuration at no cost."""
         check = "exit 0" if not checks else f"echo '{broken}' >&2; exit 1" if broken else ""
         text = _PROGRAM.format(before=check, root=ROOT, python=sys.executable).encode()
         archive = self.release / f"penstock-agent-{version}-linux-{MACHINE}.tar.gz"
@@ -225,7 +225,7 @@ class SimulatedHosts:
         )
 
     def starts(self, name: str) -> int:
-        """How often the host's agent was started."""
+        """Returns how often the host's agent was started."""
         path = self.host(name) / "starts"
         return len(path.read_text().splitlines()) if path.exists() else 0
 
@@ -254,7 +254,7 @@ def simulated_hosts(directory: Path, size: int, **more: Any) -> Iterator[Simulat
 
 
 def tree(directory: Path, names: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-    """Returns mode and content of everything below these folders, and the targets of links."""
+    """Returns the mode and content of everything below these folders, and the targets of links."""
     entries = {}
     for name in names:
         for path in sorted((directory / name).rglob("*")):

@@ -47,7 +47,8 @@ mount -t cgroup2 none "$1/cgroups" && find "$1/cgroups/$2" -depth -type d -exec 
 
 
 class Systemd:
-    """A systemd: `with Systemd(directory, {"a.service": text}) as systemd: systemd("start", …)`."""
+    """A running systemd: `with Systemd(directory, {"a.service": text}) as systemd: systemd("start",
+    …)`."""
 
     def __init__(self, directory: Path, units: Mapping[str, str]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -77,7 +78,8 @@ class Systemd:
         return self("show", "--value", f"--property={name}", unit).strip()
 
     def main_pid(self, unit: str) -> int:
-        """The unit's main process as seen from outside; 0 if it does not run."""
+        """Returns the id of the unit's main process as seen from outside; 0 if it is not
+        running."""
         inner_pid = self.show(unit, "MainPID")
         for status in Path("/proc").glob("[0-9]*/status"):
             try:

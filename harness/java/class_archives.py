@@ -23,9 +23,9 @@ _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 def with_archive(
     folder: str, program: object, train: Callable[[Path, tuple[str, ...]], bool]
 ) -> tuple[str, ...]:
-    """Returns JVM options that use an archive. `train` runs once, in a folder of its own and with
-    the given options: it does what the program does most, ends it cleanly, and returns whether that
-    succeeded. `program` identifies the class path by its `repr`."""
+    """Returns JVM options that use a class archive. `train` runs once to create it, in a folder of
+    its own and with the given options: it does what the program usually does, ends cleanly, and
+    returns whether that succeeded. The `repr` of `program` identifies the class path."""
     archive = CACHE / folder / f"{_of_this_java(program)}.jsa"
     if not archive.exists():
         _make(archive, train)

@@ -38,7 +38,7 @@ class Jvm:
         return self.find(name)(*arguments)
 
     def array(self, name: str, *elements: Any) -> Any:
-        """An array, for a varargs function."""
+        """Returns an array, for a varargs method."""
         new_array = self._gateway.new_array(self.find(name), len(elements))
         for index, element in enumerate(elements):
             new_array[index] = element

@@ -24,12 +24,12 @@ Artifact = tuple[str, str, str]  # group, name, version
 
 
 class JarsUnavailable(Exception):
-    """Says why a program's jars are unavailable here."""
+    """A program's jars are unavailable here; the message says why."""
 
 
 class MavenJars:
-    """The jars of `artifacts` and their dependencies; `name` is the program's, `folder` the
-    cache's.
+    """The jars of `artifacts` and their dependencies. `name` is that of the program, `folder` that
+    of the cache.
 
     With `alone`, without dependencies, for jars loaded besides others. The first use may download
     for minutes; later ones are immediate.
@@ -81,7 +81,7 @@ class MavenJars:
 
 
 def needs_maven() -> None:
-    """Checks that Java and Maven are installed. Raises JarsUnavailable."""
+    """Raises JarsUnavailable unless Java and Maven are installed."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise JarsUnavailable(f"{program} is not installed")

@@ -20,19 +20,19 @@ _FAST_IN_THE_END: Final = ("-XX:+UseParallelGC",)
 
 
 def tlc_classpath() -> str | None:
-    """TLC's class path; None if unavailable."""
+    """Returns TLC's class path; None if unavailable."""
     return _JARS.classpath
 
 
 def why_no_tlc() -> str:
-    """The reason why `tlc_classpath` is None."""
+    """Returns the reason why `tlc_classpath` returns None."""
     return _JARS.why_not
 
 
 def tlc_command(
     module: Path, *options: str, temporary: Path, heap: str, workers: int
 ) -> Sequence[str]:
-    """The command line of TLC for a module, whose configuration is beside it."""
+    """Returns the command line of TLC for a module, whose configuration is beside it."""
     classpath = tlc_classpath()
     if classpath is None:
         raise JarsUnavailable(why_no_tlc())

@@ -71,20 +71,20 @@ _WRITTEN_WITHIN = 300.0  # seconds, on a busy machine
 
 
 class KafkaUnavailable(Exception):
-    """Says why Apache Kafka is not available here."""
+    """Apache Kafka is not available here; the message says why."""
 
 
 class ToolFailed(Exception):
-    """One of Apache Kafka's tools failed; has its output."""
+    """One of Apache Kafka's tools failed; the message has its output."""
 
 
 def kafka_classpath(version: str = VERSION) -> str | None:
-    """The class path of Apache Kafka and its dependencies; None if unavailable."""
+    """Returns the class path of Apache Kafka and its dependencies; None if unavailable."""
     return _JARS[version].classpath
 
 
 def why_no_kafka(version: str = VERSION) -> str:
-    """The reason why `kafka_classpath` is None."""
+    """Returns the reason why `kafka_classpath` returns None."""
     return _JARS[version].why_not
 
 
@@ -95,8 +95,8 @@ def java_command(
     jvm: Sequence[str] = JVM,
     version: str = VERSION,
 ) -> list[str]:
-    """The command line of a main class of Apache Kafka, with its logging configuration in
-    `directory`. Short-lived JVMs use a class archive."""
+    """Returns the command line of one of Apache Kafka's main classes, with its logging
+    configuration in `directory`. Short-lived JVMs use a class archive."""
     classpath = kafka_classpath(version)
     if classpath is None:
         raise KafkaUnavailable(why_no_kafka(version))
@@ -118,8 +118,8 @@ def java_command(
 
 @functools.cache
 def archived_classes(version: str) -> tuple[str, ...]:
-    """Options of a JVM that finds the classes of a broker, and so most of a tool's, in an
-    archive."""
+    """Returns JVM options for an archive that has the classes of a broker, and so most classes of a
+    tool."""
 
     def train(folder: Path, options: tuple[str, ...]) -> bool:
         try:
@@ -170,14 +170,14 @@ def _keep(file: Path, target: Path) -> None:
 
 
 class Quorum(msgspec.Struct, frozen=True):
-    """The nodes of one cluster, with the settings that they must share."""
+    """The nodes of one cluster, with the settings that all of them share."""
 
     cluster_id: str
     controllers: Mapping[int, int]  # each node's controller port
 
     @staticmethod
     def of(nodes: Sequence[int]) -> "Quorum":
-        """A new cluster."""
+        """Returns a new cluster."""
         return Quorum(_new_id(), dict(zip(nodes, free_ports(len(nodes)), strict=True)))
 
     @property
@@ -294,7 +294,7 @@ class ApacheKafka(RunningServer):
 
 
 class ApacheKafkaCluster(RunningServers):
-    """Nodes 1, 2, 3 …, all of which are controllers."""
+    """A cluster of nodes 1, 2, 3 …, all of which are controllers."""
 
     def __init__(
         self,
@@ -324,5 +324,6 @@ class ApacheKafkaCluster(RunningServers):
         self.servers = tuple(self.nodes.values())
 
     def stop(self) -> None:
-        """Stops all nodes with SIGKILL: the last one would wait a minute for the lost majority."""
+        """Stops all nodes with SIGKILL, since the last one would otherwise wait a minute for the
+        lost majority."""
         self.kill()

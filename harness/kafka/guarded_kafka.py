@@ -88,11 +88,13 @@ class GuardedKafka:
         self.kafka.__exit__(None, None, None)
 
     def address(self, mechanism: Mechanism | None) -> str:
-        """The listener's address for the mechanism; None: certificates."""
+        """Returns the address of the listener for the mechanism; for None, of the one that requires
+        certificates."""
         return self._by_certificate if mechanism is None else self.kafka.bootstrap
 
     def security(self, user: str, mechanism: Mechanism | None) -> dict[str, Any]:
-        """The configuration section `security:`; None: with a certificate."""
+        """Returns the configuration section `security:` for the mechanism; for None, one with a
+        certificate."""
         tls = {"ca": str(self.authority.ca)}
         if mechanism is None:
             return {"tls": {**tls, "certificate": str(self.authority.sign(user).both)}}
@@ -112,13 +114,13 @@ class GuardedKafka:
         return Bootstrap.of(self.address(mechanism), security)
 
     def allow(self, *rules: Rule) -> None:
-        """Returns once the rules are in force."""
+        """Adds rules; returns once they are in force."""
         with Brokers(self.bootstrap(ADMIN)) as brokers:
             add_acls(brokers, rules)
             _wait_until(brokers, lambda rules_in_force: rules_in_force.issuperset(rules))
 
     def forbid(self, *rules: Rule) -> None:
-        """Removes rules; returns once that is in force."""
+        """Removes rules; returns once they are no longer in force."""
         with Brokers(self.bootstrap(ADMIN)) as brokers:
             remove_acls(brokers, rules)
             _wait_until(brokers, lambda rules_in_force: rules_in_force.isdisjoint(rules))

@@ -31,12 +31,12 @@ _ANSWERS_WITHIN: Final = 90.0  # seconds; a worker answers once its group is bal
 
 
 def connect_classpath(version: str = VERSION) -> str | None:
-    """The class path of Kafka Connect; None if unavailable."""
+    """Returns the class path of Kafka Connect; None if unavailable."""
     return _JARS[version].classpath
 
 
 def why_no_connect(version: str = VERSION) -> str:
-    """The reason why `connect_classpath` is None."""
+    """Returns the reason why `connect_classpath` returns None."""
     return _JARS[version].why_not
 
 
@@ -103,7 +103,8 @@ class ConnectWorker(RunningServer):
         return self._ask("GET", "/connectors")[0] == 200
 
     def put(self, connector: str, settings: Mapping[str, str]) -> None:
-        """Creates or changes a connector, retrying during a rebalance; asserts success."""
+        """Creates or changes a connector, retrying during a rebalance; fails if that does not
+        succeed."""
         status, answer = 0, None
 
         def answered() -> bool:
@@ -115,7 +116,7 @@ class ConnectWorker(RunningServer):
         assert 200 <= status < 300, f"{connector}: {status} {answer}"
 
     def status(self, connector: str) -> Any:
-        """Returns a connector's status; None if the worker knows no status, or does not answer."""
+        """Returns a connector's status; None if the worker does not know it, or does not answer."""
         status, answer = self._ask("GET", f"/connectors/{connector}/status")
         return answer if status == http.HTTPStatus.OK else None
 

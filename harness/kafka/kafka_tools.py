@@ -1,4 +1,4 @@
-"""Apache Kafka's command line tools, many runs in one JVM, so that none takes a second.
+"""Apache Kafka's command-line tools. Many runs share one JVM, so that none takes a second.
 
 A tool's exit function is replaced by an error, its shutdown hooks run after it, and its output is
 captured. Tools that catch every error report this one, too.
@@ -42,7 +42,7 @@ _EXIT: Final = "org.apache.kafka.common.utils.Exit"
 
 
 class Ended(NamedTuple):
-    """A tool's exit status, standard output, and standard error with its log."""
+    """A tool's exit status and standard output, and its standard error together with its log."""
 
     status: int
     output: str
@@ -66,7 +66,7 @@ class KafkaTools:
 
     @property
     def java(self) -> Jvm:
-        """The JVM that they run in, which has Kafka's own client too."""
+        """The JVM in which the tools run; it also has Kafka's own client."""
         return self._jvm
 
     def __enter__(self) -> Self:
@@ -108,7 +108,7 @@ class KafkaTools:
         return Ended(status, self._output.toString("UTF-8"), self._complaints.toString("UTF-8"))
 
     def allow_tokens_from(self, *urls: str) -> None:
-        """Allows token URLs: Kafka's clients accept only listed ones."""
+        """Allows tokens from these URLs, since Kafka's clients accept only listed ones."""
         name = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
         self._system.setProperty(name, ",".join(urls))
 

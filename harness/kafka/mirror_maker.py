@@ -25,17 +25,18 @@ _COPIES: Final = "task-thread-MirrorSourceConnector"
 
 
 def mirror_maker_classpath() -> str | None:
-    """The class path of MirrorMaker 2; None if unavailable."""
+    """Returns the class path of MirrorMaker 2; None if unavailable."""
     return _JARS.classpath
 
 
 def why_no_mirror_maker() -> str:
-    """The reason why `mirror_maker_classpath` is None."""
+    """Returns the reason why `mirror_maker_classpath` returns None."""
     return _JARS.why_not
 
 
 class MirrorMaker(RunningServer):
-    """One MirrorMaker 2. Copies are named with the source's name and a dot before the topic's."""
+    """One MirrorMaker 2. The name of a copy is that of the source cluster, a dot, and that of the
+    topic."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Apache Kafka with TLS by an authority of the test, every mechanism, and ACLs on request.
+"""Apache Kafka with TLS by an authority of the test, with every login mechanism, and with ACLs on
+request.
 
 Its users are in USERS; the broker is one of them, and may do everything. With a Kerberos realm,
 GSSAPI is a mechanism too, and every principal there is a user.
@@ -39,8 +40,9 @@ def secured_kafka(
     settings: Mapping[str, str] | None = None,
     kdc: Kdc | None = None,
 ) -> ApacheKafka:
-    """A broker whose listener requires TLS and a login, by any of MECHANISMS and, with `kdc`, by
-    GSSAPI; with `client_certificates` only TLS, whose certificate identifies the client."""
+    """Returns a broker whose listener requires TLS and a login: by any of MECHANISMS and, with
+    `kdc`, by GSSAPI. With `client_certificates` it requires only TLS, and the client's certificate
+    identifies the client."""
     protocol = "SSL" if client_certificates else "SASL_SSL"
     listener = f"listener.name.{protocol.lower()}"
     all_settings = {
@@ -67,7 +69,8 @@ def secured_kafka(
 
 
 def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> dict[str, str]:
-    """Settings for TLS, and for logins by any of MECHANISMS; `broker` is the broker itself."""
+    """Returns settings for TLS and for logins by any of MECHANISMS. The broker itself is the user
+    `broker`."""
     server = authority.sign("kafka")
     users = " ".join(f'user_{name}="{jaas(secret)}"' for name, secret in passwords.items())
     broker_login = f'username="broker" password="{jaas(passwords["broker"])}"'
@@ -87,7 +90,7 @@ def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> 
 
 
 def scram_users(passwords: Mapping[str, str]) -> list[str]:
-    """The form in which Apache Kafka's storage tool takes initial users."""
+    """Returns the users in the form in which Apache Kafka's storage tool takes initial users."""
     return [
         f"{mechanism}=[name={name},password={secret}]"
         for name, secret in passwords.items()
@@ -97,7 +100,7 @@ def scram_users(passwords: Mapping[str, str]) -> list[str]:
 
 
 def unsigned_token(user: str, *, seconds: float = 3600) -> str:
-    """A token that Apache Kafka accepts unless validation is configured."""
+    """Returns a token that Apache Kafka accepts unless validation is configured."""
     now = time.time()
     parts = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + seconds})
     encoded_parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts]

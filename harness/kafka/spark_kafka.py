@@ -1,6 +1,5 @@
-"""Spark with its own Kafka source and sink, in a separate JVM: no PySpark has them for the
-installed version, and they work with no other version than their own.
-"""
+"""Spark with its own Kafka source and sink, in a separate JVM. No PySpark includes them for the
+installed version, and they work only with the version of Spark that they were built for."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -26,14 +25,14 @@ _OPENED: Final = (
 
 
 def spark_jvm(folder: Path) -> Jvm:
-    """A JVM with Spark, whose files on disk are in the folder."""
+    """Returns a JVM with Spark, which keeps its files on disk in the folder."""
     assert JARS.classpath is not None, JARS.why_not
     open_options = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     return Jvm(JARS.classpath, options=[*open_options, "-Xmx1g", f"-Djava.io.tmpdir={folder}"])
 
 
 def spark_session(java: Jvm, folder: Path) -> Any:
-    """A Spark session, which must be stopped before its JVM ends."""
+    """Returns a Spark session, which must be stopped before its JVM ends."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",

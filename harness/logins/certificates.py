@@ -1,4 +1,5 @@
-"""Certificates for tests, as PEM files, by an authority as `penstock certificates` creates it."""
+"""Certificates for tests, as PEM files, signed by an authority like that of `penstock
+certificates`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ class Authority:
         self.ca = self._root.ca
 
     def sign(self, name: str, *, hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Signed:
-        """Signs a certificate for a server and client, possibly again."""
+        """Signs a certificate for server and client. May be called again for the same name."""
         self._root.sign(name, hosts=hosts, purpose=Purpose.BOTH, days=_DAYS, now=_now(), force=True)
         pem_file = self._root.file_of(name)
         key, marker, certificate = pem_file.read_bytes().partition(_BEGIN_CERTIFICATE)
@@ -38,7 +39,7 @@ class Authority:
         return files
 
     def revoke(self, signed: Signed) -> Path:
-        """Returns the authority's revocation list, with this certificate in it."""
+        """Revokes a certificate; returns the authority's revocation list."""
         self._root.revoke(signed.both.stem, now=_now())
         return self._root.revoked
 

@@ -50,7 +50,7 @@ _SERVER: Final = """\
 
 
 def why_no_kdc() -> str:
-    """Returns what is missing, or ""."""
+    """Returns what is missing to run a KDC, or "" if nothing is."""
     names = [name for name in _PROGRAMS if _path_of(name) is None]
     return f"{', '.join(names)}: apt install krb5-kdc krb5-admin-server krb5-user" if names else ""
 
@@ -91,7 +91,8 @@ class Kdc(RunningServer):
             return probe.connect_ex(("127.0.0.1", self._port)) == 0
 
     def keytab(self, name: str, *, life: str = "1 day") -> Path:
-        """The keytab of a principal, created if necessary; `life` is that of its tickets."""
+        """Returns the keytab of a principal, which is created if necessary; `life` is that of its
+        tickets."""
         path = self._keytab(name)
         if not path.exists():
             self._run("kadmin.local", "addprinc", "-randkey", "-maxlife", life, name)
@@ -99,12 +100,12 @@ class Kdc(RunningServer):
         return path
 
     def change_key(self, name: str) -> None:
-        """Changes the key; the keytab has only the new one."""
+        """Changes the principal's key; the keytab then has only the new one."""
         self._keytab(name).unlink()
         self._run("kadmin.local", "ktadd", "-k", str(self._keytab(name)), name)
 
     def kinit(self, name: str, cache: Path, *, life: str = "1d") -> None:
-        """Puts a ticket into the cache, as a user's login does."""
+        """Puts a ticket into the cache, as a login of the user does."""
         key = ("-k", "-t", str(self.keytab(name)))
         self._run("kinit", "-c", str(cache), "-l", life, *key, name)
 
@@ -113,7 +114,7 @@ class Kdc(RunningServer):
         self._run("kadmin.local", "delprinc", "-force", name)
 
     def asked(self, name: str) -> int:
-        """The number of ticket-granting tickets that the principal was issued."""
+        """Counts the ticket-granting tickets that the principal was issued."""
         issue_text = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
         return sum("ISSUE" in line and issue_text in line for line in self.log().splitlines())
 

@@ -1,4 +1,4 @@
-"""Secrets for tests. Each carries a mark, by which leaks are recognized.
+"""Secrets for tests. Each contains a mark by which a leak is recognized.
 
 `told` searches programs' output for them: verbatim, in base64 and in hex. Secrets without room for
 a mark are recognized by their form: private keys, signed tokens, and password hashes.
@@ -13,7 +13,7 @@ MARK: Final = "OnlyForWhoLogsIn7q"
 
 
 def made_secret(name: str) -> str:
-    """A password, token or other secret; equal names yield equal secrets."""
+    """Returns a password, token or other secret; equal names yield equal secrets."""
     return f"{name}-{MARK}"
 
 
@@ -46,7 +46,8 @@ _FORMS: Final = {
 
 
 def told(output: bytes) -> list[str]:
-    """Returns `line: what` for each secret in the output."""
+    """Returns `LINE: KIND` for each secret in the output: its line number and the kind of
+    secret."""
     newline = b"\n"
     return [
         f"{output.count(newline, 0, match.start()) + 1}: {kind}"
@@ -57,6 +58,6 @@ def told(output: bytes) -> list[str]:
 
 
 def is_told(output: str) -> bool:
-    """Whether the output, which may have tokens or hashes of its own, contains a marked secret."""
+    """Whether the output contains a marked secret; other tokens or hashes in it are ignored."""
     output_bytes = output.encode(errors="surrogateescape")
     return any(mark in output_bytes for mark in _MARKED)

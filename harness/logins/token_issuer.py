@@ -13,7 +13,7 @@ AUDIENCE: Final = "brokers"
 
 
 class TokenIssuer:
-    """An issuer with one key, which is in `keys_file`."""
+    """An issuer of tokens with one key, whose public part is in `keys_file`."""
 
     def __init__(self, directory: Path) -> None:
         self._key = RSAKey.generate_key(2048, {"kid": "a key"})
@@ -21,7 +21,7 @@ class TokenIssuer:
         self.keys_file = private_file(directory / "keys.json", json.dumps(keys))
 
     def token(self, user: str, *, seconds: float = 3600, **claims: Any) -> str:
-        """A token that the broker accepts."""
+        """Returns a token that the broker accepts."""
         ends = time.time() + seconds
         all_claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": ends, **claims}
         return jwt.encode({"alg": "RS256", "kid": "a key"}, all_claims, self._key)

@@ -48,7 +48,7 @@ class AgentProcess(PenstockProcess):
         super().__init__("agent", directory, config, environment=environment, wrapper=wrapper)
 
     def status(self) -> Any:
-        """Returns `/status` as JSON values; None if nothing answers."""
+        """Returns `/status` as JSON values; None if the agent does not answer."""
         code, body = self.http("/status")
         return json.loads(body) if code == 200 else None
 

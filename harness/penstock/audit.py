@@ -22,7 +22,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 
 class Answer(NamedTuple):
-    """A response; status 0 if nothing answers."""
+    """A response; its status is 0 if the audit does not answer."""
 
     status: int
     body: bytes
@@ -58,8 +58,8 @@ class AuditProcess(PenstockProcess):
         super().__init__("audit", directory, config)
 
     def is_locked(self, trust: Path, headers: Mapping[str, str]) -> None:
-        """Makes requests use TLS and credentials, as in `settings`: `trust` has signed the audit's
-        certificate, `headers` are the default headers."""
+        """Makes requests use TLS and credentials, to match `settings`. `trust` is the authority of
+        the audit's certificate; `headers` are sent with every request."""
         self._tls = ssl.create_default_context(cafile=str(trust))
         self._headers = dict(headers)
         self.url = f"https://127.0.0.1:{self.port}"
@@ -78,7 +78,7 @@ class AuditProcess(PenstockProcess):
         body: bytes | None = None,
         address: str = "127.0.0.1",
     ) -> Answer:
-        """Sends one request on a new connection, from one of this machine's addresses."""
+        """Sends one request on a new connection, from the given one of this machine's addresses."""
         connection = self._connection(timeout, address)
         try:
             request_headers = self._headers if headers is None else dict(headers)
@@ -101,7 +101,8 @@ class AuditProcess(PenstockProcess):
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, **options)
 
     def get(self, path: str, answered: type[A], **query: object) -> A:
-        """Requests `/api/v1/{path}`; parameters that are Python keywords end in `_`."""
+        """Requests `/api/v1/{path}`. The names of parameters that are Python keywords end in
+        `_`."""
         query_text = urlencode({name.rstrip("_"): value for name, value in query.items()})
         answer = self.ask(f"/api/v1/{path}?{query_text}")
         assert answer.status == 200, answer

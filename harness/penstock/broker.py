@@ -51,11 +51,11 @@ class BrokerProcess(PenstockProcess):
         )
 
     def run_from(self, checkout: Path) -> None:
-        """The next start uses the program in this checkout."""
+        """Makes the next start use the program in this checkout."""
         self.process.directory = checkout
 
     def complaints(self, kind: str) -> int:
-        """The number of complaints that the broker has counted."""
+        """Returns the number of complaints of this kind that the broker has counted."""
         _, page = self.http("/metrics")
         name = re.escape(f'penstock_broker_complaints_total{{kind="{kind}"}}')
         match = re.search(rf"^{name} (\S+)$", page, re.MULTILINE)

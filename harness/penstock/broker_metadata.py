@@ -24,7 +24,7 @@ class ReportedPartition(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether there is a leader, and all replicas are in sync."""
+        """Whether the partition has a leader, and all its replicas are in sync."""
         return (
             self.error == 0
             and self.leader != NOBODY
@@ -58,12 +58,13 @@ class _Answer:
 
 
 def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, ReportedPartition]:
-    """Returns the partitions; none if the topic is unknown. Raises OSError if nothing answers."""
+    """Returns the topic's partitions; none if the topic is unknown. Raises OSError if the broker
+    does not answer."""
     return ask_cluster(bootstrap, topic, within=within).partitions
 
 
 def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ReportedCluster:
-    """Returns the cluster's metadata. Raises OSError if nothing answers."""
+    """Returns the cluster's metadata. Raises OSError if the broker does not answer."""
     host, port = bootstrap.rsplit(":", 1)
     name = topic.encode()
     body = struct.pack(">ih", 1, len(name)) + name + b"\0"

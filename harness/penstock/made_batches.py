@@ -24,7 +24,7 @@ def event(time: int, seq: int, *, source: str = SOURCE) -> bytes:
 def agents_batch(
     times: Sequence[int], *, base: int = 0, codec: Codec = Codec.ZSTD, producer: int = 5
 ) -> bytes:
-    """A batch as an agent builds it: the smallest timestamp is the base."""
+    """Returns a batch as an agent builds it: the smallest timestamp is the base."""
     messages = [Record(base + seq, time, None, event(time, seq)) for seq, time in enumerate(times)]
     return build_batch(
         messages,
@@ -40,7 +40,7 @@ def agents_batch(
 def foreign_batch(
     times: Sequence[int], *, base: int = 0, codec: Codec = Codec.NONE, producer: int = -1
 ) -> bytes:
-    """A batch as other clients build it: the first record's timestamp is the base."""
+    """Returns a batch as other clients build it: the first record's timestamp is the base."""
     messages = [Record(base + seq, time, b"key", b"value") for seq, time in enumerate(times)]
     return build_batch(
         messages,

@@ -37,15 +37,15 @@ class MirrorProcess(PenstockProcess):
         super().__init__("mirror", directory, config, environment=environment, program=program)
 
     def command(self, *arguments: str) -> list[str]:
-        """The command line `penstock mirror [ARGUMENTS] --config …`."""
+        """Returns the command line `penstock mirror [ARGUMENTS] --config …`."""
         return [*self.penstock, "mirror", *arguments, "--config", str(self.config)]
 
     def told(self, *arguments: str, within: float = 120) -> subprocess.CompletedProcess[str]:
-        """Runs a command for the mirror to its end: `told("promote", "dc1.clicks")`."""
+        """Runs one of the mirror's commands to its end: `told("promote", "dc1.clicks")`."""
         return self.run("mirror", *arguments, "--config", str(self.config), within=within)
 
     def standing(self) -> Any:
-        """Returns the worker's status of its partitions; None if nothing answers."""
+        """Returns the worker's status of its partitions; None if the worker does not answer."""
         status, body = self.http("/api/v1/standing")
         return json.loads(body) if status == 200 else None
 
@@ -53,6 +53,6 @@ class MirrorProcess(PenstockProcess):
 def side(
     cluster: str, brokers: Sequence[str], *, zookeeper: str = "", **more: object
 ) -> dict[str, object]:
-    """The section of one cluster in a mirror's configuration."""
+    """Returns the section of one cluster in a mirror's configuration."""
     section: dict[str, object] = {"cluster": cluster, "brokers": list(brokers), **more}
     return {**section, "zookeeper": zookeeper} if zookeeper else section

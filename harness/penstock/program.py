@@ -46,7 +46,7 @@ class PenstockProcess(RunningServer):
         )
 
     def configure(self, **settings: object) -> None:
-        """Changes the configuration file; a running program does not notice."""
+        """Changes the configuration file; a running program does not notice this."""
         self.settings.update(settings)
         self.config.write_text(yaml.safe_dump(self.settings))
 
@@ -54,7 +54,8 @@ class PenstockProcess(RunningServer):
         return self.http("/readyz")[0] == 200
 
     def http(self, path: str) -> tuple[int, str]:
-        """Returns status and body of a page on its HTTP port; status 0 if nothing answers."""
+        """Returns status and body of a page on the program's HTTP port; status 0 if it does not
+        answer."""
         return http_page(self.http_port, path)
 
     def run(self, *arguments: str, within: float = 120) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Recreates topics under the name of one just deleted."""
+"""Recreates topics that were just deleted, under the same name."""
 
 from client.admin import topics as admin
 from client.connection.brokers import Brokers
@@ -11,8 +11,8 @@ from wire.errors import ErrorCode
 def create_again(
     brokers: Brokers, name: str, *, partitions: int = 1, after: TopicMetadata | None = None
 ) -> TopicMetadata:
-    """Retries until the deletion is complete, since Kafka answers it earlier and then refuses the
-    name.
+    """Creates a topic of the same name as one just deleted. Retries, since Kafka rejects the name
+    until the deletion is complete.
 
     If another client may ask for the topic meanwhile, which creates it, pass the deleted one as
     `after`.

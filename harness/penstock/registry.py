@@ -14,7 +14,8 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class Answer(NamedTuple):
-    """A response: status, and body as JSON values; status 0 if nothing answers."""
+    """A response: status, and body as JSON values. The status is 0 if the registry does not
+    answer."""
 
     status: int
     body: Any

@@ -105,7 +105,7 @@ class SecuredBroker:
         self.broker.__exit__(None, None, None)
 
     def penstock(self, *arguments: str, expected: int = 0) -> str:
-        """Runs a command; returns its output, and fails if the command does."""
+        """Runs a command and returns its output; fails if the command does."""
         command = [sys.executable, "-m", "penstock", *arguments]
         run = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=120
@@ -116,7 +116,7 @@ class SecuredBroker:
         return output
 
     def token(self, user: str = "alice", *, seconds: float = 3600, **claims: Any) -> str:
-        """A token that the broker accepts."""
+        """Returns a token that the broker accepts."""
         return self._issuer.token(user, seconds=seconds, **claims)
 
     def security(
@@ -127,7 +127,7 @@ class SecuredBroker:
         token: str = "",
         with_tls: bool = True,
     ) -> Security:
-        """A client's security; without a mechanism it uses a certificate."""
+        """Returns a client's security settings; without a mechanism, they have a certificate."""
         if mechanism is None:
             certificate = self.authority.sign(user)
             return Security(tls=Tls(ca=str(self.authority.ca), certificate=str(certificate.both)))
@@ -145,7 +145,7 @@ class SecuredBroker:
         return Bootstrap.of(f"127.0.0.1:{port}", self.security(mechanism, user))
 
     def librdkafka(self, mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
-        """Settings for confluent-kafka and kcat."""
+        """Returns settings for confluent-kafka and kcat."""
         return {
             "bootstrap.servers": f"127.0.0.1:{self.locked}",
             "security.protocol": "sasl_ssl",

@@ -20,8 +20,8 @@ _NETTY: Final = (
 
 
 class SecuredZooKeeper(ZooKeeperProcess):
-    """A ZooKeeper: `with SecuredZooKeeper(directory, authority, users={…}) as zookeeper`. Without
-    users there are no logins; with `wants_certificates` clients need certificates."""
+    """A running ZooKeeper: `with SecuredZooKeeper(directory, authority, users={…}) as zookeeper`.
+    Without users it accepts no logins; with `wants_certificates` clients need certificates."""
 
     def __init__(
         self,

@@ -18,14 +18,14 @@ _FORGETS_SECONDS: Final = 2.0
 
 
 def wanting() -> int:
-    """Other threads on the whole machine that run, could run, or wait for a disk."""
+    """Counts other threads on the whole machine that are running, could run, or wait for a disk."""
     rows = (line.split() for line in _STAT.read_bytes().splitlines()[-8:])
     values = {row[0]: int(row[1]) for row in rows}
     return max(0, values[b"procs_running"] - 1) + values[b"procs_blocked"]
 
 
 class Crowding:
-    """The mean load per processor over the last seconds: a single sample says little."""
+    """The mean load per processor over the last seconds, since a single sample says little."""
 
     def __init__(
         self,
@@ -48,7 +48,8 @@ class Crowding:
 
 
 class Patience:
-    """A duration on an idle machine: time counts divided by the load."""
+    """A time limit for an idle machine. On a loaded machine time passes more slowly, in proportion
+    to the load."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ _STOPPED: Final = frozenset("TtZX")
 
 
 def freeze(pid: int) -> None:
-    """Returns once none of its threads runs; SIGCONT resumes it."""
+    """Freezes a process; returns once none of its threads is running. SIGCONT resumes it."""
     os.kill(pid, signal.SIGSTOP)
     deadline = time.monotonic() + _WITHIN
     while not _states(pid) <= _STOPPED:

@@ -52,14 +52,14 @@ class Links:
     def add(
         self, target: tuple[str, int], port: int, who: Callable[[int], str] | None = None
     ) -> "Link":
-        """Adds a link that listens on `port`. `who` maps a peer's port to its origin."""
+        """Adds a link that listens on `port`. `who` maps a client's port to its origin."""
         link = Link(self, target, port, who)
         self.do(link.listen())
         self._links.append(link)
         return link
 
     def do(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Runs the function on the links' thread."""
+        """Runs a function on the thread of the links."""
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     def close(self) -> None:
@@ -97,15 +97,15 @@ class Link:
         return f"127.0.0.1:{self.port}"
 
     def cut(self, source: str = ANYBODY) -> None:
-        """Stops all traffic, silently."""
+        """Stops all traffic without closing connections."""
         self._links.do(self._cut(source))
 
     def reset(self, source: str = ANYBODY) -> None:
-        """Resets connections, and refuses new ones."""
+        """Resets all connections, and refuses new ones."""
         self._links.do(self._reset(source))
 
     def slow(self, seconds: float, source: str = ANYBODY) -> None:
-        """Delays each piece of at most 16 KiB by as many seconds, one after the other."""
+        """Delays each piece of at most 16 KiB by this many seconds, one piece after the other."""
         self._links.do(self._slow(source, seconds))
 
     def mend(self) -> None:
@@ -217,7 +217,8 @@ async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
 
 
 def owner_of(port: int, processes: dict[str, int]) -> str:
-    """Returns which process, by name and id, owns the loopback socket with this port."""
+    """Returns which of `processes` owns the loopback socket with this port; ANYBODY if none of them
+    does."""
     local_address = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), 'little'):08X}:{port:04X}"
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     inodes = {words[9] for words in map(str.split, lines) if words[1] == local_address}

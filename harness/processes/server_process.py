@@ -27,16 +27,16 @@ OUTPUTS: Final[set[Path]] = set()  # of all processes started by this one
 
 
 class ServerFailed(Exception):
-    """A server ended, or was not ready in time; has the end of its output."""
+    """A server ended, or was not ready in time; the message has the end of its output."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Free loopback ports, for servers that are about to start."""
+    """Returns free loopback ports, for servers that are about to start."""
     return listening.free_ports("127.0.0.1", count)
 
 
 def http_page(port: int, path: str) -> tuple[int, str]:
-    """Returns status and body of a page on loopback; status 0 if nothing answers."""
+    """Returns status and body of a page on loopback; status 0 if there is no answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)
@@ -114,28 +114,28 @@ class ServerProcess:
             raise ServerFailed(f"still running after {within:g} s\n{self.last_words()}") from None
 
     def wait_ready(self, is_ready: Callable[[], bool], *, within: float) -> None:
-        """Polls `is_ready`; fails at once if the process ends before."""
+        """Polls `is_ready` until it is true; fails at once if the process ends first."""
         _wait_ready([(self, is_ready)], within=within)
 
     def log(self) -> str:
-        """The server's whole output, over all restarts."""
+        """Returns the server's whole output, over all restarts."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
     def last_words(self, lines: int = 40) -> str:
         return "\n".join(self.log().splitlines()[-lines:])
 
     def rss(self) -> int:
-        """Resident memory, in bytes."""
+        """The resident memory, in bytes."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def most_rss(self) -> int:
-        """Peak resident memory, in bytes."""
+        """The peak of resident memory, in bytes."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     def cpu_seconds(self) -> float:
-        """User and system time used so far."""
+        """The user and system time used so far."""
         # The command's name may contain spaces and parentheses.
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -171,7 +171,7 @@ def _wait_ready(
 
 
 class _Running(ABC):
-    """A context manager that starts something, and leaves nothing behind."""
+    """A context manager that starts a server, and leaves nothing behind."""
 
     @abstractmethod
     def start(self, *, within: float = 60) -> None:
@@ -204,7 +204,7 @@ class RunningServer(_Running):
 
     @abstractmethod
     def ready(self) -> bool:
-        """Whether the server serves."""
+        """Whether the server answers requests."""
 
     def spawn(self) -> None:
         """Starts the server without waiting until it is ready."""
@@ -243,7 +243,7 @@ class RunningServers(_Running):
     """In starting order; they are stopped in reverse."""
 
     def spawn(self) -> None:
-        """Starts all in parallel: those that need others wait for them."""
+        """Starts all servers in parallel: those that need others wait for them."""
         for server in self.servers:
             server.spawn()
 

@@ -26,7 +26,7 @@ def wait_until(
     within: float = LEAST_SECONDS,
     every: float | None = None,
 ) -> Found:
-    """Returns the condition's result once it is true. Fails with `what` if time runs out.
+    """Waits until the condition is true and returns its result. Fails with `what` if time runs out.
 
     Without `every` it polls less often the longer it waits, and the more a poll costs.
     """
@@ -49,21 +49,21 @@ async def wait_until_async(
 
 
 class Looks:
-    """When to poll again: constant polling by six tests, and the servers' work for it, would slow
-    down those that they wait for."""
+    """Decides when to poll again: constant polling by six tests, and the work that it causes, would
+    slow down the servers that they wait for."""
 
     def __init__(self, seconds: float) -> None:
         self._patience = Patience(seconds)
         self._began = self._looked = time.monotonic()
 
     def give_up(self, what: str) -> None:
-        """Fails if time has run out."""
+        """Raises TimeoutError if time has run out."""
         if self._patience.is_over():
             raise TimeoutError(f"timed out after {self._patience.seconds:g} s: {what}")
 
     def pause(self) -> float:
-        """Returns the pause after a poll: a tenth of the time so far, or three times what the poll
-        took; at most a quarter of a second, unless the poll took longer."""
+        """Returns the pause after a poll: a tenth of the time so far, or three times the duration
+        of the poll, but at most a quarter of a second unless the poll took longer."""
         now = time.monotonic()
         duration = now - self._looked
         pause = min(max(0.02, 0.1 * (now - self._began), 3 * duration), max(0.25, duration))

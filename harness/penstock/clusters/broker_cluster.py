@@ -1,4 +1,4 @@
-"""Several Penstock brokers with their own ZooKeepers, and control over every connection between
+"""Several Penstock brokers with their own ZooKeepers, and control over all connections between
 them.
 
     clients   -> broker        a link to each broker
@@ -127,7 +127,7 @@ class BrokerCluster:
 
     @property
     def map_address(self) -> str:
-        """The brokers' root in ZooKeeper, without a link."""
+        """The brokers' root in ZooKeeper, at an address that bypasses the links."""
         return f"{self.zookeepers.address}/cluster"
 
     # Brokers
@@ -146,7 +146,8 @@ class BrokerCluster:
         self.brokers[broker_id].kill()
 
     def stop(self, broker_id: int, *, within: float = 60) -> int:
-        """Sends SIGTERM; returns the exit code. After `within`: SIGKILL and ServerFailed."""
+        """Sends SIGTERM and returns the exit code. Sends SIGKILL and raises ServerFailed if the
+        broker has not stopped after `within` seconds."""
         self._ended_by_us.add(broker_id)
         try:
             return self.brokers[broker_id].terminate(within=within)
@@ -155,7 +156,8 @@ class BrokerCluster:
             raise
 
     def stop_side_by_side(self, *, within: float = 60) -> dict[int, int]:
-        """Stops all running brokers at once; returns exit codes, -9 for killed ones."""
+        """Stops all running brokers at the same time; returns their exit codes, -9 for those that
+        had to be killed."""
         running_ids = [number for number in self.ids if self.alive(number)]
         self._ended_by_us |= set(running_ids)
         for broker_id in running_ids:
@@ -170,7 +172,7 @@ class BrokerCluster:
         return codes
 
     def freeze(self, broker_id: int) -> None:
-        """Freezes a broker; returns once none of its threads runs."""
+        """Freezes a broker; returns once none of its threads is running."""
         self._frozen.add(broker_id)
         freeze(self.brokers[broker_id].process.pid)
 
@@ -183,7 +185,7 @@ class BrokerCluster:
         return broker_id in self._frozen
 
     def ended_by_itself(self) -> dict[int, int]:
-        """Returns exit codes of brokers that ended unexpectedly, each once."""
+        """Returns the exit codes of brokers that ended unexpectedly, each only once."""
         exit_codes = {}
         for broker_id in self.ids:
             code = None if broker_id in self._ended_by_us else self._exit_code(broker_id)
@@ -198,7 +200,7 @@ class BrokerCluster:
     # Links
 
     def cut(self, first: int, second: int) -> None:
-        """Cuts the connections between two brokers."""
+        """Cuts all connections between two brokers."""
         self.between[first].cut(str(second))
         self.between[second].cut(str(first))
 
@@ -228,21 +230,24 @@ class BrokerCluster:
     def create_topic(
         self, name: str, *, replicas: Sequence[Sequence[int]], configs: Mapping[str, str]
     ) -> None:
-        """`replicas` lists each partition's replicas, the preferred leader first."""
+        """Creates a topic; `replicas` lists each partition's replicas, the preferred leader
+        first."""
         assignment = [list(replica) for replica in replicas]
         request = NewTopic(name, len(replicas), replica_assignment=assignment, config=dict(configs))
         admin = AdminClient({"bootstrap.servers": self.bootstrap})  # must live until the answer
         admin.create_topics([request])[name].result(60)
 
     def reported_by(self, broker_id: int, topic: str) -> dict[int, ReportedPartition]:
-        """Returns this broker's metadata of the topic's partitions; empty if it does not answer."""
+        """Returns the topic's partitions as this broker reports them; empty if it does not
+        answer."""
         try:
             return ask_metadata(self.brokers[broker_id].bootstrap, topic)
         except OSError:
             return {}
 
     def leader(self, topic: str, partition: int) -> int:
-        """The leader according to the first running broker that answers; NOBODY if none knows."""
+        """Returns the leader according to the first running broker that answers; NOBODY if there is
+        no leader or no answer."""
         for broker_id in self.ids:
             if self.alive(broker_id) and not self.is_frozen(broker_id):
                 partition_state = self.reported_by(broker_id, topic).get(partition)
@@ -251,7 +256,7 @@ class BrokerCluster:
         return NOBODY
 
     def in_sync(self, topic: str, partitions: int) -> bool:
-        """Whether all running brokers agree on the leaders, and all replicas are in sync."""
+        """Whether all running brokers report the same leaders, and all replicas are in sync."""
         views = [
             self.reported_by(number, topic)
             for number in self.ids
@@ -275,7 +280,7 @@ class BrokerCluster:
     # Start and stop
 
     def start(self, *, within: float = 120) -> None:
-        """Starts all that are not running, in parallel."""
+        """Starts all brokers and ZooKeepers that are not running, in parallel."""
         self.zookeepers.start()
         stopped_ids = [number for number in self.ids if not self.alive(number)]
         for broker_id in stopped_ids:

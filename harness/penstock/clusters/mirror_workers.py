@@ -79,7 +79,7 @@ class Mirrors:
     # Mirrors
 
     def begin(self, number: int) -> None:
-        """Starts a worker without waiting, unless it runs."""
+        """Starts a worker without waiting, unless it is running already."""
         if self.alive(number):
             return
         self.mirrors[number].spawn()
@@ -94,7 +94,8 @@ class Mirrors:
         self.mirrors[number].kill()
 
     def stop(self, number: int, *, within: float = 60) -> int:
-        """Sends SIGTERM; returns the exit code. After `within`: SIGKILL and ServerFailed."""
+        """Sends SIGTERM and returns the exit code. Sends SIGKILL and raises ServerFailed if the
+        worker has not stopped after `within` seconds."""
         self.thaw(number)
         self._ended(number)
         try:
@@ -114,7 +115,7 @@ class Mirrors:
             os.kill(self.mirrors[number].process.pid, signal.SIGCONT)
 
     def ended_by_itself(self) -> dict[int, int | None]:
-        """Returns exit codes of workers that ended unexpectedly, each once."""
+        """Returns the exit codes of workers that ended unexpectedly, each only once."""
         exit_codes = {}
         for number, mirror in self.mirrors.items():
             if number not in self._ended_by_us and not mirror.process.alive:

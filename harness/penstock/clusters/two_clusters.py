@@ -16,7 +16,8 @@ PREFIX: Final = f"{SOURCE}."
 
 
 class TwoClusters(Mirrors):
-    """Two clusters: `with TwoClusters(directory) as clusters`: ready brokers, and no mirror."""
+    """Two clusters, whose brokers are ready, without a mirror: `with TwoClusters(directory) as
+    clusters`."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class TwoClusters(Mirrors):
         )
 
     def mend_links(self) -> None:
-        """Mends the links of mirrors and clusters."""
+        """Mends all links of mirrors and clusters."""
         self.mend_map_links()
         for cluster in self.both:
             cluster.mend_links()

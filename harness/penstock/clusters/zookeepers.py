@@ -28,7 +28,7 @@ _ANSWERS_WITHIN: Final = 2.0
 
 
 class ZooKeeperProcess(RunningServer):
-    """One ZooKeeper; `number` is that in its ensemble, if it has others."""
+    """One ZooKeeper; `number` is its number in the ensemble, if it is in one."""
 
     def __init__(self, directory: Path, port: int, config: str, *, number: int = 0) -> None:
         self.port = port
@@ -62,7 +62,7 @@ class ZooKeeperProcess(RunningServer):
 
 
 def zookeeper_command(*options: str, jars: Sequence[Path] = ()) -> list[str]:
-    """The command line of an embedded ZooKeeper, with further JVM options and jars."""
+    """Returns the command line of an embedded ZooKeeper, with further JVM options and jars."""
     class_path = ":".join([find_class_path(), *map(str, jars)])
     return [
         *(sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())),
@@ -100,7 +100,7 @@ class ZooKeepers:
 
     @property
     def serve(self) -> bool:
-        """Whether enough are running and not frozen to serve."""
+        """Whether enough servers are running, and not frozen, to serve."""
         active_servers = [
             server for server in self.servers if server.process.alive and server not in self._frozen
         ]
@@ -108,11 +108,12 @@ class ZooKeepers:
 
     @property
     def whole(self) -> bool:
-        """Whether all are running and not frozen."""
+        """Whether all servers are running, and none is frozen."""
         return not self._frozen and all(server.process.alive for server in self.servers)
 
     def start(self) -> None:
-        """Starts all that do not run; returns once they serve, if they are a quorum."""
+        """Starts all servers that are not running; returns once they serve, if they are a
+        quorum."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(ServerFailed):
                 return self._start()
@@ -128,7 +129,7 @@ class ZooKeepers:
                 server.process.wait_ready(server.ready, within=60)
 
     def kill(self, mode: Mode | None = None) -> None:
-        """Kills all, or one in this mode, if there is one."""
+        """Kills all servers, or one in this mode if there is one."""
         for server in self._in_mode(mode):
             self._frozen.discard(server)
             server.kill()
