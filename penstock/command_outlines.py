@@ -15,7 +15,7 @@ from penstock.command_line import penstock
 
 
 def outlines(group: LazyGroup) -> dict[str, Outline]:
-    """Imports all commands below a group that have modules of their own, and returns their
+    """Imports all commands below a group that have their own modules, and returns their
     outlines."""
     outlines_by_name: dict[str, Outline] = {}
     for lazy in group.table.values():
@@ -70,12 +70,12 @@ def _values(parameter: click.Parameter) -> Iterator[tuple[str, object]]:
 
 
 def asks(parameter: click.Parameter) -> bool:
-    """Whether the parameter has its own completion; click has no public way to ask."""
+    """Whether the parameter has its own completion. Click has no public way to find out."""
     return parameter._custom_shell_complete is not None
 
 
 def text() -> str:
-    """The contents of outlines.json."""
+    """Returns the contents of outlines.json."""
     assert isinstance(penstock, LazyGroup)
     commands = (f'"{place}": {_lines(outline)}' for place, outline in outlines(penstock).items())
     return f"{{\n{_joined(commands)}\n}}\n"

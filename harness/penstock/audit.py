@@ -57,7 +57,7 @@ class AuditProcess(PenstockProcess):
         }
         super().__init__("audit", directory, config)
 
-    def is_locked(self, trust: Path, headers: Mapping[str, str]) -> None:
+    def use_tls(self, trust: Path, headers: Mapping[str, str]) -> None:
         """Makes requests use TLS and credentials, to match `settings`. `trust` is the authority of
         the audit's certificate; `headers` are sent with every request."""
         self._tls = ssl.create_default_context(cafile=str(trust))

@@ -85,7 +85,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def check(self) -> None:
-        """Checks an entry, whether to be present or absent. Raises UsageError."""
+        """Checks an entry, whether its ACLs should be present or absent. Raises UsageError."""
         principal_of(self.principal)
         if self.state is State.PRESENT or self.producer or self.consumer or self.deny:
             self.rules()
@@ -93,7 +93,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise click.UsageError("a name cannot be empty")
 
     def describes(self, rule: Rule) -> bool:
-        """Whether this absent entry matches the rule."""
+        """Whether this entry, which declares ACLs absent, matches the rule."""
         if self.producer or self.consumer or self.deny:
             return rule in self.rules()
         pattern, acl = rule
@@ -115,7 +115,7 @@ class DeclaredAcls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def plans_of(
     declared: list[DeclaredAcl], present: list[Rule], *, exact: bool
 ) -> list[tuple[Plan, Rule]]:
-    """The plan for each rule, new rules first."""
+    """Returns a plan for each rule, new rules first."""
     declared_rules: dict[Rule, None] = {}
     for index, entry in enumerate(declared):
         try:

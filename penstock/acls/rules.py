@@ -1,5 +1,5 @@
-"""Command-line arguments for resources, operations and principals, the ACLs that they stand for,
-and their display."""
+"""Command-line arguments for resources, operations and principals, and the ACLs that they stand
+for, also as output."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ class ResourceParam(click.ParamType[ResourcePattern]):
 
 
 def resource_options(command: F) -> F:
-    """Adds the options whose values are the parameters of `patterns`."""
+    """Adds one option for each parameter of `patterns`."""
     for option in (
         click.option("--prefixed", is_flag=True, help="Names are prefixes."),
         click.option("--on-cluster", "cluster", is_flag=True, help="The cluster itself."),
@@ -123,7 +123,7 @@ def patterns(
     cluster: bool,
     prefixed: bool,
 ) -> list[ResourcePattern]:
-    """The resources that the options name."""
+    """Returns the resources that the options name."""
     pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     kinds_and_names = [
         *((ResourceType.TOPIC, name) for name in topics),
@@ -143,8 +143,8 @@ def patterns(
 
 
 def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
-    """Checks that the operation exists for such a resource, as the ACL would have no effect
-    otherwise. Raises UsageError."""
+    """Checks that resources of this type have the operation, since the ACL would otherwise have no
+    effect. Raises UsageError."""
     kind = pattern.resource_type
     operations = (*OPERATIONS_ON[kind], Operation.ALL)
     if operation not in operations:
@@ -155,7 +155,7 @@ def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
 
 
 def row(rule: Rule) -> dict[str, object]:
-    """An ACL as a row of the table and of JSON, in Kafka's words."""
+    """Returns an ACL as a row of the table or of JSON, in Kafka's words."""
     pattern, acl = rule
     return {
         "principal": acl.principal,
@@ -195,7 +195,8 @@ def rules_of(
     consumer: bool = False,
     deny: bool = False,
 ) -> list[Rule]:
-    """The ACLs of options, or of an entry of a file. Raises UsageError if they are incomplete."""
+    """Returns the ACLs that options, or an entry of a file, stand for. Raises UsageError if they
+    are incomplete."""
     chosen_operations = [OPERATIONS[operation] for operation in operations]
     if not named:
         raise click.UsageError(

@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 512 * 1024 * 1024
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of a file. `nodes` maps ZooKeeper paths to data."""
+    """The contents of a backup file. `nodes` maps ZooKeeper paths to data."""
 
     version: int = _VERSION
     program_version: str
@@ -35,7 +35,8 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_backup(path: Path) -> Backup:
-    """Reads a backup, and checks that its paths are those of clusters. Raises Failed."""
+    """Reads a backup, and checks that its paths are ones that a backup may contain. Raises
+    Failed."""
     from cluster.map_backup import MOST_BYTES, is_known  # noqa: PLC0415 an agent's host has no kazoo
 
     try:

@@ -30,13 +30,14 @@ class ClusterState(msgspec.Struct, frozen=True):
 
     @property
     def racks(self) -> Racks:
-        """The brokers' racks; without one, brokers of the same address share a rack."""
+        """The rack of each broker. Brokers without one that have the same address share a rack."""
         brokers = self.cluster.brokers.values()
         return {broker.id: broker.rack or broker.address.host for broker in brokers}
 
 
 def settled_state(brokers: Brokers, completed: Plan = NO_CHANGES) -> ClusterState:
-    """Returns the state once all brokers report it. `completed`: moves known to be completed.
+    """Returns the state of the cluster once all brokers report the same. `completed` has the moves
+    that are known to be completed.
 
     Brokers learn of a completed move later than the controller. Until then they report the replicas
     of before and after together, and a plan would keep both. Before any broker has learnt of it,

@@ -12,7 +12,8 @@ from penstock.connections.cluster import bootstrap_option, connected
 
 
 def led_by_others(cluster: ClusterMetadata, broker: int) -> dict[str, list[int]]:
-    """The partitions whose preferred leader is `broker`, but that another broker leads."""
+    """Returns the partitions whose preferred leader is `broker`, but whose leader is another
+    broker."""
     partitions: dict[str, list[int]] = {}
     for name, topic in sorted(cluster.topics.items()):
         for partition in topic.partitions:

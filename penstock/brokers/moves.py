@@ -34,8 +34,9 @@ def carry_out(
     done: str,
     rounds: int,
 ) -> None:
-    """Plans and carries out moves until no more are needed, in at most `rounds` rounds, as topics
-    may be created meanwhile. `nothing` and `done` are the messages at the end."""
+    """Plans and carries out moves until none is needed, in at most `rounds` rounds, since topics
+    may be created meanwhile. `nothing` is the message if there was nothing to move, `done` the
+    message at the end."""
     all_changes: Plan = {}
     placement = state.placement
     topics = {topic for topic, _ in state.moving}

@@ -36,7 +36,7 @@ class NoPlace(Exception):
 
 
 def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
-    """The changes that leave this broker without replicas. Raises `NoPlace`."""
+    """Returns the changes that leave this broker without replicas. Raises `NoPlace`."""
     other_racks = {candidate: rack for candidate, rack in racks.items() if candidate != broker}
     moves = {key: replicas for key, replicas in before.items() if broker in replicas}
     places: dict[frozenset[int], Places] = {}
@@ -76,7 +76,7 @@ def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]
 
 
 def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas]:
-    """The changes that give these new brokers their share of replicas."""
+    """Returns the changes that give these new brokers their share of replicas."""
     planner = _Filling(before, racks, new)
     while planner.step():
         pass
@@ -84,7 +84,7 @@ def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas
 
 
 def spread(replicas: Sequence[int], racks: Racks) -> int:
-    """The number of racks that the replicas are on."""
+    """Counts the racks that the replicas are on."""
     return len({racks.get(replica) or replica for replica in replicas})
 
 
@@ -198,7 +198,8 @@ class _Offers:
         heappush(self._indexes[topic], index)
 
     def best(self, apart: Callable[[str], int], is_there: Callable[[Key], bool]) -> Key | None:
-        """The best partition. `is_there`: whether one can still be given, with the same worth."""
+        """Returns the best partition; None if none is left. `is_there` tells whether a partition
+        can still be given, with the same worth."""
         while self._topics:
             known_worth, topic = self._topics[0]
             indexes = self._indexes[topic]

@@ -1,4 +1,4 @@
-"""The replicas of each broker and their roles, computed from one answer of the cluster. No I/O.
+"""The replicas of each broker and their roles, computed from one report of the cluster. No I/O.
 
 A broker that is down is known by its replicas; one without replicas is unknown. Topics that the
 client may not describe are missing.
@@ -14,7 +14,7 @@ LEADS, IN_SYNC, BEHIND, AWAY = "leads", "in sync", "behind", "away"
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """A broker's replica of a partition. `role` is one of the words above."""
+    """A broker's replica of a partition. `role` is one of the constants above."""
 
     topic: str
     partition: PartitionMetadata
@@ -40,7 +40,7 @@ class BrokerRoles(msgspec.Struct):
 
     @property
     def waiting(self) -> int:
-        """The number of leaderless partitions that this broker can lead when it returns."""
+        """The number of leaderless partitions that this broker could lead if it returned."""
         return sum(
             replica.role == AWAY
             and replica.partition.leader == NO_LEADER
@@ -50,7 +50,7 @@ class BrokerRoles(msgspec.Struct):
 
 
 def roles_by_broker(cluster: ClusterMetadata) -> dict[int, BrokerRoles]:
-    """The replicas of all brokers, by broker id."""
+    """Returns the replicas of all brokers, by broker id."""
     roles_by_id = {broker.id: BrokerRoles(broker.id, broker) for broker in cluster.brokers.values()}
     for name in sorted(cluster.topics):
         for partition in cluster.topics[name].partitions:
@@ -68,7 +68,8 @@ def is_under(partition: PartitionMetadata) -> bool:
 
 
 def why_under(partition: PartitionMetadata, cluster: ClusterMetadata) -> str:
-    """Why a partition is leaderless or under-replicated, in words; empty if it is neither."""
+    """Returns why a partition is leaderless or under-replicated, in words; empty if it is
+    neither."""
     laggards = [replica for replica in partition.replicas if replica not in partition.in_sync]
     return "; ".join(
         [

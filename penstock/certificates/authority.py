@@ -57,7 +57,7 @@ _PATIENCE_S: Final = 10.0
 
 
 class Refused(Exception):
-    """The authority refused; the message says why and what to do."""
+    """The authority refused a request; the message says why and what to do."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,8 +73,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
-    """The certificates. `signed`: the earliest first. `lists`: the number of revocation lists so
-    far."""
+    """The authority's record of certificates. `signed` begins with the earliest; `lists` is the
+    number of revocation lists so far."""
 
     version: int
     lists: int = 0
@@ -82,8 +82,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authority:
-    """The authority in a directory. Raises Refused if the directory has none, or its files do not
-    match."""
+    """The authority in a directory. Raises Refused if the directory has none, or if its files do
+    not belong together."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -106,11 +106,11 @@ class Authority:
         return self.certificate.not_valid_after_utc
 
     def file_of(self, name: str) -> Path:
-        """The path of a certificate with its key. Raises BadName."""
+        """Returns the path of the file that has a certificate and its key. Raises BadName."""
         return self.directory / f"{check_name(name)}{_ENDING}"
 
     def latest(self) -> list[Entry]:
-        """The latest certificate of each name, sorted by name."""
+        """Returns the latest certificate of each name, sorted by name."""
         return sorted(
             _latest(self._read().signed).values(), key=lambda certificate: certificate.name
         )
@@ -125,7 +125,7 @@ class Authority:
         now: datetime,
         force: bool = False,
     ) -> Entry:
-        """Writes a new key with its certificate to `file_of(name)`. Raises Refused, BadName."""
+        """Writes a new key and its certificate to `file_of(name)`. Raises Refused or BadName."""
         path = self.file_of(name)
         host_names = tuple(dict.fromkeys(map(check_host, hosts)))
         if len(host_names) > MOST_HOSTS:
@@ -153,7 +153,7 @@ class Authority:
             return self._issue(name, certificate.hosts, certificate.purpose, days=days, now=now)
 
     def revoke(self, name: str, *, now: datetime) -> list[Entry]:
-        """Revokes all certificates of this name, also earlier ones that are still valid.
+        """Revokes all certificates of this name, including earlier ones that are still valid.
 
         If they are revoked already, the list is written again. Raises Refused, BadName.
         """

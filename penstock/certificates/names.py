@@ -1,4 +1,5 @@
-"""Checks the names of certificates and their hosts, before they become file names or bytes.
+"""Checks the names of certificates and of their hosts before they become parts of file names or
+certificates.
 
 A certificate's name is the name of its file, and the common name of its subject, by which servers
 identify a client. So it consists of letters, digits, `.`, `_` and `-`, and cannot leave the folder.
@@ -18,11 +19,11 @@ _MOST_HOST: Final = 253
 
 
 class BadName(ValueError):
-    """An invalid name; the message says why."""
+    """A name is invalid; the message says why."""
 
 
 def check_name(name: str) -> str:
-    """Returns the name. Raises BadName."""
+    """Returns the name if it is valid. Raises BadName."""
     if not _NAME.fullmatch(name):
         raise BadName(
             f"{name!r} is not a certificate name: use at most 64 letters, digits, ., _ and -, "
@@ -34,7 +35,7 @@ def check_name(name: str) -> str:
 
 
 def check_host(host: str) -> str:
-    """Returns a DNS name, which may begin with `*.`, or an address. Raises BadName.
+    """Returns a valid DNS name, which may begin with `*.`, or address. Raises BadName.
 
     `*` stands for one label; OpenSSL requires at least two labels after it.
     """
@@ -52,7 +53,7 @@ def check_host(host: str) -> str:
 
 
 def check_authority_name(name: str) -> str:
-    """Returns the display name of an authority. Raises BadName."""
+    """Returns the display name of an authority if it is valid. Raises BadName."""
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise BadName(f"{name!r} is not an authority name: use 1 to 64 printable characters")
     return name

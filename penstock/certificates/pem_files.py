@@ -20,7 +20,7 @@ class NoCertificate(Exception):
 
 
 class Shown(NamedTuple):
-    """A certificate in a file. `purpose` is empty if it is valid for everything."""
+    """A certificate in a file. `purpose` is empty if the certificate is valid for every purpose."""
 
     subject: str
     issuer: str

@@ -43,7 +43,8 @@ def new_key() -> Key:
 
 
 def key_pem(key: Key) -> bytes:
-    """Encodes a key, unencrypted: programs would have to store a password beside the key."""
+    """Encodes a key without encryption, since programs would have to store its password beside
+    it."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -76,7 +77,7 @@ def belong_together(certificate: x509.Certificate, key: Key) -> bool:
 
 
 def authority_certificate(name: str, key: Key, now: datetime, days: int) -> x509.Certificate:
-    """Returns a self-signed certificate, which cannot sign further authorities."""
+    """Returns a self-signed certificate of an authority, which cannot sign further authorities."""
     subject = _common_name(name)
     return (
         _builder(
@@ -127,7 +128,7 @@ def revocation_list(
     number: int,
     now: datetime,
 ) -> bytes:
-    """Returns a list in PEM, valid for as long as the authority.
+    """Returns a revocation list in PEM, valid for as long as the authority.
 
     Verifiers reject all clients once a list expires. Lists are copied to servers by hand, after a
     revocation and not by the calendar, so a shorter validity would end in an outage.

@@ -45,7 +45,8 @@ def since_millis(text: str, now: datetime) -> int:
 
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Conditions on entries; empty ones match everything. Times are in the format of entries."""
+    """Conditions on entries; an empty condition matches every entry. Times have the format of those
+    in entries."""
 
     since: str = ""
     until: str = ""
@@ -67,7 +68,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entry_time(millis: int) -> str:
-    """Formats a time like those of entries, which sort in order of time."""
+    """Formats a time like those in entries, whose order as text is their order in time."""
     time = datetime.fromtimestamp(millis / 1000, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -17,8 +17,8 @@ _LONGEST_LINE: Final = 256 * 1024
 
 
 def default_places() -> list[Path]:
-    """The logs of this machine: of `penstock up` in this directory, and of installed programs.
-    Raises Failed if the user may not look for them."""
+    """Returns the logs of this machine: those of `penstock up` in this directory, and of installed
+    programs. Raises Failed if the user may not list them."""
     places = []
     denied_path = ""
     for folder in (_PIPELINE, _SYSTEM):
@@ -39,7 +39,7 @@ def default_places() -> list[Path]:
 
 
 class LogFile:
-    """The entries of a log and its rotated files. `others`: the number of lines that are not
+    """The entries of a log and its rotated files. `others` counts the lines that are not
     entries."""
 
     def __init__(self, path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The parts that all commands share. Each command is in the package of its noun."""
+"""The parts that all commands share. Each command is in the package named for its subject."""

@@ -1,5 +1,5 @@
-"""Environment variables that replace the options for the addresses of a pipeline, and the variable
-that names a client profile. An empty variable counts as not set.
+"""Environment variables that replace the options for a pipeline's addresses, and the variable that
+names a client profile. An empty variable counts as not set.
 
 `penstock up` writes them into a file to be sourced, so that commands find its programs.
 """

@@ -25,11 +25,12 @@ _MOST: Final = 1000
 
 
 class _TookTooLong(Exception):
-    """Fetching the words took too long. Not a TimeoutError, after which a client would retry."""
+    """Fetching the words took too long. Not a TimeoutError, since clients retry after one."""
 
 
 def complete(group: click.Group, instruction: str) -> int:
-    """Prints the possible words. `instruction`: the variable's value, such as bash_complete."""
+    """Prints the possible words. `instruction` is the value of the completion variable, such as
+    bash_complete."""
     # Imported for completion only.
     from penstock.cli.shell_scripts import completer  # noqa: PLC0415
 
@@ -49,7 +50,8 @@ def _stand_in(lazy: "Lazy") -> click.Command:
 
 
 def words(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """The names that begin with `incomplete`; none if fetching them fails or takes long.
+    """Returns the names that begin with `incomplete`; none if fetching them fails or takes too
+    long.
 
     Internal topics such as _audit are offered only after their first character.
     """

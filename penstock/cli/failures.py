@@ -14,7 +14,7 @@ _WORDS: Final = {
 
 
 class CommandError(click.ClickException):
-    """An error of a command, with a line for each reason."""
+    """An error of a command, with one line for each reason."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__(lines[0])
@@ -34,7 +34,7 @@ class WrongConfiguration(CommandError):
 
 
 def usage_words(error: click.UsageError) -> str:
-    """The message of a usage error; click's own messages are adapted to our style."""
+    """Returns the message of a usage error; click's own messages are adapted to our style."""
     message = error.format_message()
     for click_words, our_words in _WORDS.items():
         message = message.replace(click_words, our_words)
@@ -44,7 +44,7 @@ def usage_words(error: click.UsageError) -> str:
 
 
 def missing_extra(program: str, package: str, extra: str) -> str:
-    """The message for a missing package of one of Penstock's extras."""
+    """Returns the message for a missing package that one of Penstock's extras installs."""
     return (
         f"{program} needs {package}: install Penstock with `{extra}`, from a release "
         f"(sh penstock-install-VERSION.sh FOLDER {extra}) or a clone (pip install '.[{extra}]')"

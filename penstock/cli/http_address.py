@@ -28,7 +28,7 @@ class NotReachable(Failed):
 
 
 class HttpUrlType(click.ParamType[HttpUrl]):
-    """The URL of a program; `example` is used in errors."""
+    """The type of options that are URLs of programs; `example` is shown in errors."""
 
     name = "url"
 
@@ -56,8 +56,8 @@ def get(
     access: HttpAccess | None = None,
     posted: bytes | None = None,
 ) -> HttpAnswer:
-    """Requests a path; returns the answer, whatever its status. With `posted` (JSON), the request
-    is a POST. Raises Failed if there is no answer."""
+    """Requests a path, and returns the answer, whatever its status. With `posted` (JSON), sends a
+    POST. Raises Failed if there is no answer."""
     method = "GET" if posted is None else "POST"
     headers = {} if posted is None else {"Content-Type": "application/json"}
     try:

@@ -27,7 +27,8 @@ _OURS = {
 
 
 class Lazy(NamedTuple):
-    """A command: its place, its summary, and the extra that it needs."""
+    """A command that is imported when called: its location, its summary, and the extra that it
+    needs."""
 
     where: str  # module:name; a module alone calls it `command`
     does: str
@@ -48,8 +49,8 @@ class Lazy(NamedTuple):
 
 
 def without(missing: ModuleNotFoundError, command: str, extra: str) -> Failed:
-    """The error for a command whose extra is not installed. Raises `missing` if it is one of our
-    modules, or if the command has no extra."""
+    """Returns the error for a command whose extra is not installed. Raises `missing` if one of our
+    own modules is missing, or if the command needs no extra."""
     package = (missing.name or "").partition(".")[0]
     if not extra or package in _OURS:
         raise missing
@@ -84,7 +85,7 @@ class LazyGroup(click.Group):
         self.table = dict(chain.from_iterable(section.items() for section in sections.values()))
 
     def is_beside(self, lazy: Lazy) -> bool:
-        """Whether a command is in the module of this group, and so imported with it."""
+        """Whether a command is in the same module as this group, and so is imported with it."""
         return self.callback is not None and self.callback.__module__ == lazy.module
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -1,4 +1,4 @@
-"""Outlines of all commands for shell completion, which thereby need not import the commands.
+"""Outlines of all commands, with which the shell completes them without importing them.
 
 `outlines.json` lists the parameters of each command: their names, arguments and help, as
 `penstock/command_outlines.py` extracts them. Completion builds a command from that. The command
@@ -25,7 +25,7 @@ Outline = Mapping[str, Any]
 
 
 def outlined(lazy: Lazy) -> click.Command:
-    """A stand-in that completes like the command, which is not imported."""
+    """Returns a stand-in that completes like the command, which is not imported."""
     outline = json.loads(FILE.read_bytes())[lazy.where]
     parameters = [_parameter(parameter, lazy) for parameter in outline["parameters"]]
     if "commands" in outline:
@@ -68,7 +68,7 @@ def _type(outline: Outline) -> click.ParamType[Any]:
 
 
 class _OwnCompletion:
-    """Completion by the command itself, which is imported, and parses the line again."""
+    """Completion by the command itself, which is imported and parses the command line again."""
 
     def __init__(self, lazy: Lazy) -> None:
         self._lazy = lazy

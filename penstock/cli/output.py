@@ -23,7 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_streams() -> None:
-    """Opens closed streams, and escapes characters that a stream's encoding lacks."""
+    """Opens standard streams that are closed, and escapes characters that a stream's encoding
+    lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             null_fd = os.open(os.devnull, os.O_RDWR)
@@ -57,7 +58,8 @@ def print_json(document: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Row], *, styles: Mapping[str, str] = _PLAIN
 ) -> None:
-    """Prints rows under their columns' names. `styles`: colours of values on a terminal."""
+    """Prints rows below the names of their columns. `styles` has the colours of values on a
+    terminal."""
     cells = [[_text(row[column]) for column in columns] for row in rows]
     titles = [column.replace("_", " ") for column in columns]
     numeric = [
@@ -117,5 +119,5 @@ def say(text: str, *, colour: str | None = None) -> None:
 
 
 def json_option(command: F) -> F:
-    """Adds --json, as `as_json`."""
+    """Adds the option --json, as parameter `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

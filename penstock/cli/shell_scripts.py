@@ -1,4 +1,4 @@
-"""The completion scripts of shells, and how each passes the typed line.
+"""The completion scripts of shells, and the way in which each shell passes the typed line.
 
 All but bash's are click's. Bash also splits words at colons, such as `-b 127.0.0.1:9092`, and would
 expand offered words as file patterns.
@@ -30,7 +30,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _Bash(FishComplete):
-    """Completion in Bash, which passes the line and its last word, as fish does."""
+    """Completion in Bash, which passes the line and its last word like fish does."""
 
     name = "bash"
     source_template: ClassVar[str] = _BASH
@@ -49,6 +49,6 @@ _COMPLETERS: Final[dict[str, type[ShellComplete]]] = {
 def completer(
     shell: str, group: click.Command, variable: str, stand_in: StandIn | None = None
 ) -> ShellComplete:
-    """Completion for a shell. `variable` has the instruction; `stand_in` replaces the import of a
-    command."""
+    """Returns the completion for a shell. The environment variable `variable` has the instruction;
+    `stand_in` is used in place of importing a command."""
     return _COMPLETERS[shell](group, {"obj": stand_in}, "penstock", variable)

@@ -52,7 +52,7 @@ class DayType(click.ParamType[TimeRange]):
 
 
 class HourType(click.ParamType[TimeRange]):
-    """An hour, or the folder of one."""
+    """An hour, given as a time or as the folder of the hour."""
 
     name = "hour"
 
@@ -78,7 +78,7 @@ class DurationType(click.ParamType[int]):
 
 
 class EveryType(click.ParamType[int]):
-    """An interval in seconds, which divides a day or is a whole number of days."""
+    """An interval in seconds that divides a day or is a whole number of days."""
 
     name = "time"
 
@@ -143,7 +143,8 @@ def hour(text: str) -> TimeRange:
 
 
 def time_text(millis: int) -> str:
-    """The time in words, without seconds if they are 0. An audit may return any number."""
+    """Formats a time, without seconds if they are 0. Accepts any number, since an audit may return
+    any."""
     try:
         time = datetime.fromtimestamp(millis / _SECOND_MILLIS, UTC)
     except (ValueError, OverflowError, OSError):

@@ -26,14 +26,14 @@ ListType = (
 
 
 def bare(kind: inspect.Type) -> inspect.Type:
-    """The type without its metadata."""
+    """Returns the type without its metadata."""
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     return kind
 
 
 def alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    """The members of a union; any other type by itself."""
+    """Returns the members of a union; for any other type, only that type."""
     kind = bare(kind)
     if isinstance(kind, inspect.UnionType):
         return tuple(alternative for member in kind.types for alternative in alternatives(member))
@@ -76,7 +76,7 @@ def allows_null(kind: inspect.Type) -> bool:
 
 
 def is_text(kind: inspect.Type) -> bool:
-    """Whether the type allows text only, so that an unquoted `1` or `true` is text."""
+    """Whether the type allows only text, so that an unquoted `1` or `true` is text."""
     scalars = [
         alternative
         for alternative in alternatives(kind)
@@ -143,7 +143,7 @@ def _text_fits(value: str, kind: inspect.StrType) -> bool:
 
 
 def describe(kind: inspect.Type) -> str:
-    """A description of the allowed values."""
+    """Describes the allowed values."""
     match kind:
         case inspect.Metadata(inner, extra_json_schema):
             description = (extra_json_schema or {}).get("description")

@@ -59,6 +59,6 @@ class ClientProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                     raise ValueError(f"`{key}`: {url}: {error}") from None
 
     def address(self, key: str) -> str:
-        """The address under `key`, in the form that the command's option takes."""
+        """Returns the address under `key`, in the form that the command's option takes."""
         value: str | tuple[str, ...] = getattr(self, key)
         return value if isinstance(value, str) else ",".join(value)

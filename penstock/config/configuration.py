@@ -1,4 +1,4 @@
-"""Reads a YAML file into one typed value, or into a line for each of its mistakes.
+"""Reads a YAML file into one typed value, or reports each of its mistakes on a line.
 
 Rule 1: what a program accepts is its own `msgspec.Struct`; this module knows no program. A struct
 checks what types cannot say in `__post_init__`, by raising ValueError.
@@ -68,7 +68,7 @@ _LONGEST_SHOWN = 40
 
 
 class _Wrong:
-    """The value of a node that has a mistake. Its parent's value is wrong, too."""
+    """The value of a node that has a mistake. A parent that contains one is wrong, too."""
 
 
 _WRONG = _Wrong()
@@ -80,7 +80,7 @@ def load(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> T:
-    """The file's configuration, in which `overrides` (key=value) replace values.
+    """Returns the configuration in the file. `overrides` (key=value) replace its values.
 
     Without a file the overrides are all there is. Raises ConfigurationError, and nothing else.
     """
@@ -118,8 +118,7 @@ class _Filled(msgspec.Struct, frozen=True):
 
 
 class _Reader(msgspec.Struct, frozen=True):
-    """Reads the values of nodes. A wrong value becomes `_WRONG`, and is noted among the
-    mistakes."""
+    """Reads the values of nodes. A wrong value becomes `_WRONG`, and its mistake is recorded."""
 
     environment: Mapping[str, str]
     mistakes: Mistakes
@@ -206,7 +205,8 @@ class _Reader(msgspec.Struct, frozen=True):
     def checked(
         self, values: dict[str, Value], node: MappingNode, struct: inspect.StructType, key: str
     ) -> dict[str, Value] | _Wrong:
-        """The values, if the struct's own `__post_init__` accepts them."""
+        """Returns the values if the struct's own `__post_init__` accepts them; otherwise records a
+        mistake."""
         try:
             msgspec.convert(values, known_type(struct.cls), dec_hook=_construct)
         except msgspec.ValidationError as error:
@@ -228,7 +228,8 @@ class _Reader(msgspec.Struct, frozen=True):
         raise ConfigurationError(node.where, key, f"expected {describe(kind)}{shown_value}")
 
     def nothing(self, node: ScalarNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
-        """The value of an empty key: its mapping or list may be commented out."""
+        """Returns the value of a key that is left empty, as when its mapping or list is commented
+        out. Raises ConfigurationError if the key needs a value."""
         if allows_null(kind):
             return None
         if struct := struct_in(kind):
@@ -240,7 +241,7 @@ class _Reader(msgspec.Struct, frozen=True):
         raise ConfigurationError(node.where, key, f"has no value; expected {describe(kind)}")
 
     def fill(self, node: ScalarNode, key: str) -> _Filled:
-        """The text with ${NAME} replaced; errors never show values from the environment."""
+        """Returns the text with ${NAME} replaced. Errors never show values from the environment."""
         is_secret = False
 
         def replace(match: re.Match[str]) -> str:
@@ -261,7 +262,7 @@ class _Reader(msgspec.Struct, frozen=True):
         return _Filled(text, node.plain or is_secret, is_secret)
 
     def secret(self, node: Node, kind: inspect.Type, key: str) -> Value:
-        """The text of the file that the node names, without the newline at its end."""
+        """Returns the text of the file that the node names, without the newline at its end."""
         if not isinstance(node, ScalarNode):
             raise ConfigurationError(node.where, key, "expected the path of a file")
         path = Path(self.fill(node, key).text)

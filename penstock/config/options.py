@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def configuration_options(command: F) -> F:
-    """Adds `config` and `overrides` to a command."""
+    """Adds the parameters `config` and `overrides` to a command."""
     config = click.option(
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
@@ -43,7 +43,7 @@ def log_format_option(command: F) -> F:
 
 
 def configured(kind: type[T], config: Path | None, overrides: Sequence[str]) -> T:
-    """The program's configuration. Raises WrongConfiguration."""
+    """Returns the program's configuration. Raises WrongConfiguration."""
     if config is None and not overrides:
         raise click.UsageError("pass --config FILE, or every key with --set KEY=VALUE")
     try:

@@ -1,4 +1,5 @@
-"""The tables of keys in docs/: Markdown, between two comments in each program's page."""
+"""Keeps the tables of keys in docs/ up to date: Markdown between two comments in each program's
+page."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ class NoPlace(Exception):
 def with_tables(
     page: str, reference: Sequence[Section], elsewhere: Mapping[type, str] = NOWHERE
 ) -> str:
-    """The page with up-to-date tables. Raises `NoPlace`.
+    """Returns the page with up-to-date tables. Raises `NoPlace`.
 
     Each struct has one table: a second key of the same struct links to it, as does one whose struct
     another page explains (`elsewhere`: the links, by struct)."""
@@ -31,7 +32,8 @@ def with_tables(
 
 
 def links(reference: Sequence[Section], page: str = "") -> dict[type, str]:
-    """The link to each struct's table in a page that has tables of these sections."""
+    """Returns the link to the table of each struct, for a page that has tables of these
+    sections."""
     links_by_struct: dict[type, str] = {}
     for section in reference:
         if section.struct is not None:

@@ -51,7 +51,7 @@ KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
 
 
 def meanings(struct: type[msgspec.Struct]) -> Mapping[str, str]:
-    """The explanations of fields by name, each on one line; fields without one are missing."""
+    """Returns the explanation of each field that has one, by name, on one line."""
     tree = ast.parse(getsource(sys.modules[struct.__module__]))
     (body,) = (
         node.body
@@ -75,7 +75,7 @@ def about(struct: type[msgspec.Struct]) -> str:
 
 
 def allowed_texts(kind: inspect.Type) -> tuple[str, ...]:
-    """The values of an enumeration; empty for other types."""
+    """Returns the values of an enumeration; empty for other types."""
     return tuple(
         str(member.value)
         for alternative in alternatives(kind)
@@ -85,7 +85,7 @@ def allowed_texts(kind: inspect.Type) -> tuple[str, ...]:
 
 
 def type_word(kind: inspect.Type) -> str:
-    """The word for a type other than an enumeration."""
+    """Returns the word for a type other than an enumeration."""
     for member in _without_null(kind):
         if text := _said(member):
             return text
@@ -124,12 +124,12 @@ def _plural(word: str) -> str:
 
 
 def is_nothing(value: Any) -> bool:
-    """Whether a default is empty: null, an empty text or an empty list."""
+    """Whether a default is empty: null, empty text or an empty list."""
     return value is None or (isinstance(value, str | tuple | list | dict) and not value)
 
 
 def written(value: Any) -> str:
-    """A default as YAML."""
+    """Formats a default as YAML."""
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_item, value))}]"
     if isinstance(value, float) and value.is_integer():
@@ -145,7 +145,7 @@ def _item(value: Any) -> str:
 
 
 def spoken(value: Any, type_word: str) -> str:
-    """Bytes or seconds in larger units; empty if that is not shorter."""
+    """Converts bytes or seconds to larger units; empty if the result is not shorter."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return ""
     if type_word == "bytes":
@@ -165,11 +165,11 @@ def _is_whole(value: float, of: int) -> bool:
 
 
 class Unexplained(Exception):
-    """A key without an explanation."""
+    """A key has no explanation."""
 
 
 class Key(msgspec.Struct, frozen=True):
-    """One key. `meaning` is Markdown, with links relative to docs/."""
+    """A configuration key. `meaning` is Markdown, with links relative to docs/."""
 
     name: str
     type: str
@@ -185,7 +185,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """The keys of one struct. The section of the program's own struct has no name."""
+    """The keys of one struct. The name is empty for the struct of the whole program."""
 
     name: str
     about: str
@@ -194,13 +194,13 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
-    """The sections of a program's reference. Raises `Unexplained`."""
+    """Returns the sections of a program's reference. Raises `Unexplained`."""
     return tuple(_sections(_described(program), "", ""))
 
 
 def found(among: Sequence[Section], words: Sequence[str]) -> list[Key]:
-    """The keys that contain all these words, ignoring case; those with the words in their name
-    first."""
+    """Returns the keys that contain all these words, ignoring case. Keys with the words in their
+    name come first."""
     keys = [key for section in among for key in section.keys]
     matching_keys = [
         key for key in keys if _has(" ".join([key.name, *key.allowed, key.plain_meaning]), words)

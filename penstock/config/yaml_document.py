@@ -1,4 +1,4 @@
-"""A YAML file as nodes that know their line and column, and the error that names them.
+"""A YAML file as nodes that have their line and column, and the error that shows them.
 
     broker.yaml:7:3: topic_defaults.retention_ms: unknown key; did you mean retention.ms?
 
@@ -27,8 +27,9 @@ MAX_DEPTH = 20
 
 
 class ConfigurationError(Exception):
-    """A mistake in a file. `where` is file, line and column (or the option), `key` the dotted path;
-    both may be empty. `mistakes` has a line for each mistake of the file, this one first."""
+    """A mistake in a file. `where` is the file, line and column (or the option), `key` the dotted
+    path; both may be empty. `mistakes` has a line for each mistake in the file, beginning with this
+    one."""
 
     def __init__(self, where: str, key: str, message: str) -> None:
         key = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "…"
@@ -65,20 +66,20 @@ class Mistakes:
 
 
 def unknown_key(where: str, key: str, name: str, known: Sequence[str]) -> ConfigurationError:
-    """The error for the key `name`, with the nearest that exists."""
+    """Returns the error for the unknown key `name`, which names the most similar key."""
     nearest = nearest_key(name, known)
     hint = f"did you mean {nearest}?" if nearest else f"known keys are {', '.join(known)}"
     return ConfigurationError(where, key, f"unknown key; {hint}")
 
 
 def nearest_key(name: str, known: Sequence[str]) -> str:
-    """The key that `name` may be a misspelling of, or an empty text."""
+    """Returns the key that `name` may be a misspelling of; empty if there is none."""
     matches = difflib.get_close_matches(name[:_LONGEST_KEY], known, n=1, cutoff=0.6)
     return matches[0] if matches else ""
 
 
 class ScalarNode(msgspec.Struct, frozen=True):
-    """Text as in the file; `plain` if it is not quoted."""
+    """Text as it is in the file; `plain` if it is not quoted."""
 
     where: str
     text: str
@@ -91,7 +92,7 @@ class ListNode(msgspec.Struct, frozen=True):
 
 
 class MappingNode(msgspec.Struct, frozen=True):
-    """A mapping. `keys` has the position of each key."""
+    """A mapping. `keys` has the position of each of its keys."""
 
     where: str
     entries: dict[str, "Node"] = {}
@@ -111,8 +112,8 @@ Node = ScalarNode | ListNode | MappingNode | WrongNode
 
 
 def read_document(path: Path, mistakes: Mistakes) -> MappingNode:
-    """The mapping that the file holds; an empty file is an empty mapping. Mistakes that leave the
-    rest legible are added to `mistakes`; raises ConfigurationError for any other."""
+    """Returns the mapping in the file, which is empty for an empty file. Adds mistakes to
+    `mistakes` if the rest can still be read; raises ConfigurationError for any other."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -135,7 +136,7 @@ def read_document(path: Path, mistakes: Mistakes) -> MappingNode:
 
 
 def parse(text: str, source: str, mistakes: Mistakes) -> Node:
-    """The single node in `text`; `source` names it in errors."""
+    """Returns the single node in `text`; errors name `source` as its origin."""
     events = _Events(text, source, mistakes)
     event = events.next()
     if isinstance(event, yaml.StreamEndEvent):

@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: F) -> F:
-    """Adds `bootstrap`, and --security."""
+    """Adds the parameter `bootstrap`, and the option --security."""
     security = security_option(
         "security",
         "--security",
@@ -52,14 +52,14 @@ def bootstrap_option(command: F) -> F:
 
 
 def brokers_security(bootstrap: str) -> Security:
-    """The credentials of the running command for these brokers."""
+    """Returns the credentials of the running command for these brokers."""
     return chosen_security("security", "brokers", bootstrap, Security)
 
 
 @contextmanager
 def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brokers]:
-    """Connects to the cluster, by default with the credentials of the running command. Errors
-    become Failed or a UsageError."""
+    """Connects to the cluster, by default with the credentials of the running command. Client
+    errors become Failed or a UsageError."""
     try:
         with Brokers(Bootstrap.of(bootstrap, security or brokers_security(bootstrap))) as brokers:
             try:
@@ -86,7 +86,7 @@ def _suggestion(brokers: Brokers, topic: str) -> str:
 
 
 def existing_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """For completion: the cluster's topics, if it answers quickly."""
+    """Returns the cluster's topics for completion, if the cluster answers quickly."""
 
     def topics() -> Iterable[str]:
         with connected(typed_bootstrap(context)) as brokers:
@@ -97,6 +97,7 @@ def existing_topics(context: click.Context, _: click.Parameter, incomplete: str)
 
 
 def typed_bootstrap(context: click.Context) -> str:
-    """The option's value on the incomplete command line, else the command's default."""
+    """Returns the brokers that the incomplete command line or the variable names, else the
+    command's default."""
     typed_value = context.params.get("bootstrap") or os.environ.get(address_variables.BOOTSTRAP)
     return typed_value or default_address("brokers", DEFAULT_BOOTSTRAP)

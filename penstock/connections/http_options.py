@@ -36,8 +36,8 @@ def http_option(
     *,
     is_needed: bool = True,
 ) -> Callable[[F], F]:
-    """Adds `--PROGRAM URL` and `--PROGRAM-security FILE`. A URL that is not always needed is None
-    if neither option nor variable names it."""
+    """Adds `--PROGRAM URL` and `--PROGRAM-security FILE`. If the command does not always need the
+    URL, it is None unless the option or the variable names one."""
     url = address_option(
         program,
         f"--{program}",
@@ -57,13 +57,13 @@ def http_option(
 
 
 def http_security_option(program: str, variable: str, help_: str) -> Callable[[F], F]:
-    """Adds `--PROGRAM-security FILE`, which `http_security` reads."""
+    """Adds `--PROGRAM-security FILE`, whose value `http_security` reads."""
     return security_option(_key(program), f"--{program}-security", variable, help_)
 
 
 def broker_http_option(help_: str) -> Callable[[F], F]:
-    """Adds `broker_http`, which is None if neither option nor variable names any, and
-    --broker-http-security."""
+    """Adds the parameter `broker_http`, which is None unless the option or the variable names URLs,
+    and the option --broker-http-security."""
 
     def add(command: F) -> F:
         urls = click.option(
@@ -84,13 +84,14 @@ def broker_http_option(help_: str) -> Callable[[F], F]:
 
 
 def broker_http_of(bootstrap: str) -> str | None:
-    """The HTTP ports of these brokers according to the profile; None if it names other brokers."""
+    """Returns the HTTP ports of these brokers according to the profile; None if the profile names
+    other brokers."""
     current = profile()
     return current.value("broker_http") if current.names("brokers", bootstrap) else None
 
 
 def http_security(program: str, *urls: HttpUrl) -> HttpSecurity:
-    """The credentials of the running command for these URLs."""
+    """Returns the credentials of the running command for these URLs."""
     key = _key(program)
     addresses = ",".join(map(str, urls))
     security = chosen_security(key, key.removesuffix("_security"), addresses, HttpSecurity)

@@ -1,4 +1,5 @@
-"""`penstock password-line`: a line with a name and a password's hash, for a file of users."""
+"""`penstock password-line`: prints a line with a name and a password's hash, for a file of
+users."""
 
 from pathlib import Path
 

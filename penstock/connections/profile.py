@@ -35,13 +35,13 @@ _SECURITY: Final = "penstock.security"  # in a command's context: the files of -
 
 
 class Profile(NamedTuple):
-    """A profile and its file; without a file, an empty one."""
+    """A profile and its file. Without a file, the profile is empty."""
 
     path: Path | None = None
     content: "ClientProfile | None" = None
 
     def value(self, key: str) -> str:
-        """The text or addresses under `key`, as options take them; empty without a file."""
+        """Returns the text or addresses under `key`, as options take them; empty without a file."""
         return self.content.address(key) if self.content else ""
 
     def names(self, key: str, addresses: str) -> bool:
@@ -58,7 +58,8 @@ def _bare(address: str) -> str:
 
 
 def profile_option(command: F) -> F:
-    """Adds --profile, once, to a command with several options that a profile may replace."""
+    """Adds --profile once to a command, even if it has several options that a profile may
+    replace."""
     if any(parameter.name == "profile" for parameter in getattr(command, "__click_params__", ())):
         return command
     return click.option(
@@ -77,9 +78,9 @@ def profile_option(command: F) -> F:
 def address_option(
     key: str, *names: str, default: str, variable: str, is_needed: bool = True, **more: Any
 ) -> Callable[[F], F]:
-    """An option whose default is the profile's value of `key`, else `default`. Unless `is_needed`
-    the default is None, so that commands that do not need the option work with an unreadable
-    profile."""
+    """Returns an option whose default is the profile's value of `key`, else `default`. Unless
+    `is_needed`, the default is None, so that commands that do not need the option work with an
+    unreadable profile."""
     option = click.option(
         *names,
         default=(lambda: default_address(key, default)) if is_needed else None,
@@ -92,12 +93,12 @@ def address_option(
 
 
 def default_address(key: str, default: str) -> str:
-    """The profile's address, else `default`."""
+    """Returns the profile's address, else `default`."""
     return profile().value(key) or default
 
 
 def security_option(key: str, name: str, variable: str | None, help_: str) -> Callable[[F], F]:
-    """An option that names a file with credentials, which `chosen_security` reads."""
+    """Returns an option that names a file with credentials, which `chosen_security` reads."""
 
     def remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
         if path is not None:
@@ -116,15 +117,15 @@ def security_option(key: str, name: str, variable: str | None, help_: str) -> Ca
 
 
 def security_file(key: str) -> Path | None:
-    """The file that the running command's option or variable names."""
+    """Returns the file that the running command's option or variable names."""
     context = click.get_current_context(silent=True)
     path: Path | None = context.meta.get(_SECURITY, {}).get(key) if context else None
     return path
 
 
 def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -> T:
-    """Credentials for these addresses: by the option or variable, else by the profile if it names
-    the addresses, else none."""
+    """Returns the credentials for these addresses: those that the option or the variable names,
+    else those of the profile if it names the addresses, else none."""
     path = security_file(key)
     if path is not None:
         try:
@@ -139,7 +140,7 @@ def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -
 
 
 def profile() -> Profile:
-    """The profile of the running command, read once. Raises WrongConfiguration."""
+    """Returns the profile of the running command, which is read once. Raises WrongConfiguration."""
     context = click.get_current_context(silent=True)
     if context is None:
         return Profile()
@@ -150,8 +151,8 @@ def profile() -> Profile:
 
 
 def readable_profile() -> Profile:
-    """The profile of the running command; empty if the user may not read the default file. Options
-    that need one of its values have failed before."""
+    """Returns the profile of the running command; an empty one if the user may not read the default
+    file. Options that need one of its values fail before this is called."""
     context = click.get_current_context(silent=True)
     path = _default_file()
     if context is None or (
@@ -162,7 +163,8 @@ def readable_profile() -> Profile:
 
 
 def origin(key: str, address: str) -> str:
-    """Where an address came from, for the end of a message; empty if it is not the profile's."""
+    """Returns where an address came from, for the end of a message; empty if it did not come from
+    the profile."""
     own_profile = readable_profile()
     if own_profile.path is None or address != own_profile.value(key):
         return ""
@@ -170,7 +172,7 @@ def origin(key: str, address: str) -> str:
 
 
 def hint(key: str, address: str, default: str, option: str, variable: str) -> str:
-    """Advice for an address that does not answer; empty if the user named it."""
+    """Returns advice for an address that does not answer; empty if the user named the address."""
     if source := origin(key, address):
         return source
     if address != default:

@@ -29,7 +29,7 @@ _CLIENT_ID: Final = "penstock"
 
 
 def answering_broker(bootstrap: Bootstrap) -> Bootstrap:
-    """The first address at which a broker answers. Raises ClientError if there is none."""
+    """Returns the first address at which a broker answers. Raises ClientError if none does."""
     failure: ClientError = NotReachable("no broker to connect to")
     for address in bootstrap.addresses:
         try:
@@ -48,15 +48,15 @@ def answering_broker(bootstrap: Bootstrap) -> Bootstrap:
 
 
 def registry_within(address: RegistryAddress) -> RegistryClient:
-    """A registry client that gives up on a request after three seconds."""
+    """Returns a registry client that gives up on a request after three seconds."""
     return RegistryClient(
         address, patience_seconds=SECONDS, first_contact_seconds=0, attempt_seconds=SECONDS
     )
 
 
 def registry_failure(error: RegistryError, urls: str) -> str:
-    """The error's text, or the remark that the URL is a broker's address. Brokers close a
-    connection on which HTTP arrives, so a server that is only silent is not tried again."""
+    """Returns the error's text, or says that the URL is a broker's address. Brokers close a
+    connection on which HTTP arrives, so a server that only stays silent is not tried again."""
     if isinstance(error, RegistryNotReachable) and not isinstance(error, RegistryTimedOut):
         for url in parse_urls(urls):
             if _answers_kafka(url):
@@ -68,7 +68,7 @@ def registry_failure(error: RegistryError, urls: str) -> str:
 
 
 def broker_problem(bootstrap: Bootstrap) -> str:
-    """Why no broker answers; empty if one does."""
+    """Returns why no broker answers; empty if one does."""
     try:
         answering_broker(bootstrap)
     except ClientError as error:
@@ -77,7 +77,7 @@ def broker_problem(bootstrap: Bootstrap) -> str:
 
 
 def registry_problem(address: RegistryAddress) -> str:
-    """Why no registry answers; empty if one does."""
+    """Returns why no registry answers; empty if one does."""
     try:
         with registry_within(address) as registry:
             registry.subjects()
@@ -87,7 +87,7 @@ def registry_problem(address: RegistryAddress) -> str:
 
 
 def zookeeper_problem(address: str) -> str:
-    """Why no server of the ensemble accepts a connection; empty if one does."""
+    """Returns why no server of the ensemble accepts a connection; empty if one does."""
     problem = ""
     try:
         servers = parse_address(address).hosts

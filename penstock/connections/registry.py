@@ -1,4 +1,4 @@
-"""The shared parts of commands that talk to a schema registry: options, errors."""
+"""The shared parts of commands that talk to a schema registry: options and errors."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def registry_option(command: F) -> F:
-    """Adds `registry`, and --registry-security."""
+    """Adds the parameter `registry`, and the option --registry-security."""
     security = security_option(
         "registry_security",
         "--registry-security",
@@ -55,7 +55,7 @@ def registry_option(command: F) -> F:
 
 
 def registry_address(urls: str) -> RegistryAddress:
-    """The address of these instances, with the credentials of the running command."""
+    """Returns the address of these instances, with the credentials of the running command."""
     return RegistryAddress(
         urls, chosen_security("registry_security", "registry", urls, HttpSecurity)
     )
@@ -63,7 +63,7 @@ def registry_address(urls: str) -> RegistryAddress:
 
 @contextmanager
 def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
-    """A client of a registry that answers. Errors of schemas or the registry become Failed. Plain
+    """Yields a client of a registry that answers. Schema and registry errors become Failed. Plain
     URLs are used with the credentials of the running command."""
     address = registry_address(place) if isinstance(place, str) else place
     try:
@@ -110,7 +110,7 @@ def _refusal(error: RegistryRefused, client: RegistryClient) -> str:
 
 
 def existing_subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """For completion: the registry's subjects, if it answers quickly."""
+    """Returns the registry's subjects for completion, if the registry answers quickly."""
     typed_value = context.params.get("registry") or os.environ.get(address_variables.REGISTRY)
 
     def subjects() -> list[str]:
@@ -122,6 +122,6 @@ def existing_subjects(context: click.Context, _: click.Parameter, incomplete: st
 
 
 def shortened(text: str) -> str:
-    """Makes a registry's message short and printable: it may quote whole schemas."""
+    """Makes a registry's message, which may quote whole schemas, short and printable."""
     text = one_line(" ".join(text.split()))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

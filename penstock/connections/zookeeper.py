@@ -37,7 +37,8 @@ class ZooKeeperAt(NamedTuple):
 
 
 def zookeeper_options(address_help: str) -> Callable[[F], F]:
-    """Adds `zookeeper` and `zookeeper_secret_file`, and --zookeeper-security."""
+    """Adds the parameters `zookeeper` and `zookeeper_secret_file`, and the option
+    --zookeeper-security."""
 
     def add(command: F) -> F:
         zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help=address_help)
@@ -59,8 +60,8 @@ def zookeeper_options(address_help: str) -> Callable[[F], F]:
 
 
 def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt | None:
-    """The address and credentials of the running command's options; None without --zookeeper. The
-    profile adds credentials for the ZooKeeper that it names."""
+    """Returns the address and credentials that the running command's options name; None without
+    --zookeeper. The profile adds credentials for the ZooKeeper that it names."""
     if zookeeper is None:
         if secret_file is not None:
             raise click.UsageError("--zookeeper-secret-file needs --zookeeper")
@@ -80,8 +81,8 @@ def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt
 
 
 def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt:
-    """Returns ZooKeeper's address and login; without --zookeeper, the profile's. For a command
-    that needs ZooKeeper."""
+    """Returns ZooKeeper's address and login for a command that needs it; without --zookeeper, those
+    of the profile."""
     if zookeeper is None:
         zookeeper = profile().value("zookeeper")
     if not zookeeper:
@@ -93,8 +94,8 @@ def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeep
 
 @contextmanager
 def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Session"]:
-    """A session on the brokers' map; with `may_be_new`, the map is created if missing. Errors
-    become Failed."""
+    """Opens a session on the brokers' map; with `may_be_new`, creates the map if it is missing.
+    Errors become Failed."""
     try:
         # Imported here because hosts with an agent alone have no kazoo.
         from cluster.records.identity import find_cluster_id  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""Declarations in files: compared with the existing state, shown, and applied."""
+"""Declarations in files, which are compared with the existing state, shown, and applied."""

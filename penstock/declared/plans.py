@@ -1,4 +1,4 @@
-"""Plans for the things that a file declares, and their output.
+"""Plans for what a file declares, and their output.
 
 Rule 1: everything is planned before anything is changed; `--dry-run` shows the plans.
 Rule 2: if anything would be refused, nothing is changed.
@@ -46,8 +46,8 @@ class Outcome(StrEnum):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The plan for one thing: its state before and after, None while it does not exist, and the
-    reasons of a refusal."""
+    """The plan for one thing: its state before and after (None if it does not exist), and the
+    reasons if it is refused."""
 
     name: str
     outcome: Outcome
@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def between(name: str, before: Document | None, after: Document | None) -> Plan:
-    """The plan that turns `before` into `after`."""
+    """Returns the plan that turns `before` into `after`."""
     if before == after:
         return Plan(name, Outcome.UNCHANGED, before, after)
     if before is None:
@@ -70,7 +70,7 @@ def refused(name: str, before: Document | None, *reasons: str) -> Plan:
 
 
 def declaration_options(command: F) -> F:
-    """Adds the argument `declared`, and `dry_run`, `yes` and `as_json`."""
+    """Adds the argument `declared`, and the options `dry_run`, `yes` and `as_json`."""
     argument = click.argument(
         "declared", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
     )
@@ -104,8 +104,8 @@ def carry_out(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Carries out the plans in order, and reports them. `what` names the things, also in JSON.
-    Raises Failed if any are refused."""
+    """Carries out the plans in order, and reports them. `what` names the kind of things, also in
+    JSON. Raises Failed if any plan is refused."""
     refused_plans = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
     deleted_names = [plan.name for plan in plans if plan.outcome is Outcome.DELETED]
     if deleted_names and not refused_plans and not dry_run and not yes:

@@ -1,1 +1,2 @@
-"""`penstock demo`: the pipeline of `penstock up` with sample applications, and programs killed."""
+"""`penstock demo`: runs the pipeline of `penstock up` with sample applications, and kills
+programs."""

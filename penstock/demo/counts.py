@@ -37,13 +37,13 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 def landed_files(table: Path) -> list[Path]:
-    """A table's data files, in the order of their names."""
+    """Returns a table's data files, in order of their names."""
     return sorted(path for path in table.glob("dt=*/hour=*/*.parquet") if path.name[0] not in "_.")
 
 
 def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
-    """The number of each row, in file order. Raises OSError or ArrowException for an unreadable
-    file."""
+    """Yields the number of each row, in file order. Raises OSError or ArrowException for an
+    unreadable file."""
     for path in landed_files(warehouse / sample.copy):
         column = "number" if sample.typed else "message"
         # Not a dataset: that would make columns of the folders' names.
@@ -53,7 +53,7 @@ def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
 
 
 def number_of(value: Any) -> int:
-    """The event's number, from the field `number` or from a text."""
+    """Returns an event's number, from its field `number` or from its text."""
     if isinstance(value, int):
         return value
     match = _IN_TEXT.search(value) if isinstance(value, str) else None
@@ -63,7 +63,8 @@ def number_of(value: Any) -> int:
 def stored_numbers(
     brokers: Brokers, registry: RegistryClient, topic: str, *, typed: bool
 ) -> Iterator[int]:
-    """The number of each message of a topic, in order. Raises ClientError or RegistryError."""
+    """Returns the number of each message of a topic, in order. Raises ClientError or
+    RegistryError."""
     decoder = Decoder(registry.schema)
     field = "number" if typed else "message"
     with Consumer(brokers, topic, Beginning(), to_end=True) as consumer:
@@ -100,7 +101,8 @@ class _Cluster:
 def counted(
     watch: Watch, tallies: Sequence[WrittenTally], time_span: TimeSpan
 ) -> tuple[Figures, ...]:
-    """The figures of each application. Raises DemoFailed if events cannot be counted."""
+    """Returns the figures of each application. Raises DemoFailed if its events cannot be
+    counted."""
     all_figures = []
     try:
         pipeline = watch.pipeline

@@ -51,28 +51,29 @@ class ApplicationProcess:
 
     @property
     def ended(self) -> str:
-        """The exit code or signal, in words; empty while the process runs."""
+        """Returns the exit code or signal, in words; empty while the process is running."""
         return self._child.ended
 
     def stop(self) -> None:
-        """Asks the application to stop; its tally is available afterwards."""
+        """Asks the application to stop, after which its tally is available."""
         self._child.terminate()
 
     def kill(self) -> None:
         self._child.kill()
 
     def tally(self) -> WrittenTally:
-        """The application's tally. Raises OSError or DecodeError if it was killed."""
+        """Returns the application's tally. Raises OSError or DecodeError if the application was
+        killed."""
         return kept(self._directory / TALLY)
 
 
 def applications_of(places: Places) -> Path:
-    """The directory of the sample applications' logs."""
+    """Returns the directory of the sample applications' logs."""
     return places.directory / "applications"
 
 
 def write_inputs(places: Places) -> None:
-    """Writes the agent's inputs, before the pipeline starts. Raises OSError."""
+    """Writes the agent's inputs. To be called before the pipeline starts. Raises OSError."""
     directory = applications_of(places)
     directory.mkdir(parents=True)
     places.inputs.mkdir(parents=True)
@@ -82,7 +83,7 @@ def write_inputs(places: Places) -> None:
 
 
 class Demonstration:
-    """One run of the demonstration, in the context of its pipeline. All methods raise
+    """One run of the demonstration, within the context of its pipeline. All methods raise
     DemoFailed."""
 
     def __init__(self, watch: Watch, *, seconds: float, seed: int | None) -> None:

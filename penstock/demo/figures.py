@@ -39,7 +39,7 @@ class Arrivals(NamedTuple):
         return sum(map(len, self.missing))
 
     def faults(self, where: str) -> Iterator[str]:
-        """The differences in words. `where`: stored, mirrored, landed."""
+        """Describes the differences in words. `where` is stored, mirrored or landed."""
         if self.missing:
             yield f"{_events(self.events_missing)} not {where}: {_ranges(self.missing)}"
         if self.twice:
@@ -52,7 +52,8 @@ class Arrivals(NamedTuple):
 
 
 def arrivals(numbers: Iterable[int], written: int) -> Arrivals:
-    """Sorts out the numbers of arrived events; those below `written` were written."""
+    """Classifies the numbers of arrived events as duplicate, missing or unknown. Events with
+    numbers below `written` were written."""
     counts = Counter(numbers)
     return Arrivals(
         events=counts.total(),
@@ -114,7 +115,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shipped(self) -> int:
-        """The events that the agent reported to the ledger."""
+        """The number of events that the agent reported to the ledger."""
         tiers = self.report.tiers if self.report else []
         return sum(tier.events for tier in tiers if tier.tier == "agent")
 
@@ -128,7 +129,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arrived_once(self) -> bool:
-        """Whether every place has each event once, and no other."""
+        """Whether every place has each event once, and no other events."""
         return not [*self._arrival_faults()]
 
     @property
@@ -137,14 +138,14 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict is State.UNKNOWN
 
     def differences(self) -> Iterator[str]:
-        """The differences in words; none if every line is accounted for."""
+        """The differences in words; empty if every line is accounted for."""
         yield from self.miscounts()
         yield from self._arrival_faults()
         if words := self.doubt():
             yield words
 
     def miscounts(self) -> Iterator[str]:
-        """Where the agent's counts differ from the tally."""
+        """The differences between the agent's counts and the tally, in words."""
         events, lines = self.tally.events, self.tally.lines
         if self.report is None:
             return
@@ -218,7 +219,7 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def only_unproven(self) -> bool:
-        """Whether the only differences are verdicts of unknown."""
+        """Whether the audit's verdict of unknown is the only difference."""
         verdicts = [
             f"{figure.topic}: {figure.doubt()}" for figure in self.figures if figure.is_unproven
         ]

@@ -26,8 +26,8 @@ _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Folder:
-    """The folder of a demonstration. A context that removes it at the end, unless `kept` is set, or
-    the demonstration failed."""
+    """The folder of a demonstration. A context that removes the folder at the end, unless `kept` is
+    set or the demonstration failed."""
 
     def __init__(self, directory: Path | None, *, keep: bool) -> None:
         """Raises DemoFailed if the named folder is not empty, or cannot be used."""
@@ -59,7 +59,7 @@ class Folder:
 
 
 def free_ports() -> tuple[Ports, MirrorPorts]:
-    """A series of free ports. Raises OSError if there is none."""
+    """Returns consecutive free ports. Raises OSError if there are none."""
     count = len(Ports._fields) + len(MirrorPorts._fields)
     limit = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
     rng = random.SystemRandom()

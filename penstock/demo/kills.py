@@ -12,7 +12,7 @@ _LAST: Final = 0.9
 
 
 class Kill(NamedTuple):
-    """A kill of a program; `after` counts from the start of the applications."""
+    """A kill of a program; `after` is the time since the start of the applications."""
 
     after: float  # seconds
     program: str
@@ -23,7 +23,7 @@ class Kill(NamedTuple):
 
 
 def kills_of(seed: int, seconds: float) -> tuple[Kill, ...]:
-    """One kill of each program, in order of time."""
+    """Returns one kill of each program, in order of time."""
     rng = random.Random(seed)  # noqa: S311 not for secrets
     kills = (Kill(rng.uniform(_FIRST, _LAST) * seconds, program) for program in KILLED)
     return tuple(sorted(kills))

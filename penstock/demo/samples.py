@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
     @property
     def copy(self) -> str:
-        """The mirror's copy of the topic, which is the topic that lands."""
+        """The name of the mirror's copy of the topic, which is the one that lands."""
         return f"{SOURCE}.{self.name}"
 
     @property
@@ -64,14 +64,15 @@ NUMBER_IN_TEXT: Final = r"\(event (\d+)\)$"  # where a message is text only
 
 
 def schema_text(sample: Sample) -> str:
-    """The registered form of the schema, with the header."""
+    """Returns the form of the schema that is registered, with the header."""
     file = files(__package__).joinpath("schemas", f"{sample.subject}.avsc")
     text = file.read_text(encoding="utf-8")
     return parse(text, [built_in(HEADER).text]).resolved_text
 
 
 def inputs(directory: str) -> Mapping[str, Any]:
-    """A file for an agent's `inputs_dir`; each application logs to a folder of its name."""
+    """Returns a file for an agent's `inputs_dir`, in which each application logs to a folder of its
+    own name."""
     return {
         "inputs": [
             {

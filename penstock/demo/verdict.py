@@ -28,21 +28,21 @@ _ASK_SECONDS: Final = 1.0
 
 
 class TimeSpan(NamedTuple):
-    """Milliseconds since 1970, of whole windows."""
+    """A range of whole windows, in milliseconds since 1970."""
 
     begin: int
     end: int
 
 
 def span(began: float, ended: float) -> TimeSpan:
-    """The windows between two times, which are in seconds since 1970."""
+    """Returns the windows between two times, which are in seconds since 1970."""
     begin, end = (int(seconds * 1000) // _WINDOW_MILLIS for seconds in (began, ended))
     return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 
 def asked(pipeline_access: PipelineAccess, time_span: TimeSpan) -> ReportAnswer:
-    """Requests the report on the copies, whose verdicts include their origins. Raises Failed
-    without an answer."""
+    """Requests the report on the copies, whose verdicts include those on their origins. Raises
+    Failed if the audit does not answer."""
     parameters: Parameters = {"cluster": OFFLINE, "from": time_span.begin, "to": time_span.end}
     audit = parse_program_url(pipeline_access.addresses.audit)
     access = access_to(pipeline_access.audit_security)
@@ -50,7 +50,8 @@ def asked(pipeline_access: PipelineAccess, time_span: TimeSpan) -> ReportAnswer:
 
 
 def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
-    """The reports that the final verdict on these topics waits for, in words; empty if none."""
+    """Returns, in words, what the final verdict on these topics is waiting for; empty if
+    nothing."""
     reports = {topic.topic: topic for topic in report.topics}
     for topic in topics:
         if topic not in reports:
@@ -93,8 +94,8 @@ def _is_under_way(topic: TopicReport) -> bool:
 
 
 def wait_for_verdict(watch: Watch, time_span: TimeSpan) -> str:
-    """Waits for the verdict; returns its missing reports if that takes too long, else an empty
-    text."""
+    """Waits for the verdict. If that takes too long, returns in words what is missing; otherwise
+    returns an empty text."""
     audit = _Audit(watch.pipeline.access, time_span)
     if watch.until(audit.is_done, _SETTLE_SECONDS):
         return ""
@@ -112,7 +113,7 @@ class _Audit:
         self.waits_for = ""
 
     def is_done(self) -> bool:
-        """Whether further waiting would change nothing."""
+        """Whether further waiting would not change the verdict."""
         now = time.monotonic()
         if now < self._next:
             return False

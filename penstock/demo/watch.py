@@ -19,11 +19,11 @@ _MOST_DEATHS: Final = 3  # of a program that has not been ready yet
 
 
 class DemoFailed(Exception):
-    """The demonstration failed; the message is one line with the reason and where to look."""
+    """The demonstration failed; the message says on one line why, and where to look."""
 
 
 class DemonstrationStopped(Exception):
-    """Ctrl-C or SIGTERM."""
+    """The demonstration was stopped by Ctrl-C or SIGTERM."""
 
 
 class Watch:
@@ -55,7 +55,7 @@ class Watch:
         self._stop_requests.wait(_TURN_SECONDS)
 
     def until(self, condition: Callable[[], bool], within: float) -> bool:
-        """Waits for the condition; returns whether it was met within this number of seconds."""
+        """Waits for the condition, for at most `within` seconds; returns whether it was met."""
         deadline = time.monotonic() + within
         while not condition():
             if time.monotonic() >= deadline:
@@ -96,7 +96,7 @@ def _died(program: ProgramStatus) -> str:
 
 
 def look_after(pipeline: LocalPipeline, stop_requests: StopRequests) -> None:
-    """Supervises the pipeline until a signal."""
+    """Supervises the pipeline until a signal arrives."""
     while not stop_requests.times:
         pipeline.turn()
         stop_requests.wait(_TURN_SECONDS)

@@ -49,7 +49,8 @@ def keep(tally: WrittenTally, path: Path) -> None:
 
 
 def kept(path: Path) -> WrittenTally:
-    """Reads a tally. Raises OSError, also if there is none, or msgspec.DecodeError."""
+    """Reads a tally. Raises OSError if there is none or it cannot be read, or
+    msgspec.DecodeError."""
     return msgspec.json.decode(path.read_bytes(), type=known_type(WrittenTally))
 
 
@@ -57,10 +58,10 @@ class Rotation(Protocol):
     """A scheme of rotation. Files are numbered from 1."""
 
     def current(self, number: int) -> str:
-        """The file's name while it is written to."""
+        """Returns the name of a file while it is written to."""
 
     def give_way(self, directory: Path, number: int) -> None:
-        """Makes room for the next file, after the current one was closed."""
+        """Makes room for the next file, once the current one is closed."""
 
 
 class Shifted(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ class RotatedLog:
         self._file = self._begun()
 
     def write(self, text: str) -> None:
-        """Writes and flushes the text, into one file."""
+        """Writes the text to a single file, and flushes it."""
         if self._file.tell() >= self._most_bytes:
             self._file.close()
             self._rotation.give_way(self._directory, self.files)
@@ -127,7 +128,7 @@ class RotatedLog:
 
 
 class Application(NamedTuple):
-    """The properties in which one application differs from another."""
+    """The properties by which one application differs from another."""
 
     name: str
     rotation: Rotation
@@ -159,7 +160,7 @@ def write(application: Application, directory: Path, stop: Event) -> WrittenTall
 
 
 def main(application: Application) -> None:
-    """`python -m penstock.demo.applications.NAME DIRECTORY`."""
+    """Runs an application: `python -m penstock.demo.applications.NAME DIRECTORY`."""
     stop = Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     directory = Path(sys.argv[1])

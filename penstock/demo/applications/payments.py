@@ -48,7 +48,8 @@ def _stack_trace(chance: Random) -> list[str]:
 
 
 def pace(seconds: float) -> float:
-    """The rate of bookings, which come in batches: busy for three seconds of twelve."""
+    """Returns the current rate of bookings, which come in batches: busy for three seconds of
+    twelve."""
     return 900 if seconds % 12 < 3 else 150
 
 

@@ -42,7 +42,7 @@ def event(number: int, at: datetime, chance: Random) -> str:
 
 
 def pace(seconds: float) -> float:
-    """The rate of requests, which rises and falls like a tide."""
+    """Returns the current rate of requests, which rises and falls like a tide."""
     return 1_000 + 700 * math.sin(seconds * math.tau / 20)
 
 

@@ -32,7 +32,7 @@ def event(number: int, at: datetime, chance: Random) -> str:
 
 
 def pace(seconds: float) -> float:
-    """The rate of messages: a trickle, and a flood for one second in ten."""
+    """Returns the current rate of messages: a trickle, and a flood for one second in ten."""
     return 1_500 if seconds % 10 > 9 else 120
 
 

@@ -53,7 +53,7 @@ class LockedAudit(AuditProcess):
             "messages": {"topics": ["clicks*", "remade"], "within": 60},
         }
         super().__init__(directory, settings={**locks, **(settings or {})}, **cluster)
-        self.is_locked(authority.ca, {"authorization": f"Bearer {TOKEN}"})
+        self.use_tls(authority.ca, {"authorization": f"Bearer {TOKEN}"})
         self.ca = authority.ca
         self.certificate = signed
         self.authority = authority
