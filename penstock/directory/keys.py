@@ -67,8 +67,8 @@ def make_keys(locks: Locks, *, mirrored: bool = False) -> None:
 
 
 def renew_certificates(locks: Locks, now: datetime) -> None:
-    """Renews certificates that expire soon or are missing. Running programs use them from their
-    next connection. Raises DirectoryUnusable or OSError."""
+    """Renews certificates that expire soon or are missing. Running programs use the new ones from
+    their next connection on. Raises DirectoryUnusable or OSError."""
     try:
         authority = (
             Authority(locks.authority)

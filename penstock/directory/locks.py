@@ -1,4 +1,4 @@
-"""A secure pipeline: the paths of its keys, its users, and their rights. Pure.
+"""The locks of a secure pipeline: the paths of its keys, its users, and their rights. Pure.
 
 {directory}/security/     mode 0700, files 0600
     authority/            as made by `penstock certificates`; clients trust its ca.pem
@@ -48,7 +48,7 @@ Rule = tuple[ResourcePattern, Acl]
 
 
 def users(*, mirrored: bool = False) -> tuple[str, ...]:
-    """The users of each cluster."""
+    """Returns the users of each cluster."""
     return (*USERS, _MIRROR) if mirrored else USERS
 
 
@@ -91,12 +91,13 @@ class Locks(NamedTuple):
         return self.folder / "audit.tokens"
 
     def for_commands(self, server: str) -> Path:
-        """The file with the credentials of commands for `server`: brokers, registry or audit."""
+        """Returns the file with the credentials of commands for `server`: brokers, registry or
+        audit."""
         return self.folder / f"{server}.yaml"
 
 
 def at_brokers(locks: Locks, user: str) -> Settings:
-    """The value of the key `security` with the user's credentials."""
+    """Returns the value of the key `security` with the user's credentials."""
     return {
         "tls": {"ca": str(locks.ca)},
         "login": {
@@ -108,7 +109,7 @@ def at_brokers(locks: Locks, user: str) -> Settings:
 
 
 def at_registry(locks: Locks, user: str) -> Settings:
-    """The value of the key `registry_security` with the user's credentials."""
+    """Returns the value of the key `registry_security` with the user's credentials."""
     return {
         "tls": {"ca": str(locks.ca)},
         "user": user,
@@ -117,14 +118,15 @@ def at_registry(locks: Locks, user: str) -> Settings:
 
 
 def at_audit(locks: Locks, user: str) -> Settings:
-    """The value of the key `audit_security` with the user's token."""
+    """Returns the value of the key `audit_security` with the user's token."""
     return {"tls": {"ca": str(locks.ca)}, "token_file": str(locks.token(user))}
 
 
 def locked_settings(
     locks: Locks, ports: Ports, mirror: MirrorPorts | None = None
 ) -> Mapping[str, Settings]:
-    """The keys of each program's configuration that differ from those of an open pipeline."""
+    """Returns the keys of each program's configuration whose values differ from those in an open
+    pipeline."""
 
     def client(user: str) -> Settings:
         return {
@@ -195,8 +197,8 @@ def _permission(principal: str, subjects: str, *may: str) -> Settings:
 
 
 def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
-    """The ACLs of the programs. They apply to any topic, except that only the registry may use the
-    topic of schemas: agents and loaders get schemas from the registry."""
+    """Returns the ACLs of the programs. They apply to every topic, except that only the registry
+    may use the topic of schemas: agents and loaders get schemas from the registry."""
     topic, group = ResourceType.TOPIC, ResourceType.GROUP
     everything = Operation.ALL
     read, write, create = Operation.READ, Operation.WRITE, Operation.CREATE

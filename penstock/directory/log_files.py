@@ -20,21 +20,21 @@ _LONGEST_LINE: Final = 500
 
 
 def open_log(path: Path) -> int:
-    """Opens a program's log file, and returns its descriptor. Raises OSError."""
+    """Opens a program's log file; returns its descriptor. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.open(path, flags, 0o644)
 
 
 def size(path: Path) -> int:
-    """The size of the file; 0 if it does not exist."""
+    """Returns the size of the file; 0 if the file does not exist."""
     with suppress(OSError):
         return path.stat().st_size
     return 0
 
 
 def cut(path: Path, longest: int = LONGEST) -> bool:
-    """Truncates the file if it is too long; returns whether it was."""
+    """Truncates the file if it is too long; returns whether it was too long."""
     if size(path) <= longest:
         return False
     old_path = path.with_name(f"{path.name}.1")
@@ -48,7 +48,7 @@ def cut(path: Path, longest: int = LONGEST) -> bool:
 
 
 def last_lines(path: Path, since: int, count: int) -> tuple[str, ...]:
-    """The last lines written after position `since`, made printable."""
+    """Returns the last lines written after position `since`, made printable."""
     try:
         with path.open("rb") as file:
             end = file.seek(0, os.SEEK_END)

@@ -26,7 +26,7 @@ class PipelineAccess(NamedTuple):
 
     @classmethod
     def of(cls, places: Places, ports: Ports, *, secure: bool) -> "PipelineAccess":
-        """The access of a pipeline; its files need not exist yet."""
+        """Returns the access to a pipeline, whose files need not exist yet."""
         if not secure:
             return cls(Addresses.of(ports))
         locks = Locks.of(places)
@@ -38,7 +38,8 @@ class PipelineAccess(NamedTuple):
         )
 
     def offline(self, ports: MirrorPorts | None) -> "PipelineAccess":
-        """The access to the cluster into which the mirror copies; unchanged without a mirror."""
+        """The access to the cluster into which the mirror copies; the same access if there is no
+        mirror."""
         return self._replace(addresses=self.addresses.offline(ports)) if ports else self
 
     @property

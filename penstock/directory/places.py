@@ -45,7 +45,8 @@ class Ports(NamedTuple):
 
     @classmethod
     def beginning_at(cls, base: int) -> "Ports":
-        """Consecutive ports. Raises ValueError if they would exceed the highest port."""
+        """Returns consecutive ports from `base` on. Raises ValueError if they would exceed the
+        highest port."""
         ports = range(base, base + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(ports):
             raise ValueError(f"not all ports from {base} to {ports[-1]} are valid")
@@ -62,7 +63,8 @@ class MirrorPorts(NamedTuple):
 
     @classmethod
     def beginning_at(cls, base: int) -> "MirrorPorts":
-        """The ports that follow the pipeline's, which begin at `base`. Raises ValueError."""
+        """Returns the ports that follow those of the pipeline, which begin at `base`. Raises
+        ValueError."""
         first_port = base + len(Ports._fields)
         ports = range(first_port, first_port + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(Ports._fields) - len(ports):
@@ -71,7 +73,7 @@ class MirrorPorts(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """The addresses of a pipeline for commands. `broker_http` and `agent` may be empty."""
+    """The addresses of a pipeline that commands use. `broker_http` and `agent` may be empty."""
 
     brokers: str = f"{HOST}:{Ports().broker}"
     registry: str = f"http://{HOST}:{Ports().registry}"
@@ -91,7 +93,7 @@ class Addresses(NamedTuple):
         )
 
     def offline(self, ports: MirrorPorts) -> "Addresses":
-        """The addresses for commands about the cluster into which the mirror copies."""
+        """The addresses that commands use for the cluster into which the mirror copies."""
         http = self.registry.partition(":")[0]
         return self._replace(
             brokers=f"{HOST}:{ports.offline_broker}",
@@ -106,7 +108,8 @@ class Addresses(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The paths in the directory; absolute, for configurations of programs."""
+    """The paths in the directory. They are absolute, since the programs' configurations contain
+    them."""
 
     directory: Path
 

@@ -83,8 +83,8 @@ def settings(
     alerts: bool = False,
     load_every: int = 60,
 ) -> Mapping[str, Settings]:
-    """The settings of each program. With a mirror, the loader reads the cluster into which it
-    copies. With `alerts`, alerts are sent to the URL in the directory's file."""
+    """Returns the settings of each program. With a mirror, the loader reads the cluster into which
+    the mirror copies. With `alerts`, alerts are sent to the URL in the directory's file."""
     addresses = Addresses.of(ports, secure=secure)
     programs = _settings(places, ports, addresses)
     programs["audit"]["alerts"] = _ALERTS | {"late": _LATE_SECONDS + 3 * load_every}
@@ -221,12 +221,12 @@ def _with_mirror(
 
 
 def literal(text: str) -> str:
-    """Escapes a text for a configuration file, in which ${NAME} is substituted."""
+    """Escapes text for a configuration file, in which ${NAME} is substituted."""
     return text.replace("${", "$${")
 
 
 def literal_in(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Escapes all texts in a mapping, recursively."""
+    """Escapes all text in a mapping, recursively."""
 
     def value(of: Any) -> Any:
         match of:
@@ -242,7 +242,7 @@ def literal_in(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_text(content: Settings) -> str:
-    """The file's text."""
+    """Returns the text of a configuration file with these settings."""
     return SETTINGS_HEADER + yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
 
 
@@ -306,7 +306,7 @@ def follow(places: Places, follows: Sequence[Follow]) -> None:
 
 
 def follow_text(places: Places, follows: Sequence[Follow]) -> str:
-    """The text of a file of inputs: one input for each topic."""
+    """Returns the text of a file of inputs, with one input for each topic."""
     topics = dict.fromkeys(follow.topic for follow in follows)
     own_patterns = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
     inputs: list[dict[str, Any]] = [
@@ -346,9 +346,9 @@ def prepare(
     alert: str | None = None,
     load_every: int = 60,
 ) -> None:
-    """Writes the files for a start. `alert`: a URL for alerts from now on, or empty for none; None
-    keeps the current one. If `secure`, existing folders are made private, too; keys.py creates
-    the keys. Raises DirectoryUnusable."""
+    """Writes the files for a start. `alert` is the URL for alerts from now on, empty for none; None
+    keeps the current one. If `secure`, existing folders also become private; keys.py creates the
+    keys. Raises DirectoryUnusable."""
     try:
         for folder in (
             places.config("").parent,
@@ -395,7 +395,8 @@ def _on_path(folder: Path) -> str:
 def environment(
     places: Places, addresses: Addresses, *, secure: bool, programs: Path = _PROGRAMS
 ) -> str:
-    """A file for the shell's `.`, which makes commands use this pipeline and its credentials."""
+    """Returns the text of a file for the shell's `.` command, which makes commands use this
+    pipeline and its credentials."""
     locks = Locks.of(places)
     files = {
         "PENSTOCK_SECURITY": locks.for_commands("brokers"),

@@ -25,7 +25,7 @@ _LONGEST: Final = 64 * 1024
 
 
 class SavedStart(NamedTuple):
-    """The options of the last start; the defaults if there was none."""
+    """The options of the last start; the default options if there was no start."""
 
     ports: Ports = Ports()
     secure: bool = False
@@ -34,7 +34,7 @@ class SavedStart(NamedTuple):
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of the file."""
+    """The contents of `up.json`."""
 
     version: int
     ports: dict[str, int]

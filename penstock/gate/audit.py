@@ -1,4 +1,4 @@
-"""The gate's check that an audit has no findings that it did not have before the change.
+"""The gate's check that an audit has no findings beyond those that it had before the change.
 
 The check passes only after the audit has read the ledgers beyond the time at which the gate began,
 by the audit's clock: an audit that has stopped reading would show an old state.
@@ -38,7 +38,7 @@ class GateAudit:
         return self.get("topics", TopicsAnswer, size=1)
 
     def findings(self) -> list[tuple[KnownFinding, str]]:
-        """Returns all findings that were not accepted, with their texts."""
+        """Returns all findings that no operator has accepted, with their texts."""
         findings: list[tuple[KnownFinding, str]] = []
         for page in range(1, _MOST_PAGES + 1):
             answer = self.get("findings", Findings, accepted="false", page=page, size=MOST_ITEMS)
@@ -54,7 +54,7 @@ class GateAudit:
 
     def silent(self) -> list[AgentRow]:
         """Returns agents that have become silent. Hosts that never reported are left out: no change
-        silenced them, and a run that adds a host to the inventory installs it last."""
+        silenced them, and when a run adds a host to the inventory, it installs that host last."""
         agents: list[AgentRow] = []
         for page in range(1, _MOST_PAGES + 1):
             answer = self.get("agents", AgentsAnswer, state="silent", page=page, size=MOST_ITEMS)
@@ -86,7 +86,7 @@ class AuditCheck:
         self._since = -1  # by the audit's clock
 
     def close(self) -> None:
-        """Does nothing: requests leave no connection open."""
+        """Does nothing, as requests leave no connection open."""
 
     def look(self) -> Sequence[Reason]:
         try:

@@ -26,7 +26,7 @@ NOWHERE: Final[Span] = (-1, -1)
 
 
 class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault, identified by its subject and extent; the ends of spans are exclusive."""
+    """A known fault, identified by its subject and extent; the ends of spans are exclusive."""
 
     topic: str  # cluster/topic
     kind: str
@@ -69,7 +69,8 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def covers(self, other: "KnownFinding") -> bool:
-        """Whether `other` is this fault or a part of it; a fault that grew is a new one."""
+        """Whether `other` is this fault or a part of it. A fault that has grown counts as a new
+        one."""
         if self.subject != other.subject:
             return False
         places = list(zip(self._places(), other._places(), strict=True))
@@ -106,7 +107,8 @@ class AuditBefore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """`audit` and `remarks` (by address of a broker's page) are None if they were not recorded."""
+    """The state of a pipeline before a change. `audit` and `remarks` (by address of a broker's
+    page) are None if they were not recorded."""
 
     version: int = VERSION
     made: int

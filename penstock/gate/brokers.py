@@ -1,4 +1,5 @@
-"""The gate's checks that a cluster is in sync, as reported by any broker and by the changed ones.
+"""The gate's checks that a cluster is in sync, as reported by any broker and by the changed
+brokers.
 
 A broker that was just killed is listed as live until its session ends, and as in sync until its
 leaders notice. So the changed brokers are asked themselves, and the state must hold for a while.
@@ -29,8 +30,8 @@ _LASTING: Final = (
 
 
 class BrokersCheck:
-    """Checks the cluster. `before`: the brokers of the baseline; `cluster_id`: its cluster, if
-    known; `wanted`: the changed brokers."""
+    """Checks that the cluster is in sync. `before` has the brokers of the baseline, `cluster_id`
+    its cluster if known, and `wanted` the changed brokers."""
 
     about = ABOUT
 
@@ -112,7 +113,8 @@ def absent(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
 
 
 def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
-    """Reasons why the cluster is not in sync: a sentence for each kind."""
+    """Yields the reasons why the cluster is not in sync, with one sentence for each kind of
+    reason."""
     if cluster.controller not in cluster.brokers:
         yield "no broker is the controller"
     hidden_topics, leaderless_partitions, under_replicated_partitions, partitions_led_by_others = (
@@ -182,7 +184,7 @@ class PagesCheck:
         return reasons
 
     def remarks(self) -> dict[str, list[str]]:
-        """The remarks of brokers by address. Raises NoStatus."""
+        """Returns the remarks of brokers, by address. Raises NoStatus."""
         return {url: list(query.ask()) for url, query in self._queries.items()}
 
 

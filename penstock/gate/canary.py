@@ -1,5 +1,5 @@
-"""A canary line: written into a log file of this host, shipped by its agent, read back from the
-brokers, accounted for by the audit.
+"""A canary line: written into a log file of this host, shipped by the host's agent, read back from
+the brokers, and accounted for by the audit.
 
     written ─▶ shipped ─▶ stored ─▶ proven
     a file     the agent  the line  the audit: the brokers have counted it, or it has landed
@@ -55,7 +55,7 @@ class Proof(StrEnum):
 
 
 class Line(NamedTuple):
-    """A written line and its place in the file; times are milliseconds."""
+    """A line that was written, and its position in the file; times are in milliseconds."""
 
     path: Path
     token: bytes
@@ -96,7 +96,7 @@ def write_line(path: Path) -> Line:
 
 
 class CanaryCheck:
-    """Checks that a line arrives. `audit` is None with the proof `stored`."""
+    """Checks that a line arrives. `audit` is None if the line need only be stored."""
 
     about = ABOUT
 
@@ -225,8 +225,8 @@ class CanaryCheck:
 
 
 def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
-    """The offset of the line once it is acknowledged; else the reason why it is not. The inode
-    distinguishes a renamed file of that path from this one."""
+    """Returns the offset of the line once it is acknowledged; until then, the reason why it is not.
+    The inode distinguishes this file from a renamed one that had its path."""
     followed_files = [
         file
         for file in status.files
@@ -256,8 +256,8 @@ def _stalled(status: Status, file: FileStatus) -> str:
 
 
 def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
-    """Why the brokers may not have all lines that agents read in these windows; with `by_all`, why
-    some of their lines are unaccounted for."""
+    """Returns why the brokers may not have all lines that agents read in these windows; with
+    `by_all`, why not all of these lines are accounted for yet."""
     tiers = [tier.tier for tier in answer.tiers]
     cells = [cell for cell in answer.cells if any(sums.events for sums in cell.sums)]
     if not cells:

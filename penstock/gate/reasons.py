@@ -11,8 +11,8 @@ _NAMED: Final = 5  # names listed of one kind
 
 
 class Trouble(IntEnum):
-    """A kind of reason; its value is the exit code. If there are several, the first in this order
-    counts."""
+    """The kind of a reason, whose value is the exit code. If there are several kinds, the first in
+    this order counts."""
 
     NEW = 3  # a fault that the audit or a broker did not report before
     SILENCE = 4  # a server gives no answer, or none that can be understood
@@ -20,7 +20,8 @@ class Trouble(IntEnum):
 
 
 class Reason(NamedTuple):
-    """A reason to wait. `about` is the part of the gate: brokers, canary or audit."""
+    """A reason to wait. `about` names the part of the gate that has it: brokers, canary or
+    audit."""
 
     about: str
     trouble: Trouble
@@ -44,6 +45,6 @@ def worst(reasons: Sequence[Reason]) -> Trouble:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few names, and the number of further ones."""
+    """Returns the first few names, and the number of the remaining ones."""
     further_count = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {further_count:,} more" if further_count > 0 else "")

@@ -23,9 +23,9 @@ def wait(
     steady: float,
     tell: Callable[[Sequence[Reason]], None],
 ) -> Waited:
-    """Runs all checks every second, and calls `tell` when the reasons have changed. The result has
-    the reasons of the last round. If all checks pass when the limit is reached, they get the time
-    to hold for `steady` seconds."""
+    """Runs all checks every second, and calls `tell` when the reasons have changed. Returns the
+    reasons of the last round. Checks that all pass when the limit is reached still get the time to
+    hold for `steady` seconds."""
     start = time.monotonic()
     passing_since: float | None = None
     reported_reasons: Sequence[Reason] = ()

@@ -27,7 +27,7 @@ from penstock.groups.progress import (
 
 
 def existing_groups(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """For completion: the cluster's groups, if it answers quickly."""
+    """Returns the cluster's groups for completion, if the cluster answers quickly."""
 
     def groups() -> Iterable[str]:
         with connected(typed_bootstrap(context)) as brokers:

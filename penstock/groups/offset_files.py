@@ -26,7 +26,7 @@ def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read(path: Path, alone: str | None = None) -> dict[str, Offsets]:
-    """Reads the offsets of each group. `alone`: the group of lines without one."""
+    """Reads the offsets of each group. `alone` is the group of lines that do not name one."""
     try:
         text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a byte order mark
     except OSError as error:

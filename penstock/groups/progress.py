@@ -33,13 +33,13 @@ Row = dict[str, Any]
 def listed_rows(
     listed: Iterable[ListedGroup], described: Mapping[str, GroupOfMembers]
 ) -> list[Row]:
-    """Rows of groups. Fewer columns are known if describing a group is not allowed, or if its
-    members use a newer protocol."""
+    """Returns rows of groups. Some columns are empty if the user may not describe a group, or if
+    its members use a newer protocol."""
     return [_group(listing, described.get(listing.name)) for listing in listed]
 
 
 def existing(brokers: Brokers, names: Sequence[str]) -> dict[str, GroupOfMembers]:
-    """Returns the groups of these names. Raises Failed if one does not exist."""
+    """Returns the groups with these names. Raises Failed if one does not exist."""
     groups = describe_groups(brokers, names)
     missing_groups = [name for name, group in groups.items() if not group.is_there]
     if missing_groups:
@@ -57,7 +57,7 @@ def _like(brokers: Brokers, group: str) -> str:
 
 
 def without_members(group: GroupOfMembers) -> None:
-    """Checks that the group has no members. Raises Failed, which names them."""
+    """Checks that the group has no members. Raises Failed, naming them, if it has."""
     if not group.has_members:
         return
     count = len(group.members)

@@ -29,7 +29,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Ago(msgspec.Struct, frozen=True):
-    """The first message written within a duration."""
+    """The first message that was written within a duration before now."""
 
     millis: int
 
@@ -57,7 +57,7 @@ def chosen(
     topics: Sequence[TopicArgument] | None,
     committed: Collection[TopicPartition],
 ) -> list[TopicPartition]:
-    """The partitions of these topics; without topics, those with committed offsets."""
+    """Returns the partitions of these topics; without topics, those with committed offsets."""
     if topics is None:
         if not committed:
             raise Failed(f"group {group} has no committed offsets: name topics with --topic")

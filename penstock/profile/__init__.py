@@ -1,1 +1,1 @@
-"""`penstock profile`: shows addresses and credentials."""
+"""`penstock profile`: shows the addresses and credentials that commands use."""

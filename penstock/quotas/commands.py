@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def entity_options(command: F) -> F:
-    """Adds `user`, `client_id` and `ip`."""
+    """Adds the options `user`, `client_id` and `ip`."""
     for name, condition in (
         ("--ip", "connect from this address"),
         ("--client-id", "have this client id"),

@@ -25,8 +25,8 @@ _reason = click.option("--reason", required=True, metavar="TEXT", help="The reas
 
 
 def raised_alerts(audit: HttpUrl, topics: Sequence[str], cluster: str) -> Sequence[NotedAlert]:
-    """The first raised alerts about these topics, and about programs, that no finding of a report
-    covers."""
+    """Returns the first raised alerts about programs and about these topics, except those that a
+    finding of a report covers."""
     answer = ask(audit, "alerts", {"state": "raised", "size": 100}, NotedAlerts)
     alerts = [
         alert

@@ -42,7 +42,7 @@ Parameters = Mapping[str, str | int]
 
 
 def audit_option(command: F) -> F:
-    """Adds `audit`, and --audit-security."""
+    """Adds the parameter `audit`, and the option --audit-security."""
     option = http_option(
         "audit",
         DEFAULT_AUDIT,
@@ -54,7 +54,7 @@ def audit_option(command: F) -> F:
 
 
 def audit_security(audit: HttpUrl) -> HttpSecurity:
-    """The credentials of the running command for the audit."""
+    """Returns the credentials of the running command for the audit."""
     return http_security("audit", audit)
 
 
@@ -68,8 +68,9 @@ def ask(
     seconds: float = _SECONDS,
     posted: msgspec.Struct | None = None,
 ) -> T:
-    """Sends a request. Raises Failed without an answer of this kind. Without `access`, the
-    credentials of the running command are used. `posted`: an operator's statement.
+    """Sends a request, and returns the answer. Raises Failed if there is none of the expected kind.
+    Without `access`, uses the credentials of the running command. `posted` is an operator's
+    statement.
 
     An answer may take long, but one that hangs is not waited for."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
@@ -100,8 +101,8 @@ def ask(
 
 
 def restart_audit(audit: HttpUrl, directory: str = "") -> Cure:
-    """The command that restarts the audit, by the `penstock up` of this directory, or the one whose
-    `environment` the shell has read."""
+    """Returns the command that restarts the audit with `penstock up`, in this directory or in the
+    one whose `environment` file the shell has read."""
     if not directory and os.environ.get(address_variables.AUDIT) == str(audit):
         directory = os.environ.get(address_variables.UP, "")
     return ProgramCommands(commands=CommandsConfig(up=directory)).restart("audit")
@@ -133,8 +134,8 @@ _RECENT_MILLIS: Final = 60_000  # a reading of the ledger that is no older count
 def asked_report(
     audit: HttpUrl, topics: Sequence[str], cluster: str, range_: TimeRange
 ) -> ReportAnswer:
-    """The report on all topics, or on these. Raises Failed without an answer, or if a topic is
-    unknown."""
+    """Returns the report on all topics, or on these. Raises Failed if the audit does not answer, or
+    if a topic is unknown."""
     reports = [_one(audit, topic, cluster, range_) for topic in dict.fromkeys(topics) or [""]]
     return msgspec.structs.replace(
         reports[0],
@@ -161,7 +162,8 @@ def _one(audit: HttpUrl, topic: str, cluster: str, range_: TimeRange) -> ReportA
 
 
 def verdict(report: ReportAnswer) -> State:
-    """The report's state; at best pending unless the ledger was read to the end of the range."""
+    """Returns the report's state; pending at best, unless the ledger was read to the end of the
+    range."""
     is_current = report.as_of >= min(report.to_time, report.now - _RECENT_MILLIS)
     if not report.topics or not is_current:
         return worst([report.state, State.PENDING])
@@ -169,6 +171,6 @@ def verdict(report: ReportAnswer) -> State:
 
 
 def last_day(now: datetime) -> TimeRange:
-    """The last 24 whole hours: the present hour is never complete."""
+    """Returns the last 24 whole hours, since the present hour is never complete."""
     end = int(now.timestamp() * 1000) // HOUR_MILLIS * HOUR_MILLIS
     return TimeRange(end - DAY_MILLIS, end)

@@ -40,7 +40,8 @@ class NoVerdict(Failed):
 
 
 class _Report(click.Command):
-    """A command whose exit codes 1 and 2 are verdicts, so that errors have another one."""
+    """A command whose exit codes 1 and 2 are verdicts, so that its errors have another exit
+    code."""
 
     def make_context(
         self,
@@ -68,8 +69,8 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
 
 
 def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
-    """The exit code of the first that applies of: faults, unknown, not loaded, pending, too few
-    events. Not loaded outranks pending, as waiting does not repair it."""
+    """Returns the exit code of the first of these that applies: faults, unknown, not loaded,
+    pending, too few events. Not loaded outranks pending, since waiting does not repair it."""
     state = verdict(report)
     if state is State.PENDING and any(topic.failing_loads for topic in report.topics):
         return NOT_LOADED
@@ -81,7 +82,8 @@ def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
 
 
 def arrived(topic: TopicReport) -> int:
-    """The events of a topic at its last tier; of several roots, at the one with fewest."""
+    """Counts the events of a topic at its last tier; if that has several roots, at the root with
+    the fewest."""
     return min(
         (tier.events for tier in topic.tiers if tier.tier == topic.tiers[-1].tier), default=0
     )

@@ -70,7 +70,7 @@ class LedgerPlace(NamedTuple):
 
     @property
     def credentials(self) -> Security:
-        """The user's credentials if there are any, else those of the audit's file."""
+        """The user's credentials if there are any; otherwise those of the audit's file."""
         security = brokers_security(self.bootstrap)
         return security if self.security is None or security != Security() else self.security
 
@@ -84,7 +84,8 @@ class LedgerPlace(NamedTuple):
 
 
 def ledger_options(command: F) -> F:
-    """Adds `ledgers`: one for each cluster of --config, or the one that the options name."""
+    """Adds the parameter `ledgers`: one ledger for each cluster of --config, or the one that the
+    options name."""
 
     @click.option(
         "--config",
@@ -138,7 +139,7 @@ def _is_given(option: str) -> bool:
 
 
 def operator(security: Security) -> str:
-    """The local user who runs the command, and their login at the brokers."""
+    """Returns the local user who runs the command, with the login used at the brokers."""
     name, login = local_account(), security.login
     return f"{name} as {login.user}" if login and login.user not in {"", name} else name
 
@@ -179,7 +180,8 @@ class NumbersType(click.ParamType[NumberRange]):
 
 
 class BytesType(click.ParamType[NumberRange]):
-    """The type of byte ranges: `8192-9216`, positions in a file; the end is exclusive."""
+    """The type of byte ranges: `8192-9216` are positions in a file, of which the last is
+    exclusive."""
 
     name = "range"
 

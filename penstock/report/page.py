@@ -1,4 +1,4 @@
-"""A report as one HTML file, to be attached to a mail, opened anywhere, printed.
+"""A report as one HTML file that can be attached to a mail, opened anywhere, and printed.
 
 The page's policy forbids scripts and loading of resources. All text from outside passes `_text`,
 which makes control characters visible and escapes HTML.
@@ -45,7 +45,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def report_page(report: ReportAnswer) -> str:
-    """The report as an HTML document."""
+    """Returns the report as an HTML document."""
     headline = headline_on(verdict(report), report.topics, are_unread=bool(report.unread))
     words = remarked(headline, report.topics)
     title = f"{headline.badge} {time_text(report.from_time)} to {time_text(report.to_time)} UTC"

@@ -16,13 +16,13 @@ _ORDER: Final = ("replaced", "cut", "dropped", "unread", "other")
 
 
 def remarked(headline: Headline, topics: Sequence[TopicReport]) -> str:
-    """The verdict in words, with the remarks about these topics."""
+    """Returns the verdict in words, with the remarks about these topics."""
     words = altered_words(total for topic in topics for total in topic.altered)
     return f"{headline_words(headline)}; {words}" if words else headline_words(headline)
 
 
 def altered_words(totals: Iterable[AlteredTotal]) -> str:
-    """`9 lines had invalid characters, 1 line was cut`; empty if nothing was altered."""
+    """Returns `9 lines had invalid characters, 1 line was cut`; empty if nothing was altered."""
     lines: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for total in totals:
@@ -33,7 +33,7 @@ def altered_words(totals: Iterable[AlteredTotal]) -> str:
 
 
 def remark_lines(topic: TopicReport) -> Iterator[str]:
-    """A sentence for each file and kind, up to the audit's limit."""
+    """Yields a sentence for each file and kind of remark, up to the audit's limit."""
     yield from map(_sentence, topic.remarks)
     if len(topic.remarks) >= _MOST:
         yield f"only the first {_MOST} are shown; in all: {altered_words(topic.altered)}"

@@ -74,8 +74,8 @@ def show_report(
     newer: ReportAnswer | None = None,
     alerts: Sequence[NotedAlert] = (),
 ) -> None:
-    """Prints the report. `everything`: also details of topics without faults. Only faults are shown
-    of anything `newer` than the report."""
+    """Prints the report. With `everything`, also prints details of topics without faults. Of
+    anything `newer` than the report, prints only faults."""
     headline = headline_on(verdict(report), report.topics, are_unread=bool(report.unread))
     words = remarked(headline, report.topics)
     _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" {words}")

@@ -42,7 +42,7 @@ UNFAULTY: Final = frozenset({"dead", "pending"})  # of these sums
 
 
 class Count(int):
-    """A number with thousands separators; unknown if below 0."""
+    """A number with thousands separators; unknown if it is negative."""
 
     def __str__(self) -> str:
         return UNKNOWN if self < 0 else f"{int(self):,}"
@@ -60,7 +60,7 @@ def events_of(tier: TierTotals) -> Count:
 
 
 def size(count: int) -> str:
-    """A number of bytes, with one decimal place."""
+    """Formats a number of bytes with one decimal place."""
     if count < 0:
         return UNKNOWN
     value, step = float(count), 0
@@ -70,7 +70,7 @@ def size(count: int) -> str:
 
 
 def span(millis: int) -> str:
-    """A duration in its largest unit; "-" if unknown."""
+    """Formats a duration in its largest unit; "-" if it is unknown."""
     if millis < 0:
         return "-"
     for length, unit in _SPANS:
@@ -81,7 +81,7 @@ def span(millis: int) -> str:
 
 
 def delays_of(tier: TierTotals) -> tuple[str, ...]:
-    """p50, p95, p99 and max; only the last is a bound."""
+    """Returns p50, p95, p99 and maximum, of which the maximum is shown as a bound."""
     maximum = span(tier.max)
     return (
         span(tier.p50),
@@ -92,7 +92,7 @@ def delays_of(tier: TierTotals) -> tuple[str, ...]:
 
 
 class ShownVerdict(NamedTuple):
-    """A topic's state for display, with states that its worst state would hide."""
+    """A topic's state as it is shown, together with states that its worst state would hide."""
 
     state: State
     mark: str
@@ -104,7 +104,8 @@ class ShownVerdict(NamedTuple):
 
 
 def topic_shown(topic: TopicReport) -> ShownVerdict:
-    """The verdict on a topic. A failing load outranks pending, as waiting does not repair it."""
+    """Returns the verdict on a topic. A failing load outranks pending, since waiting does not
+    repair it."""
     state = topic.state
     if topic.failing_loads and state is State.PENDING:
         return ShownVerdict(state, NOT_LOADED, "not loaded")
@@ -115,7 +116,8 @@ def topic_shown(topic: TopicReport) -> ShownVerdict:
 
 
 def faults_of(kinds: Kinds, state: State) -> list[State]:
-    """The states to show side by side, the worst first: those of the faults, or else the state."""
+    """Returns the states to show side by side, the worst first: those of the faults, with `state`
+    in front if it is none of them."""
     states = list(dict.fromkeys(kind.kind.state for kind in kinds))
     return (
         states
@@ -125,7 +127,8 @@ def faults_of(kinds: Kinds, state: State) -> list[State]:
 
 
 def marked(states: Sequence[State]) -> str:
-    """The states with marks, such as `changed, ✗ missing`; the caller shows the first mark."""
+    """Returns the states with their marks, such as `changed, ✗ missing`; the caller shows the first
+    mark."""
     worst_state, *rest = states
     return ", ".join((worst_state.value, *(f"{MARKS[state]} {state.value}" for state in rest)))
 
@@ -133,8 +136,8 @@ def marked(states: Sequence[State]) -> str:
 def headline_on(
     state: State, topics: Sequence[TopicReport], *, are_unread: bool = False
 ) -> Headline:
-    """The verdict on these topics in one sentence. `are_unread`: an agent does not read all of its
-    inputs."""
+    """Returns the verdict on these topics in one sentence. `are_unread` means that an agent does
+    not read all of its inputs."""
     return headline(
         JudgedTopics(
             state=state,
@@ -175,7 +178,7 @@ def headline_on(
 
 
 def dead_letters(topic: TopicReport) -> DeadLetters:
-    """The topic's dead letters. The lines of a copy count at its origin."""
+    """Counts the topic's dead letters. Lines of a copy count only at its origin."""
     is_copy = any(tier.tier == TierKind.ORIGIN for tier in topic.tiers)
     return DeadLetters(
         lines=0 if is_copy else topic.flow.dead,
@@ -184,7 +187,7 @@ def dead_letters(topic: TopicReport) -> DeadLetters:
 
 
 def dead_letter_words(topic: TopicReport) -> list[str]:
-    """The places of the topic's dead letters."""
+    """Returns for each place with dead letters of the topic a text with their number."""
     numbers = {topic_of_dead(topic.topic): dead_letters(topic).lines} | {
         table_of_dead(topic.topic, tier.destination): tier.dead for tier in topic.tiers
     }
@@ -192,30 +195,30 @@ def dead_letter_words(topic: TopicReport) -> list[str]:
 
 
 def headline_words(headline: Headline) -> str:
-    """The headline without its mark."""
+    """Returns the headline without its mark."""
     return one_line(f"{headline.title}; {headline.more}" if headline.more else headline.title)
 
 
 def unread_words(unread: UnreadInput) -> str:
-    """What an agent does not read, and since when."""
+    """Says what an agent does not read, and since when."""
     since = f" since {time_text(unread.since // 1000 * 1000)}" if unread.since >= 0 else ""
     return one_line(f"not read{since}: {unread.words}")
 
 
 def failing_words(load: FailingLoad) -> str:
-    """The time and reason since which a table has not been loaded, and the remedy."""
+    """Says since when and why a table has not been loaded, and what to do."""
     start_time = time_text(load.since // 1000 * 1000)
     cure = f". What to do: {load.cure}" if load.cure else ""
     return one_line(f"not loaded into {load.destination} since {start_time}: {load.reason}{cure}")
 
 
 def wait_words(wait: Wait) -> str:
-    """The program that is waited for, and the reason."""
+    """Says which program is waited for, and why."""
     return one_line(f"waits for {_WAITED_FOR.get(wait.on, f'the {wait.on}')}: {wait.words}")
 
 
 def subject(report: ReportAnswer) -> str:
-    """The report's time range, and the time up to which the ledger has been read."""
+    """Returns the report's time range, and the time up to which the ledger has been read."""
     to_time = min(report.to_time, report.now // 1000 * 1000)
     time_range = f"{time_text(report.from_time)} to {time_text(to_time)} UTC"
     if report.as_of <= 0:
@@ -224,14 +227,14 @@ def subject(report: ReportAnswer) -> str:
 
 
 def topic_name(topic: TopicReport) -> str:
-    """The topic's name, with its id if it was deleted or retired, as another topic may have that
-    name now."""
+    """Returns the topic's name, with its id if the topic was deleted or retired, since another
+    topic may have the name now."""
     suffix = f" (deleted or retired, id {topic.topic_id})"
     return topic.topic + suffix if topic.deleted else topic.topic
 
 
 def flow(topic: TopicReport) -> str:
-    """The lines that were read, as the sum of their fates."""
+    """Returns the number of lines that were read, as the sum of what became of them."""
     lines = topic.flow
     parts = [
         f"shipped {Count(lines.shipped)}",
@@ -244,13 +247,13 @@ def flow(topic: TopicReport) -> str:
 
 
 def tier_name(tier: TierTotals, *, several: bool) -> str:
-    """The tier's name, with its root if there are several."""
+    """Returns the tier's name, with its root if there are several roots."""
     name = _TIERS.get(tier.tier, tier.tier)
     return one_line(f"{name} {tier.destination}".strip() if several else name)
 
 
 def unclaimed_words(topic: TopicReport) -> list[str]:
-    """Events at the brokers that no earlier tier has reported, or not yet."""
+    """Describes events at the brokers that no earlier tier has reported, or not yet."""
     sentences = []
     if count := topic.unclaimed - topic.unclaimed_yet:
         verb, object_form = (
@@ -274,12 +277,13 @@ def unclaimed_words(topic: TopicReport) -> list[str]:
 
 
 def left_out(shown: int, total: int, what: str) -> str:
-    """The note that a list is abridged; empty if it is not."""
+    """Returns the note that a list is abridged; empty if it is complete."""
     return f"and {total - shown:,} more {what}" if total > shown else ""
 
 
 def finding_words(finding: Finding) -> str:
-    """The sentence, the source as `penstock audit accept` takes it, and why it is not open."""
+    """Returns the finding's sentence, its source as `penstock audit accept` takes it, and why the
+    finding is not open."""
     source = f" [source {finding.source}]" if finding.source else ""
     acceptance = f" (accepted: {finding.accepted})" if finding.accepted else ""
     excuse = f" (harmless: {finding.harmless})" if finding.harmless else ""
@@ -287,7 +291,7 @@ def finding_words(finding: Finding) -> str:
 
 
 class Line(NamedTuple):
-    """One topic: events by place (None: not expected there), and sums of discrepancies."""
+    """One topic: its events by place (None where none are expected), and sums of discrepancies."""
 
     topic: TopicReport
     events: tuple[Count | None, ...]
@@ -295,7 +299,7 @@ class Line(NamedTuple):
 
 
 class ReportOverview(NamedTuple):
-    """A table of topics. `sums` has the sums that are not 0 for every topic."""
+    """A table of topics. `sums` has the sums that are not 0 for every one of them."""
 
     clusters: bool  # whether the topics are of several clusters
     places: tuple[str, ...]
@@ -340,7 +344,7 @@ def _count(kinds: Kinds, kind: FaultKind, name: str) -> Count:
 
 
 def several_roots(tiers: Sequence[TierTotals]) -> bool:
-    """Whether a tier has several roots."""
+    """Whether one of the tiers has several roots."""
     return len({tier.tier for tier in tiers}) < len({_place(tier) for tier in tiers})
 
 

@@ -31,14 +31,14 @@ class SubjectSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings in `schemas.yaml`. `compatibility` applies to each subject without a level under
-    `subjects`."""
+    """The settings in `schemas.yaml`. `compatibility` applies to each subject that has no level
+    under `subjects`."""
 
     compatibility: Level | None = None
     subjects: dict[str, SubjectSettings] = {}
 
     def levels(self, files: Iterable[SchemaFile]) -> dict[str, Level]:
-        """The levels to set, by subject; other subjects keep theirs."""
+        """Returns the levels to set, by subject; other subjects keep their levels."""
         subjects = {file.subject for file in files}
         if unknown_names := sorted(self.subjects.keys() - subjects):
             raise WrongConfiguration(f"{FILE}: subjects: no file is named {unknown_names[0]}.avsc")

@@ -1,4 +1,4 @@
-"""Arguments of the commands about schemas: subject, version, id, file."""
+"""Arguments of the commands about schemas: subject, version, id and file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +57,7 @@ VERSION: Final = VersionArgument()
 
 
 def subject_options(command: F) -> F:
-    """Adds `subject` and `topic`."""
+    """Adds the options `subject` and `topic`."""
     subject = click.option(
         "-s",
         "--subject",
@@ -72,7 +72,7 @@ def subject_options(command: F) -> F:
 
 
 def schema_file(path: Path, subject: str | None, topic: str | None) -> SchemaFile:
-    """Reads the file. Raises UsageError or Failed."""
+    """Reads a schema from the file. Raises UsageError or Failed."""
     if subject is not None and topic is not None:
         raise click.UsageError("pass either --subject or --topic")
     if topic is not None:

@@ -1,4 +1,4 @@
-"""`penstock schemas diff`, and how differences are shown: lines for people, JSON for programs."""
+"""`penstock schemas diff`: shows differences as lines for people or as JSON for programs."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -170,7 +170,7 @@ def check(
 
 
 def require_readable(plan: RegistrationPlan, *, force: bool) -> None:
-    """Checks that no events of earlier versions would become dead letters. Raises `Failed`."""
+    """Checks that no event of an earlier version would become a dead letter. Raises `Failed`."""
     if not force and (changes := [change for change in plan.unit_changes if change.is_refused]):
         paths = ", ".join(dict.fromkeys(change.path or "the value" for change in changes))
         raise Failed(
@@ -182,7 +182,8 @@ def require_readable(plan: RegistrationPlan, *, force: bool) -> None:
 
 
 def why_no_event(plan: RegistrationPlan) -> str | None:
-    """The reason why a topic's values are not events that agents write and loaders expect."""
+    """Returns why a topic's values are not events that agents write and loaders expect; None if
+    they are."""
     if plan.schema is None or not plan.file.subject.endswith(VALUES):
         return None
     # Imported here because other subjects need no encoder.

@@ -128,7 +128,7 @@ def _of_subject(client: RegistryClient, subject: str, version: Which) -> dict[st
 
 
 def schema_document(schema: RegisteredSchema | SchemaOfId) -> dict[str, Any]:
-    """The schema with the field names of registries' API."""
+    """Returns the schema with the field names of the registries' API."""
     return {
         "schemaType": schema.type,
         "references": [_reference_document(reference) for reference in schema.references],

@@ -1,4 +1,4 @@
-"""An agent's files: the main one, and those of `inputs_dir`.
+"""An agent's configuration files: the main one, and those in `inputs_dir`.
 
 Relative paths in `inputs_dir` and an input's `schema` start at the file that names them:
 /etc/penstock/agent.yaml with `inputs_dir: agent.d` means /etc/penstock/agent.d. All others, and
@@ -49,7 +49,7 @@ def load_inputs(path: Path) -> tuple[Input, ...]:
 
 
 def or_rejected(read: Callable[[], T]) -> T:
-    """Returns `read()` for a running program: raises ConfigRejected in place of
+    """Returns `read()` for a running program, which expects ConfigRejected in place of
     ConfigurationError."""
     try:
         return read()

@@ -46,12 +46,12 @@ _TOPICS: Final = ("topic", "partitions", "schema", "batches", "events", "in_flig
 
 
 def agent_option(command: F) -> F:
-    """Adds `agent`, and --agent-security."""
+    """Adds the parameter `agent`, and the option --agent-security."""
     return _agent_option(is_needed=True)(command)
 
 
 def own_agent_option(command: F) -> F:
-    """Adds the options of `agent_option` to `penstock agent`, where `agent` may be None."""
+    """Adds the options of `agent_option` to `penstock agent`, for which `agent` may be None."""
     return _agent_option(is_needed=False)(command)
 
 
@@ -67,24 +67,25 @@ def _agent_option(*, is_needed: bool) -> Callable[[F], F]:
 
 
 def agent_security(agent: HttpUrl) -> HttpSecurity:
-    """The credentials of the running command for the agent."""
+    """Returns the credentials of the running command for the agent."""
     return http_security("agent", agent)
 
 
 def agent_here() -> HttpUrl:
-    """The profile's agent, else the one at the default address."""
+    """Returns the URL of the profile's agent, else the default one."""
     return parse_program_url(default_address("agent", DEFAULT_AGENT))
 
 
 def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
-    """The URL of an agent on this host with these settings."""
+    """Returns the URL of an agent on this host that has these settings."""
     return HttpUrl(
         "https" if in_tls else "http", "127.0.0.1" if is_everywhere(host) else host, port
     )
 
 
 def ask_status(agent: HttpUrl) -> bytes:
-    """The agent's answer, as JSON. Raises Failed without one."""
+    """Returns the status that the agent answers with, which is JSON. Raises Failed if it does not
+    answer."""
     access = access_to(agent_security(agent))
     try:
         answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=access)

@@ -65,8 +65,8 @@ def command(
 
 
 def with_own_file(loaded: AuditConfig, config: Path, profile: Path = SYSTEM) -> AuditConfig:
-    """Names the audit's file in the commands that it shows, unless its configuration names one or
-    this host has a profile, which operators may read."""
+    """Adds the audit's file to the commands that it shows, unless its configuration names another
+    or this host has a profile that operators may read."""
     if loaded.commands.audit or profile.exists():
         return loaded
     return replace(loaded, commands=replace(loaded.commands, audit=str(config.absolute())))

@@ -34,7 +34,7 @@ _SECRET_NAMES = {"key", "webhook", "url"}  # the URL of a webhook often holds on
 
 
 class Report(Protocol):
-    """The report on one file; its fields are those of `--json`."""
+    """The report on one file; its fields are those of the output of `--json`."""
 
     def all_problems(self) -> list[str]: ...
 
@@ -42,8 +42,8 @@ class Report(Protocol):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """A checked file. `effective`: the configuration without secrets, None for a file of inputs;
-    `show` prints the rest of the report, beside problems and remarks."""
+    """A file that was checked. `effective` is the configuration without secrets, None for a file of
+    inputs; `show` prints the report apart from problems and remarks."""
 
     report: Report
     effective: dict[str, Any] | None
@@ -51,7 +51,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlainCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A report that has problems only."""
+    """A report with problems only."""
 
     problems: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""`penstock check-config agent`: predicts an agent's work on its files from the disk, the registry
+"""`penstock check-config agent`: predicts an agent's work on its files, from the disk, the registry
 and the brokers.
 
 Also `check-config inputs`: the same for one file of its `inputs_dir`, before it is installed. Other
@@ -39,8 +39,8 @@ from schemas.errors import RegistryError
 
 
 class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`problems` concern the agent as a whole; each input and topic has its own. `unanswered` lists
-    the servers that did not answer."""
+    """The report. `problems` concern the agent as a whole; each input and topic has its own.
+    `unanswered` lists the servers that did not answer."""
 
     inputs: tuple[InputCheck, ...]
     topics: tuple[TopicCheck, ...]
@@ -101,8 +101,8 @@ def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
 
 
 def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> AgentCheck:
-    """Checks one file of `inputs_dir` together with the other files of the agent whose
-    configuration is `beside`. It replaces a file of the same name. Raises ConfigurationError."""
+    """Checks one file of `inputs_dir` together with the agent's other files; `beside` is the
+    agent's configuration. The file replaces one of the same name. Raises ConfigurationError."""
     inputs = load_inputs(file)
     if beside is None:
         return check_agent(AgentConfig(inputs=inputs), offline=True)

@@ -1,4 +1,4 @@
-"""`penstock check-config audit`: the ledgers that would be read, and the expected hosts.
+"""`penstock check-config audit`: shows the ledgers that would be read, and the expected hosts.
 
 Asks brokers and registries, not the audit, and writes nothing.
 """
@@ -27,7 +27,7 @@ from schemas.errors import RegistryError
 
 
 class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One ledger. -1 means unknown, as no server answered."""
+    """One ledger. A number is -1 if it is unknown because no server answered."""
 
     name: str
     brokers: int = -1
@@ -39,7 +39,7 @@ class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The report. `hosts`: the number of hosts in the inventory; -1 without one."""
+    """The report. `hosts` is the number of hosts in the inventory; -1 if there is no inventory."""
 
     clusters: tuple[ClusterCheck, ...]
     hosts: int
@@ -142,7 +142,7 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
 
 
 def problems_of_ledger(configs: Mapping[str, str | None], retention: float) -> Iterator[str]:
-    """Why a lost database could not be rebuilt from the ledger's topic."""
+    """Returns why a lost database could not be rebuilt from the ledger's topic."""
     if "compact" in (configs.get("cleanup.policy") or ""):
         yield (
             f"cleanup.policy of {LEDGER_TOPIC} includes compact: its entries have no keys, so set "

@@ -34,7 +34,7 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
 
 
 def broken_locks(configuration: object, key: str = "") -> Iterator[str]:
-    """A line for each unusable file, with its key."""
+    """Returns a line for each unusable file, with the key that names it."""
     match configuration:
         case ListenerTls():
             yield from _tried(key, lambda: server_context(configuration))

@@ -1,4 +1,5 @@
-"""`penstock check-config mirror`: the topics that would be copied, and the changes at the target.
+"""`penstock check-config mirror`: shows the topics that would be copied, and the changes at the
+target.
 
 Asks the brokers of both clusters, and changes nothing.
 """

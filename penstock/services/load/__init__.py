@@ -1,1 +1,1 @@
-"""`penstock load`: one load, or one after the other."""
+"""`penstock load`: runs one load, or loads at intervals."""

@@ -53,7 +53,7 @@ class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic of a table. `partitions` is 0 if the topic does not exist, or was not looked up."""
+    """A topic of a table. `partitions` is 0 if the topic does not exist or was not looked up."""
 
     name: str
     cluster: str
@@ -63,7 +63,7 @@ class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableConfigCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One table. `problems` would prevent loading it."""
+    """One table. Any of its `problems` would prevent loading it."""
 
     name: str
     topics: tuple[FeedingTopicCheck, ...]
@@ -74,7 +74,7 @@ class TableConfigCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoaderCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The report. `problems` are those of the whole loader; tables have their own."""
+    """The report. `problems` are those of the loader as a whole; tables have their own."""
 
     tables: tuple[TableConfigCheck, ...]
     problems: tuple[str, ...]
@@ -90,7 +90,7 @@ class LoaderCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_loader(config: LoaderConfig, *, offline: bool, with_spark: bool) -> LoaderCheck:
-    """Checks the configuration, and unless `offline` brokers, registry and audit."""
+    """Checks the configuration and, unless `offline`, brokers, registry and audit."""
     problems = [*_here(config), *broken_locks(config)]
     remarks: list[str] = []
     metadata: ClusterMetadata | None = None
@@ -239,7 +239,7 @@ def _latest(registry: RegistryClient, topic: FeedingTopicCheck) -> FeedingTopicC
 
 
 def type_text(type_: Any) -> str:
-    """The text of a type in Spark's JSON: `array<long>`, `struct<a:string,b:long>`."""
+    """Converts a type in Spark's JSON to text: `array<long>`, `struct<a:string,b:long>`."""
     if isinstance(type_, str):
         return type_
     match type_["type"]:

@@ -43,7 +43,7 @@ class HoursType(click.ParamType[tuple[Hour, ...]]):
 
 
 class CheckedHoursType(click.ParamType[tuple[Hour, ...]]):
-    """The folder of an hour or of a day; or `all`, for which the result is empty."""
+    """The folder of an hour or of a day, or `all`, for which the result is empty."""
 
     name = "hours"
 
@@ -81,7 +81,7 @@ def _hours(folder: str) -> tuple[Hour, ...]:
 
 
 def sorted_once(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
-    """The hours of all options, sorted and without repetition."""
+    """Returns the hours of all options, sorted and without repetition."""
     return tuple(sorted({hour for hours in options for hour in hours}))
 
 

@@ -54,17 +54,18 @@ log = logging.getLogger("penstock.load")
 
 
 def next_run(now: float, every: int) -> int:
-    """The time of the first load after `now`."""
+    """Returns the time of the first load after `now`."""
     return (int(now // every) + 1) * every
 
 
 def missed(began: float, ended: float, every: int) -> int:
-    """The number of loads that were due during a run."""
+    """Returns the number of loads that became due during a run."""
     return int(ended // every) - int(began // every)
 
 
 class LoadProgram:
-    """A context, which ends Spark's JVM. Raises LoaderError if Spark cannot be started."""
+    """Runs loads. A context, which ends Spark's JVM. Raises LoaderError if Spark cannot be
+    started."""
 
     def __init__(
         self,

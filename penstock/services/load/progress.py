@@ -1,4 +1,4 @@
-"""The progress of a load: bars on a terminal (bars.py), otherwise lines in the log.
+"""The progress of a load: bars on a terminal (bars.py), otherwise log lines.
 
 The log has a line for each step of a table, and one every ten seconds while the table is read.
 Methods may be called by several threads.
@@ -23,7 +23,7 @@ log = logging.getLogger("penstock.load")
 
 
 def watching(log_format: LogFormat) -> "LoadWatcher":
-    """A watcher for stderr, to which the log goes from now on."""
+    """Returns a watcher that writes to stderr. The log goes through it from now on."""
     # Drops Py4J's records about its connections, also those of the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: False)
@@ -42,20 +42,20 @@ def watching(log_format: LogFormat) -> "LoadWatcher":
 
 
 class LoadWatcher(TableWatcher, Protocol):
-    """A watcher that also gets the steps before tables and between loads."""
+    """A watcher that is also told of the steps before tables and between loads."""
 
     def preparing(self, step: str) -> None:
         """Shows a step for all tables; an empty text ends it."""
 
     def at_work(self) -> AbstractContextManager[object]:
-        """A context that is open while a load runs."""
+        """Returns a context that is open while a load runs."""
 
     def turn(self) -> None:
-        """Updates what is shown; called several times a second while a load runs."""
+        """Updates the display; called several times a second while a load runs."""
 
 
 class LoadLog:
-    """Logs the progress."""
+    """Logs the progress of loads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Starts Spark for commands, logs the output of its JVM, and makes its errors one line.
+"""Starts Spark for commands, logs the output of its JVM, and turns its errors into one line.
 
 The JVM and its Python workers write to a pipe, so that their output never mixes with a terminal's
 or with results. Each line becomes a log event; the usual lines of every start are dropped. The last
@@ -61,7 +61,7 @@ _NO_JVM: Final = "JAVA_GATEWAY_EXITED"
 
 
 def quiet_java_options(options: str, environ: Mapping[str, str]) -> str:
-    """The driver's Java options, with our log configuration unless the user has one."""
+    """Returns the driver's Java options, with our log configuration unless the user has one."""
     home = environ.get("SPARK_HOME")
     folder = environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
     if "log4j" in options or (folder and Path(folder, "log4j2.properties").exists()):
@@ -70,7 +70,7 @@ def quiet_java_options(options: str, environ: Mapping[str, str]) -> str:
 
 
 class SparkOutput:
-    """The JVM's output: a thread logs what the JVM writes to `descriptor`."""
+    """The JVM's output. A thread logs everything that the JVM writes to `descriptor`."""
 
     def __init__(self) -> None:
         self._log = logging.getLogger(LOGGER)
@@ -93,7 +93,8 @@ class SparkOutput:
         os.close(self.descriptor)
 
     def why_it_ended(self) -> str:
-        """The line of a dead JVM that most likely has the reason; empty if it wrote nothing."""
+        """Returns the line of a dead JVM that most likely has the reason; empty if the JVM wrote
+        nothing."""
         # After everything that the JVM has written, some of which may not be read yet.
         os.write(self.descriptor, b"\n" + _MARK + b"\n")
         self._is_read.wait(_PATIENCE_SECONDS)
@@ -164,11 +165,11 @@ class SparkJvm:
 
     @property
     def makes_classes(self) -> bool:
-        """Whether the JVM writes a file with its classes when it ends."""
+        """Whether the JVM writes a class archive when it ends."""
         return self._may_run and self._classes.patience > 0
 
     def end(self) -> None:
-        """Ends the JVM, if it runs."""
+        """Ends the JVM if it is running."""
         if not self._may_run:
             return
         from loader.spark.session import end_jvm  # noqa: PLC0415
@@ -178,7 +179,7 @@ class SparkJvm:
         self._classes.keep(whole=ended_cleanly)
 
     def start(self, packed: PackedEnvironment | None) -> "SparkWork":
-        """Starts a session. Raises LoaderError."""
+        """Starts a session, and returns it. Raises LoaderError."""
         check_spark()
         # These import PySpark.
         import pyspark_penstock  # noqa: PLC0415

@@ -27,7 +27,7 @@ INTERRUPTED: Final = 130
 
 
 class EndedLoad(msgspec.Struct, frozen=True):
-    """A load that has ended. `error`: the failure before any table was begun."""
+    """A load that has ended. `error` is the reason if it failed before any table was begun."""
 
     outcomes: tuple[TableOutcome, ...]
     seconds: float
