@@ -1,4 +1,4 @@
-"""`penstock size`: a site's needs as a table with remarks."""
+"""`penstock size`: prints a site's needs as a table with remarks."""
 
 import re
 from typing import Any, Final
@@ -36,7 +36,7 @@ class SizeType(click.ParamType[float]):
 
 
 class Cores(float):
-    """A number of cores, right-aligned, with significant digits only."""
+    """A number of cores, shown with significant digits only and right-aligned."""
 
     def __str__(self) -> str:
         return _digits(self)

@@ -22,7 +22,7 @@ _ENSEMBLE = 3
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """The load, and the assumptions."""
+    """The load of a site, and the assumptions about it."""
 
     hosts: int
     bytes_a_day: float  # of all hosts together, uncompressed
@@ -42,8 +42,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """The needs of each of `count` equal processes. None stands for a need that was not
-    measured."""
+    """The needs of each of `count` equal processes. A need is None if it was not measured."""
 
     program: str
     count: int
@@ -77,7 +76,8 @@ def agent_cores(
     json: bool = False,
     reads: float = 0.0,
 ) -> float:
-    """Cores for `lines` per second, of which `reads` per second get few lines each."""
+    """Returns the cores for `lines` per second, including the cost of `reads` per second that find
+    few lines."""
     line_seconds = (
         unit_costs.AGENT_JSON_LINE_SECONDS if json else unit_costs.AGENT_PLAIN_LINE_SECONDS
     )
@@ -90,13 +90,13 @@ def agent_cores(
 
 
 def wire_bytes(line_bytes: float, *, json: bool) -> float:
-    """The size of a line in a topic, compressed with zstd."""
+    """Returns the size of a line in a topic, compressed with zstd."""
     measured_bytes = unit_costs.JSON_WIRE_BYTES if json else unit_costs.PLAIN_WIRE_BYTES
     return line_bytes * measured_bytes / unit_costs.LINE_BYTES
 
 
 def broker_cores(*, in_gb_s: float, batches: float, fetched_gb_s: float, replicas: int) -> float:
-    """Cores of all brokers together. `fetched_gb_s`: by consumers, not followers."""
+    """Returns the cores of all brokers together. `fetched_gb_s` counts consumers, not followers."""
     batch_seconds = unit_costs.BROKER_BATCH_SECONDS
     if replicas > 1:
         batch_seconds = unit_costs.BROKER_REPLICATED_BATCH_SECONDS * replicas

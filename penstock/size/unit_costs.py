@@ -1,4 +1,4 @@
-"""Unit costs: figures of docs/benchmarks, named by profile and case.
+"""Unit costs: figures from docs/benchmarks, identified by profile and case.
 
 All were measured on one machine with two cores, with lines of 200 bytes. Update them after new
 measurements. docs/capacity.md compares them with other figures, and states their accuracy.

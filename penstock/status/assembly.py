@@ -1,4 +1,4 @@
-"""Assembles a `PipelineStatus` from its parts, any of which may be absent. Pure."""
+"""Assembles a `PipelineStatus` from its parts, each of which may be missing. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -34,7 +34,7 @@ _OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certi
 
 
 class StatusParts(msgspec.Struct, frozen=True):
-    """The answers of the parts; for each that is None, `silent` has the reason."""
+    """The answers of the parts. For each answer that is None, `silent` has the reason."""
 
     cluster: ClusterPart | None = None
     subjects: int | None = None

@@ -38,7 +38,7 @@ Name = tuple[str, str]  # a topic's, with its cluster's
 
 
 class OpenTopic(NamedTuple):
-    """The time up to which a topic is complete, and the reports that the rest waits for, in words;
+    """The time up to which a topic is complete, and in words the reports that the rest waits for,
     the longest wait first."""
 
     complete_until: int
@@ -57,7 +57,7 @@ class AuditPart(msgspec.Struct, frozen=True):
 
 
 class AuditQuery:
-    """Requests to an audit. For one thread at a time."""
+    """Requests an audit's part of the status. For one thread at a time."""
 
     def __init__(self, at: HttpUrl, *, within: float, access: HttpAccess | None = None) -> None:
         self._within = within
@@ -128,7 +128,7 @@ class AuditQuery:
 
 
 def first_open_hour(topic: answers.TopicRow) -> int:
-    """The topic's first incomplete hour; -1 if there is none."""
+    """Returns the topic's first incomplete hour; -1 if there is none."""
     for index, state in enumerate(topic.states):
         if state is not State.COMPLETE:
             return topic.from_hour + index * HOUR
@@ -136,7 +136,7 @@ def first_open_hour(topic: answers.TopicRow) -> int:
 
 
 def complete_until(cells: Sequence[WindowVerdict], otherwise: int) -> int:
-    """The start of the first incomplete window."""
+    """Returns the start of the first incomplete window."""
     return min(
         (cell.start for cell in cells if cell.state is not State.COMPLETE), default=otherwise
     )
@@ -150,7 +150,8 @@ def waits_of(waits: Sequence[Wait]) -> str:
 
 
 def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
-    """The audit's name for the cluster of these brokers, or for its only cluster; else empty."""
+    """Returns the audit's name for the cluster of these brokers, or for its only cluster; empty if
+    there is neither."""
     for broker in audit.brokers.brokers:
         if (broker.id, broker.address) in brokers:
             return broker.cluster
@@ -158,8 +159,8 @@ def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
 
 
 def landed_of(audit: AuditPart, cluster: str) -> Mapping[str, int]:
-    """Landed offsets by topic, at the destination that has the fewest; of a topic that was
-    recreated, those of the latest."""
+    """Returns the number of landed offsets by topic, at the destination that has the fewest. For a
+    recreated topic, only its latest incarnation counts."""
     rows = [row for row in audit.brokers.consumers if row.cluster == cluster]
     rows.sort(key=lambda row: row.read)
     latest = {(row.topic, row.consumer): row.upto for row in rows}
@@ -170,7 +171,7 @@ def landed_of(audit: AuditPart, cluster: str) -> Mapping[str, int]:
 
 
 def last_load(audit: AuditPart, cluster: str) -> LoadStatus | None:
-    """The newest load: a series of commits, one for each topic, in quick succession."""
+    """Returns the newest load: a series of commits, one for each topic, in quick succession."""
     rows = [load for load in audit.loads.items if load.cluster == cluster]
     if not rows:
         return None

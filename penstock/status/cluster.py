@@ -1,4 +1,5 @@
-"""The brokers' part of a status: the brokers, how much of each topic they hold, their problems.
+"""The brokers' part of a status: the brokers, the amount of each topic that they hold, and their
+problems.
 
 Start offsets change slowly and are requested every few seconds, end offsets each time. Kafka's
 protocol cannot report acknowledged messages as lost, and a broker that has lost some serves the
@@ -35,7 +36,7 @@ Remarks = Mapping[str, Sequence[str]]  # by address, as brokers make them
 
 
 class StoredTopic(msgspec.Struct, frozen=True):
-    """One topic; -1 if an amount is unknown because a partition has no leader."""
+    """One topic. An amount is -1 if it is unknown because a partition has no leader."""
 
     partitions: int
     stored: int
@@ -88,12 +89,12 @@ class ClusterQuery:
 
 
 def is_own(topic: str) -> bool:
-    """Whether the topic is an internal one, without lines."""
+    """Whether the topic is internal, and so has no lines."""
     return topic.startswith(_OWN) or topic.endswith(_COPIED)
 
 
 def cluster_part(metadata: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
-    """The brokers' part, computed from their answers. Pure."""
+    """Computes the brokers' part from their answers. Pure."""
     replicas: Counter[int] = Counter()
     leads: Counter[int] = Counter()
     for topic in metadata.topics.values():
@@ -145,7 +146,7 @@ class BrokerPageQuery:
         self._client.close()
 
     def ask(self) -> Sequence[str]:
-        """Requests the page, and returns a line for each problem. Raises NoStatus."""
+        """Requests the page; returns a line for each problem. Raises NoStatus."""
         body = body_of(self._client, _PAGE, within=self._within)
         first_line, *remarks = body.decode(errors="replace").splitlines() or [""]
         if first_line == _READY_ANONYMOUS:
@@ -159,6 +160,6 @@ class BrokerPageQuery:
 
 
 def page_addresses(urls: str) -> list[HttpUrl]:
-    """The comma-separated URLs of brokers; none if the text is empty. Raises ValueError."""
+    """Parses the comma-separated URLs of brokers; none if the text is empty. Raises ValueError."""
     texts = (url.strip() for url in urls.split(","))
     return [parse_program_url(url) for url in dict.fromkeys(texts) if url]

@@ -157,7 +157,7 @@ def _pages_part(at: HttpUrl, within: float, access: HttpAccess) -> Part[Sequence
 
 
 class LatestStatus:
-    """Collects the status repeatedly within its context."""
+    """Collects the status repeatedly while its context is open."""
 
     def __init__(self, collector: StatusCollector, every_seconds: float = EVERY_SECONDS) -> None:
         """`collector` is closed at the end."""
@@ -177,7 +177,7 @@ class LatestStatus:
 
     @property
     def latest(self) -> PipelineStatus | None:
-        """The latest status; None before the first collection has ended."""
+        """The latest status; None until the first collection has ended."""
         return self._latest
 
     def _run(self) -> None:

@@ -78,14 +78,14 @@ _WATCHED_SECONDS: Final = 2.0
 
 
 class Figure(int):
-    """A number; unknown if below 0."""
+    """A number; shown as unknown if it is negative."""
 
     def __str__(self) -> str:
         return count(self)
 
 
 class PerSecond(float):
-    """A rate; unknown if below 0."""
+    """A rate; shown as unknown if it is negative."""
 
     def __str__(self) -> str:
         return rate(self)

@@ -1,4 +1,4 @@
-"""A loader's status, read from its log, as it has no port.
+"""Reads a loader's status from its log, since a loader has no port.
 
 What it is doing is the log's last event since its start, unless that says that it waits or has
 failed.
@@ -40,7 +40,8 @@ _NONE_BEGAN: Final = "load failed reason="
 
 
 def load_at_work(log: Path, since: float) -> str:
-    """The loader's last event if a load is running; else empty."""
+    """Returns the loader's last event if a load is running; otherwise "". An event before `since`
+    does not count."""
     for line in reversed(last_lines(log, 0, _LINES)):
         if event := event_of(line):
             seconds, words = event
@@ -49,7 +50,7 @@ def load_at_work(log: Path, since: float) -> str:
 
 
 def event_of(line: str) -> tuple[float, str] | None:
-    """An event's time and text; None for a line that is not one of the loader's events."""
+    """Returns an event's time and text; None for a line that is not one of the loader's events."""
     try:
         if not line.startswith("{"):
             match = _EVENT.fullmatch(line)
@@ -73,7 +74,8 @@ class LoaderLog:
         self._loaded: set[str] = set()
 
     def read(self) -> None:
-        """Reads appended lines; cheap if there are none, as it is called several times a second."""
+        """Reads appended lines. Cheap if there are none, since it is called several times a
+        second."""
         try:
             if self._path.stat().st_size == self._read:
                 return
@@ -94,7 +96,8 @@ class LoaderLog:
                 self._take(*event)
 
     def added_to(self, status: PipelineStatus) -> PipelineStatus:
-        """The status with the loads of this log, which are newer than the audit's."""
+        """Returns the status with the loads of this log, which are newer than those that the audit
+        knows."""
         failing_loads = {failing_load.topic: failing_load for failing_load in status.failing_loads}
         for topic in self._loaded & failing_loads.keys():
             del failing_loads[topic]

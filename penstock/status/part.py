@@ -1,4 +1,5 @@
-"""One part of a pipeline, queried on a thread of its own, so that a slow server delays no other.
+"""One part of a pipeline, which is queried on a thread of its own so that a slow server delays no
+other.
 
 A query that exceeds its time limit goes on, and no other is sent to that part until it has ended.
 It runs on a daemon thread, which does not delay the end of the process.
@@ -25,7 +26,7 @@ class Silent(Exception):
 
 
 class NoStatus(Exception):
-    """The part has no status; the message is the end of a sentence, and may quote the answer."""
+    """The part has no status. The message is the end of a sentence, and may quote the answer."""
 
 
 class Part(Generic[T]):
@@ -45,14 +46,14 @@ class Part(Generic[T]):
         self._guard = threading.Lock()
 
     def close(self) -> None:
-        """Closes, without waiting for an outstanding answer."""
+        """Closes the part, without waiting for an outstanding answer."""
         with self._guard:
             self._closed = True
             if self._answer is None or self._answer.done():
                 self._end()
 
     def ask(self) -> None:
-        """Starts the query, unless it is running or its answer is recent."""
+        """Starts the query, unless it is running already or its answer is recent."""
         answer = self._answer
         if answer is not None and not answer.done():
             return
@@ -66,8 +67,8 @@ class Part(Generic[T]):
         ).start()
 
     def answer(self, deadline: float) -> T:
-        """Returns the answer, after waiting until `deadline` at most. Raises Silent, or the query's
-        error."""
+        """Returns the answer, for which it waits until `deadline` at most. Raises Silent, or the
+        query's error."""
         assert self._answer is not None, "not asked yet"
         if self._answer.done():
             return self._answer.result()
@@ -90,7 +91,7 @@ class Part(Generic[T]):
 
 
 def body_of(client: HttpClient, target: str, *, within: float) -> bytes:
-    """The body of a successful answer. Raises NoStatus."""
+    """Returns the body of a successful answer. Raises NoStatus."""
     try:
         answer = client.ask("GET", target, within=within)
     except HttpError as error:

@@ -19,7 +19,7 @@ _MOST: Final = 2**63 - 1  # a server may answer any number
 
 
 class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker of the cluster."""
+    """The status of one broker of the cluster."""
 
     id: int
     address: str
@@ -29,7 +29,8 @@ class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic, from the log files to the warehouse. Penstock's own topics are not listed."""
+    """The status of one topic, from the log files to the warehouse. Penstock's own topics are not
+    listed."""
 
     topic: str
     partitions: int = -1
@@ -51,7 +52,7 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent, as reported by the audit or by itself."""
+    """The status of one agent, as reported by the audit or by the agent itself."""
 
     agent: str
     host: str
@@ -63,7 +64,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The last load, over all topics that it committed."""
+    """The status of the last load, over all topics that it committed."""
 
     destination: str
     time: int
@@ -73,7 +74,7 @@ class LoadStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailingLoadStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A table whose loads fail."""
+    """The status of a table whose loads fail."""
 
     topic: str  # empty: loads fail before they reach a table
     since: int  # start of the first failed load
@@ -83,7 +84,7 @@ class FailingLoadStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A raised alert."""
+    """The status of a raised alert."""
 
     kind: str
     words: str
@@ -93,7 +94,7 @@ class AlertStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole status."""
+    """The status of a whole pipeline."""
 
     now: int
     cluster: str = ""
@@ -126,7 +127,7 @@ class Rates:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
     def add(self, status: PipelineStatus) -> None:
-        """Adds a status. Adding the same one twice changes nothing."""
+        """Adds a status. Adding the same status twice changes nothing."""
         if self._seen and status.now == self._seen[-1][0]:
             return
         if self._seen and status.now < self._seen[-1][0]:
@@ -137,8 +138,8 @@ class Rates:
             self._seen.popleft()
 
     def of(self, topic: str) -> float:
-        """The rate of a topic; -1 while unknown, because the topic was seen only once or was
-        recreated."""
+        """Returns the rate of a topic; -1 if it is unknown because the topic was seen only once or
+        was recreated."""
         history = [(now, ends[topic]) for now, ends in self._seen if topic in ends]
         if len(history) < 2 or history[-1][0] != self._seen[-1][0]:
             return -1.0

@@ -24,7 +24,7 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 
 
 def watch(show: Callable[[], object], every_seconds: float, *, has_blank_lines: bool) -> NoReturn:
-    """Calls `show`, which prints to stdout, at this interval until KeyboardInterrupt."""
+    """Calls `show`, which prints to stdout, at this interval until KeyboardInterrupt is raised."""
     if sys.stdout.isatty():
         with _alternate_screen() as draw:
             while True:

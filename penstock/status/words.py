@@ -48,7 +48,7 @@ NOT_LOADED: Final = Words("!", "red", "not loaded")
 
 
 def verdict_words(status: PipelineStatus) -> Words:
-    """Whether every line has arrived, in one line."""
+    """Says in one line whether every line has arrived."""
     if not status.verdict:
         if status.alerts < 0:  # the audit has not answered
             return Words("?", "yellow", "unknown: no audit answers")
@@ -78,7 +78,7 @@ def _cannot_be_loaded(status: PipelineStatus) -> str:
 
 
 def failing_words(status: PipelineStatus) -> list[Words]:
-    """Each table that cannot be loaded: the time, the reason, and the remedy."""
+    """Says for each table that cannot be loaded for how long, why, and what to do."""
     lines = []
     for failing_load in status.failing_loads:
         age = duration((status.now - failing_load.since) // 1000)
@@ -92,7 +92,7 @@ def failing_words(status: PipelineStatus) -> list[Words]:
 
 
 def alert_words(alerts: Sequence[AlertStatus]) -> list[Words]:
-    """Each raised alert: the time, the condition, and the remedy."""
+    """Says for each raised alert when it was raised, why, and what to do."""
     lines = []
     for alert in alerts:
         words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
@@ -103,7 +103,7 @@ def alert_words(alerts: Sequence[AlertStatus]) -> list[Words]:
 
 
 def release_words(status: PipelineStatus) -> list[str]:
-    """The programs of each release; nothing while all run the same one."""
+    """Lists the programs of each release; empty while all run the same release."""
     if len(status.releases) < 2:
         return []
     return [
@@ -113,7 +113,8 @@ def release_words(status: PipelineStatus) -> list[str]:
 
 
 def waiting_words(status: PipelineStatus) -> list[str]:
-    """Waits of five minutes or longer, as the newest lines always wait for something."""
+    """Lists the topics that have waited for five minutes or longer, since the newest lines always
+    wait for something."""
     return [
         shown(f"{topic.topic} waits: {topic.waits}")
         for topic in status.topics
@@ -124,7 +125,8 @@ def waiting_words(status: PipelineStatus) -> list[str]:
 
 
 def topic_words(topic: TopicStatus, now: int) -> Words:
-    """The verdict on a topic, complete up to a moment. A failing load outranks a pending state."""
+    """Returns the verdict on a topic, or the moment up to which it is complete. A failing load
+    outranks a pending state."""
     if topic.load_fails and topic.state not in FAULTY:
         return NOT_LOADED
     if not topic.state:
@@ -146,7 +148,7 @@ def load_words(load: LoadStatus | None, now: int) -> str:
 
 
 def silence_words(agent: str, host: str, heard: int, now: int) -> str:
-    """The text for a silent agent, or for an expected host that never reported."""
+    """Returns the text for a silent agent, or for an expected host that never reported."""
     if heard <= 0:
         return f"host {host} is in the inventory, and none of its agents was ever heard from"
     ago = duration((now - heard) // 1000)
@@ -180,7 +182,7 @@ def size(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration in whole units: 5 s, 12 min, 3 h."""
+    """Formats a duration in whole units: 5 s, 12 min, 3 h."""
     seconds = min(seconds, _MOST)
     for length, unit in _SPANS:
         if seconds >= length:
@@ -189,13 +191,13 @@ def duration(seconds: float) -> str:
 
 
 def pause(seconds: float) -> str:
-    """The time until something is due, at least one second."""
+    """Formats the time until something is due, which is at least one second."""
     return duration(max(1, math.ceil(seconds)))
 
 
 def shown(text: str, longest: int = 200) -> str:
-    """Text from outside as one printable line, shortened to `longest` characters, if possible
-    between words."""
+    """Returns text from outside as one printable line, shortened to `longest` characters, if
+    possible between words."""
     text = one_line(text)
     if len(text) <= longest:
         return text

@@ -65,7 +65,7 @@ class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Topics:
-    """The declared topics and those of a cluster."""
+    """The topics that a file declares, and those of a cluster."""
 
     def __init__(self, brokers: Brokers, declared: list[DeclaredTopic], *, exact: bool) -> None:
         self._brokers = brokers
@@ -120,7 +120,7 @@ class Topics:
         return {name: value for name, value in sorted(configs.items()) if value is not None}
 
     def do(self, plan: Plan, *, only_check: bool = False) -> None:
-        """Carries out a plan, or has the brokers validate it."""
+        """Carries out a plan, or only has the brokers validate it."""
         before, after, name = plan.before, plan.after, plan.name
         if after is None:
             admin.delete_topic(self._brokers, name)

@@ -25,7 +25,7 @@ AVRO_CODECS: Final = ("deflate", "null", "snappy", "zstandard", "bzip2")
 
 
 class StartType(click.ParamType[Start]):
-    """The position at which reading starts."""
+    """The type of the option for the position at which reading starts."""
 
     name = "start"
 

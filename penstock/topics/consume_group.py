@@ -26,7 +26,8 @@ def print_shared(
     *,
     count: int | None,
 ) -> None:
-    """Prints messages until Ctrl-C, or `count` of them. The member leaves its group at the end."""
+    """Prints messages until Ctrl-C, or until it has printed `count`. The member leaves its group at
+    the end."""
     brokers.topic(lines.topic, Operation.READ)
 
     def commit() -> None:

@@ -18,8 +18,8 @@ class EventLines:
         self._decoder = Decoder(registry.schema_of_message)
 
     def event(self, value: bytes | None) -> Any:
-        """The event as JSON-compatible values. Raises BadMessage if it is not an event, or
-        RegistryError."""
+        """Returns the event in a message as JSON values. Raises BadMessage if it is not an event,
+        or RegistryError."""
         if value is None:
             raise BadMessage("it has no value")
         return plain(self._decoder.decode(value))

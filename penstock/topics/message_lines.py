@@ -1,5 +1,5 @@
 """Prints messages as lines: values, keys and values, or everything as JSON. On a terminal, each
-line begins with the message's time."""
+line begins with the time of its message."""
 
 import base64
 import json

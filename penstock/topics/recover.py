@@ -32,8 +32,8 @@ from penstock.config.options import configuration_options, configured
 
 
 class Holdings(NamedTuple):
-    """A data directory's owner and partitions, and the reasons why some directories were
-    skipped."""
+    """The owner and the partitions of a data directory, and the reasons why some of its
+    subdirectories were skipped."""
 
     owner: DirectoryOwner
     partitions: tuple[FoundPartition, ...]
@@ -41,7 +41,7 @@ class Holdings(NamedTuple):
 
 
 def holdings(data_dir: Path) -> Holdings:
-    """Reads a data directory. Raises StorageError or DirectoryInUse."""
+    """Reads the holdings of a data directory. Raises StorageError or DirectoryInUse."""
     if not data_dir.is_dir():
         raise ForeignDataDirectory(f"{data_dir} is not a directory")
     directory = DataDirectory(data_dir)

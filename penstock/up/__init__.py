@@ -1,1 +1,1 @@
-"""`penstock up`: the whole pipeline on one machine, in one directory, kept running."""
+"""`penstock up`: runs the whole pipeline on one machine, in one directory, and keeps it running."""

@@ -23,8 +23,9 @@ from penstock.directory.places import HOST, OFFLINE, SOURCE, Places, Ports
 
 
 class Admission:
-    """The admission of one start. `is_done` replaces the check whether ZooKeeper answers, and is
-    called by one thread at a time. `failure`: why it can never succeed."""
+    """Writes the users and ACLs of a pipeline before a broker starts. `is_done` replaces the check
+    that ZooKeeper answers, and is called by one thread at a time. `failure` says why it can never
+    succeed."""
 
     def __init__(self, places: Places, ports: Ports, *, mirrored: bool = False) -> None:
         """`mirrored`: write to both clusters."""

@@ -1,4 +1,4 @@
-"""One program as a child of this process.
+"""Runs one program as a child of this process.
 
 It ends with this process, even after SIGKILL (see cluster/zookeeper_server/tether.py), and depends
 on the thread that started it, which must be the main one. It has a session of its own, so that
@@ -60,7 +60,7 @@ class Child:
 
     @property
     def ended(self) -> str:
-        """The exit code or signal, in words; empty while the program runs."""
+        """Returns the exit code or signal, in words; empty while the program is running."""
         code = self._process.poll()
         if code is None:
             return ""
@@ -75,11 +75,11 @@ class Child:
         self._process.terminate()
 
     def crash(self) -> None:
-        """Kills the process, but none that it has started."""
+        """Kills the process, but not the processes that it has started."""
         self._process.kill()
 
     def kill(self) -> None:
-        """Kills the process with its process group."""
+        """Kills the process together with its process group."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -34,7 +34,7 @@ _STOPPING_TURN_SECONDS: Final = 0.05
 
 
 class AlertType(click.ParamType[str]):
-    """A receiver of alerts. Its URL may be a secret, and is not shown."""
+    """The type of receivers of alerts. A receiver's URL may be a secret, and is never shown."""
 
     name = "url"
 

@@ -1,4 +1,4 @@
-"""Keeps a program's open files across its death, as systemd's file descriptor store does.
+"""Keeps a program's open files when the program dies, as systemd's file descriptor store does.
 
 The program gets the path of a socket (NOTIFY_SOCKET) and the number of files that may be kept
 (FDSTORE). A file sent there with FDSTORE=1 is kept under its name until FDSTOREREMOVE=1, and handed
@@ -29,13 +29,13 @@ _CREDENTIALS: Final = struct.Struct("=iII")  # process, user, group
 
 
 def most_kept() -> int:
-    """The number of files that this process may hold open for programs."""
+    """Returns the number of files that this process may hold open for programs."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(_LEAST, min(_MOST, limit - _OTHER_FILES))
 
 
 class ProgramDescriptors:
-    """The descriptor store of one program. A thread of its own receives, so that the program's
+    """The descriptor store of one program. Receives on a thread of its own, so that the program's
     messages never wait for the supervisor. A context."""
 
     def __init__(self, most: int | None = None) -> None:
@@ -54,17 +54,17 @@ class ProgramDescriptors:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Environment variables for the program."""
+        """Returns environment variables for the program."""
         address = self._socket.getsockname()
         return {"NOTIFY_SOCKET": "@" + address[1:].decode(), "FDSTORE": str(self.most)}
 
     def listen_to(self, pid: int) -> None:
-        """Accepts messages of this process only."""
+        """Accepts only messages from this process."""
         with self._lock:
             self._sender = pid
 
     def kept(self) -> Mapping[str, int]:
-        """The kept descriptors by name; the store remains their owner."""
+        """Returns the kept descriptors by name; the store still owns them."""
         with self._lock:
             self._receive_all()
             return dict(self._kept)

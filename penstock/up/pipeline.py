@@ -36,7 +36,8 @@ _NOBODY_ELSE: Final = 0o077
 
 
 class LocalPipeline:
-    """A context that prepares the directory, and at its end stops all programs.
+    """The programs of a pipeline. A context that prepares the directory, and stops all programs at
+    its end.
 
     Entering raises UpError. Call `preconditions.problems` first for ports, Java and the like.
     """
@@ -117,8 +118,8 @@ class LocalPipeline:
             self.stop()
 
     def turn(self) -> tuple[ProgramStatus, ...]:
-        """Performs due work, and returns the status of all programs. Call it several times a
-        second.
+        """Performs work that is due, and returns the status of all programs. To be called several
+        times a second.
 
         Raises DirectoryGone if the directory was removed, as open files would be written on in
         vain, and DirectoryUnusable if the admission has failed."""
@@ -154,12 +155,12 @@ class LocalPipeline:
 
     @property
     def ready(self) -> bool:
-        """Whether all programs run and answer."""
+        """Whether all programs are running and answer."""
         return self._supervisor.ready
 
     @property
     def in_a_hurry(self) -> bool:
-        """Whether `turn` should be called again at once."""
+        """Whether `turn` should be called again without a pause."""
         return self._supervisor.in_a_hurry
 
     @property
@@ -167,19 +168,19 @@ class LocalPipeline:
         return self._supervisor.stopped
 
     def kill(self, name: str) -> None:
-        """Kills one program with SIGKILL, like a crash; it is started again."""
+        """Kills one program with SIGKILL, like a crash. It is then started again."""
         self._supervisor.crash(name)
 
     def begin_to_stop(self) -> None:
-        """Has `turn` stop the programs one after the other from now on."""
+        """Makes `turn` stop the programs one after the other from now on."""
         self._supervisor.begin_to_stop()
 
     def kill_all(self) -> None:
-        """Kills all programs at once; the next start is like one after a crash."""
+        """Kills all programs at once. The next start is like one after a crash."""
         self._supervisor.kill_all()
 
     def stop(self) -> None:
-        """Stops all programs and waits for their end. An interruption kills them."""
+        """Stops all programs and waits until they have ended. An interruption kills them."""
         try:
             self.begin_to_stop()
             while not self.stopped:

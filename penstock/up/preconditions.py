@@ -1,4 +1,4 @@
-"""Checks the preconditions of a start, and explains each that is not met in one line.
+"""Checks the preconditions of a start, and explains in one line each one that is not met.
 
 Checking changes nothing, except that the directory is created.
 """
@@ -47,7 +47,7 @@ _LISTENERS: Final = {
 
 
 def problems(places: Places, ports: Ports, mirror: MirrorPorts | None = None) -> list[str]:
-    """A line for each problem; empty if the pipeline can be started."""
+    """Returns a line for each problem; empty if the pipeline can be started."""
     all_ports = ports._asdict() | (mirror._asdict() if mirror else {})
     lines = [*_extras(), *_java(), *(_one_cluster(places) if mirror else ())]
     if directory_problems := list(_directory(places)):
@@ -63,7 +63,7 @@ def problems(places: Places, ports: Ports, mirror: MirrorPorts | None = None) ->
 
 
 def java_version(output: str) -> int | None:
-    """The major version in the output of `java -version`."""
+    """Returns the major version in the output of `java -version`."""
     match = _JAVA_VERSION.search(output)
     return int(match[1]) if match else None
 

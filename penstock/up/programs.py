@@ -50,7 +50,7 @@ class ProgramPhase(StrEnum):
 
 
 class ProgramStatus(NamedTuple):
-    """One program. Times are seconds since 1970."""
+    """The status of one program. Times are seconds since 1970."""
 
     name: str
     phase: ProgramPhase
@@ -79,8 +79,8 @@ def programs(
     load_every: int,
     log_format: LogFormat,
 ) -> tuple[Program, ...]:
-    """The programs, in the order in which a line passes them. ZooKeeper counts as ready when the
-    `admission` is done, if there is one."""
+    """Returns the programs, in the order in which a line passes through them. If there is an
+    `admission`, ZooKeeper counts as ready once it is done."""
     # Servers report their readiness without a login.
     access = access_to(HttpSecurity(tls=pipeline_access.registry_security.tls))
     programs = _Programs(places, pipeline_access.addresses, access, log_format)
@@ -149,7 +149,7 @@ class _Programs(NamedTuple):
         )
 
     def mirrored(self, ports: MirrorPorts) -> tuple[Program, ...]:
-        """The mirror, and the programs of the cluster into which it copies."""
+        """Returns the mirror, and the programs of the cluster into which it copies."""
         offline = self.addresses.offline(ports)
         page = f"http://{HOST}:{ports.mirror_http}"
         mirror = Program(

@@ -1,4 +1,5 @@
-"""`penstock up --restart PROGRAM`: restarts one program of the pipeline that runs in a directory.
+"""`penstock up --restart PROGRAM`: restarts one program of the pipeline that is running in a
+directory.
 
 A request is an empty file in the directory's `restart/`, named like the program. The running
 `penstock up` restarts the program, and removes the file once it runs again, for which the command
@@ -24,8 +25,8 @@ _GLANCE_S: Final = 0.1
 
 
 def restart(places: Places, name: str, *, command: str) -> None:
-    """Restarts a program; returns when it runs again. The error that no pipeline runs advises
-    `command`. Raises NotRestarted, DirectoryUnusable."""
+    """Restarts a program; returns once it is running again. If no pipeline is running, the error
+    advises to run `command`. Raises NotRestarted or DirectoryUnusable."""
     if not _is_running(places):
         raise NotRestarted(f"no penstock up runs in {places.directory}: `{command}` starts it")
     if not places.config(_config_of(name)).exists():
@@ -65,7 +66,7 @@ def _is_running(places: Places) -> bool:
 
 
 class RestartRequests:
-    """The requests to a running `penstock up`."""
+    """Handles restart requests in a running `penstock up`."""
 
     def __init__(self, places: Places) -> None:
         self._folder = places.restart
@@ -78,7 +79,7 @@ class RestartRequests:
             request.unlink()
 
     def turn(self, programs: tuple[ProgramStatus, ...], begin: Callable[[str], None]) -> None:
-        """Handles requests. `begin` starts the restart of a program."""
+        """Handles new requests; calls `begin` to start the restart of a program."""
         for program in programs:
             request = self._folder / program.name
             if program.name not in self._restarting:

@@ -39,7 +39,7 @@ _SILENT: Final = re.compile(r"no (?:broker|registry|agent|audit) at ")
 
 
 class PlainScreen:
-    """Lines of text: the differences from the previous state."""
+    """Prints lines of text: the differences from the previous state."""
 
     asks_every: float = _PLAIN_ASKS_S
 
@@ -91,7 +91,7 @@ class PlainScreen:
         self._say(shown(text))
 
     def close(self) -> None:
-        """Does nothing: there is no terminal to restore."""
+        """Does nothing, as there is no terminal to restore."""
 
     def _figures(self, status: PipelineStatus) -> None:
         self._rates.add(status)
@@ -176,21 +176,22 @@ def _figures(status: PipelineStatus, rates: Rates) -> str:
 
 
 class Screen(Protocol):
-    """Shows the state of a pipeline. `show` may be called at any rate; it decides what is new."""
+    """Shows the state of a pipeline. `show` may be called at any rate, and itself decides what is
+    new."""
 
     asks_every: float  # seconds between two statuses
 
     def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None: ...
 
     def note(self, text: str, *, until: str = "") -> None:
-        """Shows a lasting line; with `until`, until lines of that topic have arrived."""
+        """Shows a line permanently, or with `until` only until lines of that topic have arrived."""
 
     def close(self) -> None:
         """Restores the terminal, and leaves the notes on it. May be called twice."""
 
 
 def screen_for(stream: TextIO, places: Places, addresses: Addresses) -> Screen:
-    """A screen on a terminal, otherwise a line for each event."""
+    """Returns a screen if the stream is a terminal; otherwise an output with one line per event."""
     if not stream.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         return PlainScreen(stream, places, addresses)
     # Only a terminal waits for rich to be imported.

@@ -1,4 +1,5 @@
-"""The picture on the screen of `penstock up`: programs, topics, the verdict, where to look. Pure.
+"""The picture on the screen of `penstock up`: programs, topics, the verdict, and where to look.
+Pure.
 
 It fits any size of terminal. If there are too few lines, topics and notes are dropped first, then
 empty lines; the rest is cut. Columns of a table that do not fit are dropped, then names are cut.
@@ -56,8 +57,8 @@ _FEWEST_TOPICS: Final = 3
 
 
 class Column(NamedTuple):
-    """A column. The one of the highest `rank` is dropped first if there is no room; one of rank 0
-    is truncated."""
+    """A column. If there is no room, the column of the highest `rank` is dropped first; a column of
+    rank 0 is truncated instead."""
 
     title: str
     cells: Sequence[Text]
@@ -66,7 +67,7 @@ class Column(NamedTuple):
 
 
 def table(columns: Sequence[Column], width: int) -> list[Text]:
-    """A line with the titles, if any, and one for each row."""
+    """Returns a line with the titles, if there are any, and one for each row."""
     widths = [max((cell.cell_len for cell in _all(column)), default=0) for column in columns]
     indexes = [index for index, column in enumerate(columns) if widths[index]]
     while (excess := _width(widths, indexes) - width) > 0:
@@ -128,7 +129,7 @@ def all_run(programs: Sequence[ProgramStatus]) -> bool:
 
 
 def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
-    """The picture as at most `height` lines of at most `width` columns."""
+    """Returns the picture as at most `height` lines of at most `width` columns."""
     width = min(width, _WIDEST)
     topics = _topics(seen, width)
     notes = [_cut(note, width) for note in seen.notes[-_NOTES:]]

@@ -42,7 +42,7 @@ _END_OF_SCREEN: Final = "\x1b[J"
 
 
 class _Note(msgspec.Struct):
-    """A note. It stays until new lines of the topic `until` arrive, or for good if that is
+    """A note. It stays until new lines of the topic `until` arrive; permanently if `until` is
     empty."""
 
     text: str
@@ -57,7 +57,8 @@ class _Note(msgspec.Struct):
 
 
 class TerminalScreen:
-    """Draws every second, and at once when a program has changed. For the main thread."""
+    """Draws the screen every second, and at once when a program has changed. For the main
+    thread."""
 
     asks_every: float = EVERY_SECONDS
 

@@ -1,4 +1,4 @@
-"""Counts requests to stop: Ctrl-C, SIGTERM, or a closed terminal. The second one kills.
+"""Counts requests to stop: Ctrl-C, SIGTERM, or a closed terminal. The second request kills.
 
 Both the shell and the kernel report a closed terminal, so SIGHUP counts only as the first request.
 
@@ -17,7 +17,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequests:
-    """Requests to stop, by signals. `times`: their number so far."""
+    """Requests to stop, made by signals. `times` is their number so far."""
 
     def __init__(self) -> None:
         self.times = 0

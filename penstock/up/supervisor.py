@@ -42,7 +42,7 @@ _AT_WORK: Final = (ProgramPhase.STARTING, ProgramPhase.RUNNING)
 
 
 def pause_after(deaths: int) -> float:
-    """Seconds before the next start, after a number of deaths in a row."""
+    """Returns the seconds before the next start, after this number of deaths in a row."""
     return min(LONGEST_PAUSE, 2.0 ** min(deaths - 1, 10))
 
 
@@ -67,7 +67,7 @@ class Supervisor:
         self.stopping = False
 
     def turn(self) -> tuple[ProgramStatus, ...]:
-        """Looks at all programs once, and returns their statuses."""
+        """Checks all programs once, and returns their statuses."""
         for program in self._watched.values():
             program.look()
         if self.stopping:
@@ -90,7 +90,7 @@ class Supervisor:
 
     @property
     def in_a_hurry(self) -> bool:
-        """Whether the next turn should follow at once, as a program must be restarted."""
+        """Whether the next turn should follow at once because a program must be restarted."""
         return any(program.must_restart_now for program in self._watched.values())
 
     @property
@@ -104,12 +104,12 @@ class Supervisor:
             program.start_no_more()
 
     def restart(self, name: str) -> None:
-        """Restarts one program, unless the pipeline is stopping."""
+        """Restarts one program, unless the pipeline is being stopped."""
         if not self.stopping:
             self._watched[name].restart()
 
     def crash(self, name: str) -> None:
-        """Kills one program, like a crash, if it runs."""
+        """Kills one program, like a crash, if it is running."""
         self._watched[name].crash()
 
     def kill_all(self) -> None:
@@ -174,7 +174,7 @@ class _Watched:
         return is_dead and self._program.keeps_open and self._clock() >= self._retry
 
     def look(self) -> None:
-        """Notes changes since the last turn."""
+        """Notes what has changed since the last turn."""
         if self._child is not None and (ending := self._child.ended):
             self._child = None
             self._has_ended(ending)

@@ -71,8 +71,8 @@ class DeclaredUsers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def plan_of(
     entry: DeclaredUser, existing: UserPasswords | None, *, logs_in: bool | None = None
 ) -> Plan:
-    """Plans one user. `logs_in`: whether the password of the file is the current one; None if
-    unknown."""
+    """Plans one user. `logs_in` says whether the password in the file is the current one; None if
+    that is unknown."""
     old_state = None
     if existing is not None:
         counts = {str(kind): count for kind, count in sorted(existing.iterations.items())}
@@ -98,7 +98,7 @@ _MECHANISMS = (Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
 
 
 def logs_in(bootstrap: str, security: Security, name: str, password: Path) -> bool | None:
-    """Whether this password is the user's; None if the brokers do not offer SCRAM."""
+    """Whether the user can log in with this password; None if the brokers do not offer SCRAM."""
     login = Login(mechanism=Mechanism.SCRAM_SHA_512, user=name, password_file=str(password))
     bootstrap_as_user = Bootstrap.of(bootstrap, Security(tls=security.tls, login=login))
     try:

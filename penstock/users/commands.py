@@ -49,8 +49,8 @@ class _OverBrokers:
 
 
 def place_options(command: F) -> F:
-    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`, and for `users_at` also
-    --zookeeper-security and --administration-log."""
+    """Adds the parameters `bootstrap`, `zookeeper` and `zookeeper_secret_file`, and for `users_at`
+    the options --zookeeper-security and --administration-log."""
     log = click.option(
         "--administration-log",
         type=click.Path(dir_okay=False, path_type=Path),

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def password_options(command: F) -> F:
-    """Adds `password_file` and `generate`."""
+    """Adds the parameters `password_file` and `generate`."""
     path_type = click.Path(dir_okay=False, path_type=Path)
     file_option = click.option(
         "--password-file",
@@ -42,7 +42,8 @@ def password_options(command: F) -> F:
 
 @contextmanager
 def password_for(name: str, password_file: Path | None, generate: Path | None) -> Iterator[str]:
-    """The password of the options or a prompt. A generated file is deleted if the block fails."""
+    """Yields the password that the options name or the user types. A generated file is deleted if
+    the block fails."""
     if password_file is not None and generate is not None:
         raise click.UsageError("--password-file and --generate exclude each other")
     if generate is None:

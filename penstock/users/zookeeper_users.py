@@ -1,4 +1,5 @@
-"""Writes users into ZooKeeper, for the first user: before that, no user can log in to the brokers.
+"""Writes users into ZooKeeper. Needed for the first user, before whom no user can log in to the
+brokers.
 
 Brokers do not record such a change; the command records it if --administration-log names a file.
 """
@@ -29,7 +30,7 @@ class UsersInZooKeeper:
         self._administration_log = administration_log
 
     def find(self, name: str | None) -> tuple[UserPasswords, ...]:
-        """All users, or the one of this name."""
+        """Returns all users, or only the one with this name."""
         if name is None:
             credentials = users.all_users(self._session)
         else:

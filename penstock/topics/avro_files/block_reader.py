@@ -54,7 +54,7 @@ class AvroFile:
         self._check = BodyCheck(self.schema.type, text=True)
 
     def bodies(self) -> Iterator[bytes | None]:
-        """All bodies in order, with None after each block."""
+        """Yields all bodies in order, and None after each block."""
         block_number = 0
         while not self._source.is_at_end():
             block_number += 1
@@ -128,7 +128,7 @@ def _parsed(meta: dict[str, bytes]) -> AvroSchema:
 
 
 class _Source:
-    """A stream that counts its position, without seeking, as it may be a pipe."""
+    """A stream that counts its position, since it may be a pipe, which cannot seek."""
 
     def __init__(self, stream: BufferedReader, limit: int) -> None:
         self._stream = stream
@@ -143,7 +143,7 @@ class _Source:
             raise _unread(error) from None
 
     def read(self, size: int) -> bytes:
-        """Reads up to `size` bytes; fewer at the end."""
+        """Reads `size` bytes; fewer at the end of the stream."""
         if self.limit is not None and self.position + size > self.limit:
             raise BadAvroFile(f"the header has more than {self.limit:,} bytes")
         try:

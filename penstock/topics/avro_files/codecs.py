@@ -23,7 +23,7 @@ _CRC_SIZE: Final = 4
 
 
 class SnappyCodec(Codec):
-    """A raw snappy block, and the CRC-32 of its contents, big-endian."""
+    """A raw snappy block, followed by the CRC-32 of its contents, big-endian."""
 
     @staticmethod
     def compress(data: bytes) -> tuple[bytes, int]:
@@ -40,7 +40,7 @@ class SnappyCodec(Codec):
 
 
 class ZstandardCodec(Codec):
-    """Frames of Zstandard."""
+    """Frames of Zstandard, as blocks."""
 
     @staticmethod
     def compress(data: bytes) -> tuple[bytes, int]:

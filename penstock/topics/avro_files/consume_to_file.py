@@ -86,11 +86,12 @@ _GRACE_SECONDS: Final = 0.2
 
 
 class FileInterrupted(BaseException):
-    """A signal during a wait. Not an Exception, so that only the file's writer catches it."""
+    """A signal arrived during a wait. Not an Exception, so that only the file's writer catches
+    it."""
 
 
 class Interruption:
-    """A context that handles the signals. `received`: the one that came.
+    """A context that handles signals. `received` is the signal that arrived, if any.
 
     Work in progress may end by itself; a wait is interrupted a moment later. Not at once, as a file
     or socket that is being opened would stay open."""
@@ -101,7 +102,7 @@ class Interruption:
 
     @property
     def exit_code(self) -> int:
-        """The exit code by the convention of shells."""
+        """The exit code for the signal, by the convention of shells."""
         return 0 if self.received is None else 128 + self.received
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The destination of a container file: a file that is always whole, or stdout.
+"""The destination of a container file: a file that is always complete, or stdout.
 
 Until `publish`, the file is named NAME.….partial, and removed if the context ends. After that it
 has its name and grows by whole blocks; if a write fails, its part is truncated again. SIGKILL
@@ -55,7 +55,7 @@ class Output(Protocol):
 
 
 class StandardOutput:
-    """Stdout, where data are visible at once."""
+    """Writes to stdout, where data is visible at once."""
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +117,7 @@ class NewFile:
         self._size += len(data)
 
     def publish(self) -> None:
-        """Syncs the file and its directory, and gives the file its name."""
+        """Syncs the file, gives it its name, and syncs its directory."""
         try:
             os.fsync(self._file.fileno())
             if not self._published:

@@ -46,8 +46,8 @@ class FileProducer:
         self._damage: BadAvroFile | None = None
 
     def find_schema(self, client: RegistryClient, wanted: Which | None) -> None:
-        """Finds the version; without `wanted`, the file's own schema, which is registered if it is
-        new."""
+        """Finds the version to use; without `wanted`, that of the file's own schema, which is
+        registered if it is new."""
         schema = self._file.schema
         if wanted is None:
             self._target = version_for(client, self._topic, self._path, schema)
@@ -64,7 +64,7 @@ class FileProducer:
         return {"left_out": self._skipped.count, "schema": self._target.document}
 
     def failure(self, sent: int) -> str:
-        """The reason why not all values were sent; empty if they were."""
+        """Says why not all values were sent; empty if they were."""
         if self._damage is not None:
             return f"{self._path}: {self._damage}; {sent:,} values before it were sent"
         if skipped_count := self._skipped.count:
@@ -74,7 +74,7 @@ class FileProducer:
     def run(
         self, producer: Producer, partition: int | None, tell: Callable[[list[Delivered]], None]
     ) -> None:
-        """Sends all values, up to the first damage."""
+        """Sends all values up to the first damage in the file."""
         has_time = _is_event(self._target.schema)
         start = prefix(self._target.id)
         for body in self._bodies():

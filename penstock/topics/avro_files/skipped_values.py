@@ -1,4 +1,4 @@
-"""Values that could not be converted: counted, and the first hundred named on stderr."""
+"""Counts values that could not be converted, and names the first hundred on stderr."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The version of a topic's schema that a container file has."""
+"""The version of a topic's schema that a container file uses."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class RegisteredTopicSchema(NamedTuple):
 
 
 def version_of(client: RegistryClient, topic: str, which: Which) -> RegisteredTopicSchema:
-    """The requested version. Raises SchemaError if it does not exist or cannot be used."""
+    """Returns the requested version. Raises SchemaError if it does not exist or cannot be used."""
     schema = client.version(subject_of_topic(topic), which)
     return _of(schema, client.resolved(schema))
 
@@ -38,8 +38,8 @@ def version_of(client: RegistryClient, topic: str, which: Which) -> RegisteredTo
 def version_for(
     client: RegistryClient, topic: str, path: Path, schema: AvroSchema
 ) -> RegisteredTopicSchema:
-    """The version with the file's schema, registered as the next one if there is none, as by
-    `penstock schemas register`."""
+    """Returns the version with the file's schema. If there is none, registers the schema as the
+    next version, as `penstock schemas register` does."""
     subject, text = subject_of_topic(topic), schema.text
     plan = Planner(client).plan(SchemaFile(one_line(str(path)), subject, text, needs_of(text)))
     if plan.outcome is Outcome.REFUSED:
