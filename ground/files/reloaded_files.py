@@ -52,7 +52,11 @@ class Exchanged(Generic[T]):
                     if not self._made:
                         raise
                     self._refused = stamp
-                    log.error("cannot load changed %s, keeping the previous ones reason=%s", self._what, error)
+                    log.error(
+                        "cannot load changed %s, keeping the previous ones reason=%s",
+                        self._what,
+                        error,
+                    )
             return self._made[0]
 
 
