@@ -106,7 +106,7 @@ def has(intervals: Intervals, number: int) -> bool:
 
 
 def size(intervals: Intervals) -> int:
-    """The number of elements."""
+    """Returns the number of elements."""
     return sum(after - first for first, after in intervals)
 
 

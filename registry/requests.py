@@ -98,7 +98,8 @@ def schema_request(body: bytes) -> SchemaRequest:
 
 
 def config_request(body: bytes) -> ConfigChange:
-    """The settings to change. Raises an error for settings that the registry does not support."""
+    """Returns the settings to change. Raises an error for settings that the registry does not
+    support."""
     request = _decode(_config_decoder, body)
     change: ConfigChange = {}
     for name in Config.__struct_fields__:

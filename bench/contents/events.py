@@ -217,7 +217,7 @@ def send(producer: BatchProducer, batch: Batch) -> None:
 
 
 def finish(producer: BatchProducer) -> None:
-    """Waits until the broker has everything. Raises ServerFailed."""
+    """Waits until the broker has all batches. Raises ServerFailed."""
     while producer.outstanding:
         _settle(producer)
 

@@ -1,6 +1,5 @@
-"""Produce and Fetch in the broker, from a request's bytes to the answer's, on a real log in memory,
-without flushes or sockets.
-"""
+"""Produce and Fetch in the broker, from the bytes of a request to those of its answer, on a real
+log in memory, without flushes or sockets."""
 
 import asyncio
 import time

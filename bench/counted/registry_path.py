@@ -1,6 +1,5 @@
-"""The registry: a request for a schema by ID, and a compatibility check of a new schema; from the
-request's bytes to the answer's body.
-"""
+"""The registry's path from the bytes of a request to the body of its answer, for two requests: a
+schema by id, and a compatibility check of a new schema."""
 
 import asyncio
 import itertools

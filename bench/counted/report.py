@@ -16,7 +16,7 @@ _HERE = "the working tree"
 
 
 def count_all(root: Path, paths: Sequence[CountedPath]) -> dict[str, int]:
-    """Counts the paths; prints why any has no count."""
+    """Counts the paths; prints the reason for each path that has no count."""
     result = counted(paths, root)
     for name, reason in result.why_not.items():
         print(f"{name} cannot be counted in {root}: {reason}", file=sys.stderr)

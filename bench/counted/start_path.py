@@ -1,4 +1,5 @@
-"""`penstock --help`, and the completion of an option, each from the first import."""
+"""Starts of the command line, including all imports: `penstock --help`, and the completion of an
+option."""
 
 import contextlib
 import importlib

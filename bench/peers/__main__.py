@@ -1,4 +1,4 @@
-"""`python -m bench.peers [NAME]...`: builds the peers that have no package here, or those named.
+"""`python -m bench.peers [NAME]...`: builds the named peers, or all that have no package here.
 
 Then prints the state of every peer.
 """

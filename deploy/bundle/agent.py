@@ -115,8 +115,8 @@ def unpack(wheel: Path, packages: Path) -> None:
 
 def compile_modules(tree: Path, interpreter: Path) -> None:
     """Writes bytecode that Python does not compare with the source: it contains no timestamp, and
-    is as fast where the agent cannot write to the folder. `interpreter` is a bundle that runs
-    here."""
+    keeps starts fast even if the agent cannot write to the folder. `interpreter` is a bundle that
+    runs here."""
     python = interpreter / "bin/python3"
     options = ["-q", "-f", "--invalidation-mode=unchecked-hash", "-s", str(tree), "-p", "/penstock"]
     subprocess.run(

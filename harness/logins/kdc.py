@@ -105,7 +105,7 @@ class Kdc(RunningServer):
         self._run("kadmin.local", "ktadd", "-k", str(self._keytab(name)), name)
 
     def kinit(self, name: str, cache: Path, *, life: str = "1d") -> None:
-        """Puts a ticket into the cache, as a login of the user does."""
+        """Puts a ticket into the cache, as a login by the user would."""
         key = ("-k", "-t", str(self.keytab(name)))
         self._run("kinit", "-c", str(cache), "-l", life, *key, name)
 

@@ -101,7 +101,7 @@ def _shown(texts: list[str]) -> str:
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one topic, which is named like its application."""
+    """The figures of one topic, which has the name of its application."""
 
     tally: WrittenTally
     report: TopicReport | None  # the audit's, on the copy; None if it does not know the topic

@@ -103,7 +103,7 @@ def wait_for_verdict(watch: Watch, time_span: TimeSpan) -> str:
 
 
 class _Audit:
-    """Polls the report."""
+    """Polls the audit's report."""
 
     def __init__(self, pipeline_access: PipelineAccess, time_span: TimeSpan) -> None:
         self._pipeline_access = pipeline_access

@@ -99,7 +99,7 @@ def _covers(own: Span, theirs: Span) -> bool:
 
 
 class AuditBefore(msgspec.Struct, frozen=True, kw_only=True):
-    """The faults that an audit knew before the change."""
+    """The faults that were known to an audit before the change."""
 
     findings: Sequence[KnownFinding] = ()
     failing_loads: Sequence[tuple[str, str, str]] = ()  # cluster, topic, destination

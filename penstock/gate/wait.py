@@ -1,4 +1,4 @@
-"""Waits until all checks pass at once, and keep passing for a while."""
+"""Waits until all checks pass in the same round, and keep passing for a while."""
 
 import time
 from collections.abc import Callable, Sequence

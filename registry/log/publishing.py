@@ -1,4 +1,5 @@
-"""Appends records to the topic as the writer of one epoch: all, in order, or with unknown outcome.
+"""Appends records to the topic as the writer of one epoch: either all of them, in order, or with an
+unknown outcome.
 
 A publisher that failed must not be used again.
 """

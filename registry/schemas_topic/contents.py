@@ -73,7 +73,7 @@ class RegistryContents:
         self._modes: dict[str | None, Mode] = {}
 
     def copy(self) -> Self:
-        """An independent copy."""
+        """Returns an independent copy."""
         copy = type(self)(self.ids, self.default_level, self.mirrored)
         copy.offset = self.offset
         copy.left_out = self.left_out
@@ -245,7 +245,7 @@ class RegistryContents:
             yield names[position]
 
     def own_subjects(self) -> list[str]:
-        """The subjects that are written here."""
+        """Returns the subjects that are written here, as opposed to mirrored ones."""
         return [name for name in self.subjects() if not self.is_mirrored(name)]
 
     def is_mirrored(self, subject: str) -> bool:
@@ -292,12 +292,12 @@ class RegistryContents:
         return [version for version in versions if deleted or not version.deleted]
 
     def referrers(self, key: VersionKey, *, deleted: bool = False) -> list[Version]:
-        """The versions that refer to this one."""
+        """Returns the versions that refer to this one."""
         versions = [self._subjects[name][number] for name, number in self._referrers.get(key, ())]
         return [version for version in versions if deleted or not version.deleted]
 
     def next_id(self) -> int | None:
-        """The next id to assign, or None if the range is exhausted."""
+        """Returns the next id to assign, or None if the range is exhausted."""
         schema_id = max(self.highest_id + 1, self.ids.start)
         return schema_id if schema_id in self.ids else None
 
