@@ -140,7 +140,7 @@ class Registry:
 
     @property
     def writer(self) -> str | None:
-        """`host:port` of the current writer, if known."""
+        """The current writer as `host:port`; None if it is unknown."""
         return None if self._writing is None else self._writing.holder
 
     @property

@@ -13,7 +13,7 @@ from bench.loads.requests import MESSAGE_SIZE, produce_requests, record_batch
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """The result of a load generator."""
+    """The number of messages that a load generator sent or read, and the time."""
 
     messages: int
     seconds: float

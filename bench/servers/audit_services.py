@@ -1,4 +1,5 @@
-"""An audit with hours of a fleet, which answers requests while it reads further minutes.
+"""An audit whose database has hours of a fleet, and which answers requests while it reads further
+minutes.
 
 Its database, folded in this process, exists when it starts; `_audit` has the later entries. The
 latency of answers is measured at the client, on a persistent connection.

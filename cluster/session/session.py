@@ -182,8 +182,8 @@ class Session:
         self.client.add_listener(listener)
 
     def acl(self, public: bool) -> list[Any]:
-        """The access list of a new node: owners of the secret may do everything, and anyone may
-        read it if it is public."""
+        """Returns the access list of a new node: owners of the secret may do everything, and anyone
+        may read a public node."""
         return self._public if public else self._private
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ PYTHON = "python3-venv"
 
 
 class Row(NamedTuple):
-    """A row of the table."""
+    """A row of the printed table: a step and its outcome."""
 
     step: str
     outcome: str

@@ -468,7 +468,7 @@ class _Connection(HTTPConnection):
         return response
 
     def is_quiet(self) -> bool:
-        """Whether no data, nor an end of file, has arrived since the last response."""
+        """Whether neither data nor an end of file has arrived since the last response."""
         poll = select.poll()
         poll.register(self._plain, select.POLLIN)
         return not poll.poll(0)

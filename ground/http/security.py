@@ -86,7 +86,7 @@ class HttpAccess:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The current authorization header, if any. Raises NoSecret."""
+        """The current authorization header; empty if no login is configured. Raises NoSecret."""
         security = self.security
         if not security.has_login:
             return {}

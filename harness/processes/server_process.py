@@ -106,7 +106,7 @@ class ServerProcess:
         return self.wait(within=within)
 
     def wait(self, *, within: float) -> int:
-        """Returns the exit code once the process has ended by itself."""
+        """Waits until the process ends by itself; returns the exit code."""
         assert self._child is not None, "never started"
         try:
             return self._child.wait(within)

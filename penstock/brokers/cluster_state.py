@@ -22,7 +22,7 @@ _UNEVEN_SECONDS: Final = 10.0  # enough for the brokers to learn of a completed 
 
 
 class ClusterState(msgspec.Struct, frozen=True):
-    """The cluster, and the placement after all reassignments in progress."""
+    """A cluster, and the placement of its replicas after all reassignments in progress."""
 
     cluster: ClusterMetadata
     moving: Mapping[Key, Moving]

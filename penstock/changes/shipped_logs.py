@@ -17,7 +17,7 @@ from schemas.errors import BadMessage
 
 
 class ShippedEntries:
-    """The entries in a topic, up to its present end. `others` counts the messages that are not
+    """The entries in a topic, up to its current end. `others` counts the messages that are not
     entries."""
 
     def __init__(self, bootstrap: str, registry: str, topic: str, since: int | None) -> None:

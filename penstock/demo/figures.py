@@ -160,7 +160,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         yield from self.landed.faults("landed")
 
     def doubt(self) -> str:
-        """The audit's verdict in words, unless it is `complete`."""
+        """Returns the audit's verdict in words; empty if it is `complete`."""
         if self.report is None:
             return "the topic is unknown to the audit"
         if self.is_unproven:

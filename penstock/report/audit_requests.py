@@ -171,6 +171,6 @@ def verdict(report: ReportAnswer) -> State:
 
 
 def last_day(now: datetime) -> TimeRange:
-    """Returns the last 24 whole hours, since the present hour is never complete."""
+    """Returns the last 24 whole hours, since the current hour is never complete."""
     end = int(now.timestamp() * 1000) // HOUR_MILLIS * HOUR_MILLIS
     return TimeRange(end - DAY_MILLIS, end)

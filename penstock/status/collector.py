@@ -87,7 +87,7 @@ class StatusCollector:
             part.close()
 
     def ask(self) -> PipelineStatus:
-        """Collects the present status of all parts."""
+        """Collects the current status of all parts, and returns it."""
         for part in self._all:
             part.ask()
         deadline = time.monotonic() + self._within

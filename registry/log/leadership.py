@@ -172,7 +172,7 @@ class Elected:
 
 
 class Over(Enum):
-    """The reason for a tenure's end."""
+    """The reason why a tenure ended."""
 
     SUCCEEDED = "a newer writer has written"
     INTRUDED = "another program has written"

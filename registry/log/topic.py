@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class SchemasTopic(msgspec.Struct, frozen=True):
-    """The topic as it was when the registry started."""
+    """The properties of the topic when the registry started."""
 
     name: str
     id: UUID | None  # None where brokers assign no topic ids

@@ -24,7 +24,7 @@ _REDRAWS_A_SECOND: Final = 4
 
 
 class LoadBars:
-    """Bars on a terminal."""
+    """Shows bars on a terminal: one for each table of a load."""
 
     def __init__(self, console: Console | None = None) -> None:
         """Without a console, on stderr."""

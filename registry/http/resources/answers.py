@@ -105,7 +105,7 @@ def config_change(config: Config) -> SentConfig:
 
 
 def config_answer(config: Config, default_level: Level) -> Config:
-    """A config as stored, with the default level if it has none."""
+    """Returns a config as stored, with the default level if it has no level."""
     if config.compatibility_level is not None:
         return config
     return msgspec.structs.replace(config, compatibility_level=default_level)

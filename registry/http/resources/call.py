@@ -66,7 +66,7 @@ class Call(msgspec.Struct):
 
     @property
     def new_subject(self) -> str:
-        """The subject, checked as a name that may be written."""
+        """The subject to be written. Raises ErrorAnswer if subjects may not have this name."""
         return new_subject_name(self.path["subject"])
 
     @property

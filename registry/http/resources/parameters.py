@@ -48,12 +48,13 @@ def version_number(text: str) -> int | None:
 
 
 def subject_name(text: str) -> str:
-    """The subject without the default context's prefix."""
+    """Returns the subject without the default context's prefix."""
     return text.removeprefix(_DEFAULT_CONTEXT)
 
 
 def new_subject_name(text: str) -> str:
-    """The subject name, if it may be written."""
+    """Returns the name of a subject to be written. Raises ErrorAnswer if subjects may not have this
+    name."""
     name = subject_name(text)
     if (
         name in _NOT_SUBJECTS
