@@ -56,7 +56,7 @@ def read_group(session: Session, name: str) -> StoredGroup | None:
 
 
 def list_groups(session: Session) -> list[GroupInfo]:
-    """All groups by name. Unreadable ones are skipped and logged."""
+    """Returns all groups by name. Unreadable ones are skipped and logged."""
     names = [paths.group_of(segment) for segment in session.children(paths.CONSUMERS) or ()]
     group_names = sorted(name for name in names if name is not None)
     infos = []

@@ -233,7 +233,7 @@ class StoredOffset(msgspec.Struct, frozen=True):
 
 
 def read_stored(session: Session, group: str) -> dict[TopicPartition, StoredOffset]:
-    """All committed offsets of a group, including those of deleted topics."""
+    """Returns all committed offsets of a group, including those of deleted topics."""
     partitions = _committed(session, group)
     offset_paths = [
         f"{paths.topic_offsets(group, key.topic)}/{key.partition}" for key in partitions

@@ -328,7 +328,7 @@ def acl_node(acls: tuple[Acl, ...]) -> AclNode:
 
 
 def acls_of(path: str, data: bytes) -> tuple[Acl, ...]:
-    """The ACLs in a node, sorted and without duplicates."""
+    """Returns the ACLs in a node, sorted and without duplicates."""
     try:
         return tuple(
             sorted(

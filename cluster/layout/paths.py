@@ -173,7 +173,7 @@ def group(name: str) -> str:
 
 
 def group_of(segment: str) -> str | None:
-    """The group of a node; None for any other node."""
+    """Returns the group that a node belongs to; None if it belongs to none."""
     if segment == _NAMELESS:
         return ""
     name = unquote(segment, errors="replace")

@@ -32,7 +32,7 @@ class TopicResource(msgspec.Struct, frozen=True):
 
 
 class BrokerResource(msgspec.Struct, frozen=True):
-    """The overrides of a broker, or with None those shared by all brokers."""
+    """The overrides of a broker; if its id is None, those shared by all brokers."""
 
     broker_id: int | None
 

@@ -56,7 +56,7 @@ class _KeyNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def credentials_of(session: Session, name: str) -> Credentials:
-    """A user's credentials; empty if there is no such user."""
+    """Returns a user's credentials; empty if there is no such user."""
     return _credentials_in(removable.read(session, paths.user_config(name)))
 
 

@@ -1,4 +1,5 @@
-"""The values that a configuration's type allows: tests for them, and their description.
+"""The values that a configuration's type allows: checks whether a value is one of them, and
+describes them.
 
 Works on msgspec's description of a type. The words are for the one line that a wrong value gets:
 "a whole number from 1 to 65535". A `msgspec.Meta(description=…)` on the type takes precedence.

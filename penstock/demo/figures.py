@@ -52,8 +52,8 @@ class Arrivals(NamedTuple):
 
 
 def arrivals(numbers: Iterable[int], written: int) -> Arrivals:
-    """Classifies the numbers of arrived events as duplicate, missing or unknown. Events with
-    numbers below `written` were written."""
+    """Sorts the numbers of arrived events into duplicate, missing and unknown ones. Numbers below
+    `written` were written."""
     counts = Counter(numbers)
     return Arrivals(
         events=counts.total(),

@@ -124,7 +124,7 @@ class Places(NamedTuple):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """All folders of Penstock; other files in the directory are the user's."""
+        """All of Penstock's folders; other files in the directory are the user's."""
         return tuple(map(self.directory.joinpath, _FOLDERS))
 
     @property

@@ -147,7 +147,7 @@ def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[s
 
 
 class PagesCheck:
-    """The check of brokers' pages, which report lost, damaged and offline partitions."""
+    """Checks brokers' pages, which report lost, damaged and offline partitions."""
 
     about = ABOUT
 

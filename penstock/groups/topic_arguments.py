@@ -20,7 +20,7 @@ class TopicArgument(msgspec.Struct, frozen=True):
 
 
 class TopicArgumentType(click.ParamType[TopicArgument]):
-    """The type of topics and their partitions: `page_views` or `page_views:0,3`."""
+    """The type of topics, or of some of their partitions: `page_views` or `page_views:0,3`."""
 
     name = "topic"
 

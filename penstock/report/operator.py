@@ -180,8 +180,7 @@ class NumbersType(click.ParamType[NumberRange]):
 
 
 class BytesType(click.ParamType[NumberRange]):
-    """The type of byte ranges: `8192-9216` are positions in a file, of which the last is
-    exclusive."""
+    """The type of byte ranges: `8192-9216` are positions in a file; the end is exclusive."""
 
     name = "range"
 

@@ -29,7 +29,7 @@ from registry.schemas_topic.values import Decision, LogRecord, Version
 def delete_version(
     contents: RegistryContents, subject: str, number: int | None, *, permanent: bool
 ) -> Decision[int]:
-    """Deletes one version, or with None the latest. Answers with its number."""
+    """Deletes one version; for None, the latest one. Answers with its number."""
     version = _version_to_delete(contents, subject, number, permanent=permanent)
     check_writable(contents, subject)
     key = VersionKey(subject, version.version)

@@ -90,7 +90,7 @@ def referenced_by(call: Call) -> HttpResponse:
 
 
 def with_metadata(call: Call) -> HttpResponse:
-    """The latest version whose metadata has all these properties."""
+    """Returns the latest version whose metadata has all these properties."""
     query = call.request.query
     deleted = flag(query, "deleted")
     required = dict(zip(call.request.values("key"), call.request.values("value"), strict=False))
@@ -161,7 +161,7 @@ def root(call: Call) -> HttpResponse:
 
 
 def find_version(contents: RegistryContents, subject: str, text: str, *, deleted: bool) -> Version:
-    """The version that a path names."""
+    """Returns the version that a path names."""
     number_or_latest = version_number(text)
     if number_or_latest is None:
         target_version = contents.latest(subject)
