@@ -32,7 +32,8 @@ class Pauses:
 
 
 class Patience:
-    """The time for the attempts at one request, or at a series whose members may each reset it."""
+    """A time limit for the attempts at one request, or at a series of requests, each of which may
+    reset it."""
 
     def __init__(
         self,

@@ -258,7 +258,7 @@ def in_order(
 def register(
     registry: RegistryClient, plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]
 ) -> RegisteredSchema:
-    """Carries out a plan. `done` are the registered schemas of the folder that it needs."""
+    """Carries out a plan. `done` are the registered schemas of the folder that the schema needs."""
     file = plan.file
     if plan.level_change:
         registry.set_level(file.subject, plan.level_change.after)

@@ -128,7 +128,7 @@ def some_of(*allowed: str) -> ValueType:
 
 
 def throttled_replicas() -> ValueType:
-    """Accepts replicas as in Kafka's throttles: `partition:broker`, or all of them."""
+    """Accepts replicas as in Kafka's throttles: a list of `partition:broker`, or `*` for all."""
 
     def read(text: str) -> Value:
         words = _words(text)

@@ -29,7 +29,7 @@ async def hand_over(
     broker_id: int,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Returns once no other broker could lead any partition that this broker leads, or after
+    """Hands over leadership until no partition is left that another broker could lead, or for
     `patience_seconds`. Never raises: a broker must be able to stop without ZooKeeper."""
     if not to_hand_over(view.snapshot, broker_id):
         return

@@ -76,8 +76,8 @@ class _Progress(msgspec.Struct):
 
 
 class _Reading:
-    """The pieces of a reading by size, None while no reading is due; and the time of the next
-    piece."""
+    """A reading in progress. `pieces` yields the size of each piece, or None while no reading is
+    due; `ready` is the time of the next piece."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces
@@ -137,7 +137,7 @@ class Scrubbing:
         return damages, count, self._progress.finished_millis, checked_logs
 
     def step(self) -> float | None:
-        """Reads a piece; returns the seconds until the next one; None: wait for a report."""
+        """Reads a piece; returns the seconds until the next one, or None to wait for a report."""
         if not self._led:
             return None
         now = self._clock()

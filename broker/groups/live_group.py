@@ -11,8 +11,8 @@ from cluster.values import GroupFence
 
 class LiveGroup:
     """A group in memory. `maker` is the client whose share the group counts against, `touched`
-    counts joins and commits, `under_way` counts unfinished commits and deletions of offsets. A
-    timer that fires too early costs less than a reset at each heartbeat."""
+    counts joins and commits, `under_way` counts unfinished commits and deletions of offsets. The
+    timer may fire too early, which costs less than resetting it at each heartbeat."""
 
     __slots__ = (
         "_timer", "empty_since_ms", "fence", "generation", "group", "is_watched", "maker", "name",

@@ -47,7 +47,7 @@ class FollowedPartition(Protocol):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether the map has this replica in sync."""
+        """Whether the map lists this replica as in sync."""
         ...
 
     @property

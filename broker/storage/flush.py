@@ -120,7 +120,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return True
 
     def noting(self) -> Piece | None:
-        """Returns the slot's new contents; None if it has them already, or cannot have them."""
+        """Returns the slot's new contents; None if they are unchanged, or the log has no slot."""
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:

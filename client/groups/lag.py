@@ -1,4 +1,5 @@
-"""The lag of consumer groups: the records in the log behind their committed offsets.
+"""The lag of consumer groups: the number of messages after their committed offsets, and the age of
+the first.
 
 Messages are counted as offsets, from the committed one, or the start of the log if that has been
 deleted, to the end that consumers see. The lag in seconds is the age of the first uncommitted

@@ -139,7 +139,8 @@ class Stream:
         self._entries.append(_Entry(batch, due))
 
     def ready_at(self, now: float) -> float | None:
-        """The time at which the next batch may be sent; None if another event must come first."""
+        """Returns the time at which the next batch may be sent; None if another event must come
+        first."""
         return None if self._next(now) is None else self._not_before
 
     def next(self, now: float) -> Stamped:

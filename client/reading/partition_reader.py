@@ -180,7 +180,8 @@ class PartitionReader:
             self.close()
 
     def is_compacted(self) -> bool:
-        """Whether records may be missing within the log; False if brokers do not disclose that."""
+        """Returns whether records may be missing within the log; False if brokers do not disclose
+        that."""
         if self._is_compacted is None:
             try:
                 configs = {

@@ -136,7 +136,7 @@ class Api(Generic[Request, Response]):
         return codec
 
     def is_flexible(self, version: int) -> bool:
-        """Whether request and response of this version have tagged fields."""
+        """Returns whether request and response of this version have tagged fields."""
         return version >= self._first_flexible
 
     @cached_property

@@ -61,7 +61,8 @@ class FrameMemory:
         self._pooled = 0
 
     def most_at_once(self, address: str, usual: int) -> int:
-        """The number of bytes to receive at once: few while the process might have to keep them."""
+        """Returns the number of bytes to receive at once: `usual`, or less while memory is
+        scarce."""
         if not self.used and not self.kept:
             return usual
         if self.kept * 8 > self.limit or self._kept_by.get(address, 0) * 16 > self.limit:
@@ -161,7 +162,8 @@ class FrameMemory:
 
 
 def capacity(size: int) -> int:
-    """Rounds sizes that are pooled up to powers of two; larger ones stay as they are."""
+    """Returns the size of the buffer to allocate: a power of two if it is pooled, else `size`
+    itself."""
     if size > _LARGEST_POOLED:
         return size
     return max(SMALLEST_BUFFER, 1 << (size - 1).bit_length())

@@ -69,7 +69,8 @@ class FrameReader:
         return bool(self.wanted) and self._filled == len(self._view)
 
     def targets(self) -> list[memoryview]:
-        """The buffers for the next bytes, in order. Receive immediately: the buffer is shared."""
+        """Returns the buffers for the next bytes, in order. Receive immediately: the buffer is
+        shared."""
         scratch = self._scratch
         scratch = scratch[: self._memory.most_at_once(self.address, len(scratch))]
         if self._buffer is not None:

@@ -85,8 +85,8 @@ class Slot:
             os.pwrite(*piece)
 
     def noting(self, start: int, end: int) -> Piece | None:
-        """Does what `note` does, but returns the data for the caller to write; None if the slot has
-        them already."""
+        """Does what `note` does, but returns the data for the caller to write; None if the slot
+        already has it."""
         known_range = self.known
         assert known_range is not None, "`begin` was not called"
         if (start, end) == (known_range.start, known_range.end):

@@ -16,7 +16,7 @@ OPEN: Final[set[int]] = set()  # the descriptors of all `OpenFile`s
 
 
 class OpenFile:
-    """An open file, closed with its last reference, on the thread that drops that."""
+    """An open file, closed when its last reference is dropped, on the thread that drops it."""
 
     __slots__ = ("fd", "path")
 
