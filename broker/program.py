@@ -46,7 +46,7 @@ _COUNTED_EVERY = 16  # full collections: counting takes a tenth of the time of e
 
 
 def run(config: BrokerConfig) -> int:
-    """Serves until a signal comes; returns the process's exit code."""
+    """Serves until a signal arrives; returns the process's exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with ExitStack() as stack:
         try:

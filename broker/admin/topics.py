@@ -295,7 +295,8 @@ class TopicAdmin:
     # Preconditions
 
     async def controllership(self, timeout_ms: int) -> ControllerEpoch:
-        """Returns the right to write the map; waits for a controller if there is none yet."""
+        """Returns the controller epoch, which a write to the map requires; waits if there is no
+        controller yet. Raises ApiError unless this broker becomes the controller."""
         patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):

@@ -618,8 +618,8 @@ class _Parked:
         fetch.wait(self)
 
     def wake(self) -> None:
-        """Looks once more in the next turn of the event loop, as many partitions may get data in
-        one turn."""
+        """Reads the partitions again in the next turn of the event loop, as many of them may get
+        data in this one."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._look)

@@ -140,7 +140,7 @@ class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Permissions beside the [ACLs](broker-access.md#authorization)."""
+    """Permissions besides the [ACLs](broker-access.md#authorization)."""
 
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, regardless of ACLs. The prefix `User:` is optional."""

@@ -21,7 +21,7 @@ LARGEST_REQUEST: Final = 256 * 1024  # before a login; an OAuth token may have s
 
 
 class GateError(Exception):
-    """A step that is not allowed, with Kafka's code for it."""
+    """A step that is not allowed, with Kafka's error code for it."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

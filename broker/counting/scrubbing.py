@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 class CheckTimes(NamedTuple):
     """The times when a log was last re-read, in milliseconds since 1970; -1: never. Each is the
-    beginning of that reading: everything written before it was read."""
+    time when re-reading began, so everything written before it was read."""
 
     recent: int = -1  # its young segments
     whole: int = -1  # all of its segments

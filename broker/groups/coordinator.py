@@ -285,7 +285,7 @@ class Coordinator:
     async def delete_offsets(
         self, name: str, partitions: Sequence[TopicPartition], client: Client = None
     ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
-        """Returns the group's error code, and one for each partition."""
+        """Deletes committed offsets. Returns the group's error code, and one for each partition."""
         try:
             live_group = await self._groups.find(name, client=client)
         except OfClaims:

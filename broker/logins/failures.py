@@ -48,7 +48,7 @@ class Scores:
 
 
 def delay(score: float) -> float:
-    """Returns the delay of the next refusal after this score."""
+    """Returns the delay of a refusal, given the score of recent failures."""
     return min(LONGEST_DELAY, FIRST_DELAY * math.exp2(max(0.0, min(score, 100.0) - _FREE)))
 
 

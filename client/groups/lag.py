@@ -46,7 +46,7 @@ _NO_TIME: Final = "the age of the first unread record is unknown"
 
 
 class HasOffset(Protocol):
-    """The next offset that a group will read."""
+    """An object with the next offset that a group will read."""
 
     @property
     def offset(self) -> int: ...
@@ -123,7 +123,7 @@ def lag(
 def end_offsets(
     brokers: Brokers, targets: Iterable[TopicPartition], *, within: float = WITHIN_SECONDS
 ) -> dict[TopicPartition, int]:
-    """Returns the ends of these partitions; those whose leader does not answer are missing."""
+    """Returns the ends of these partitions; omits those whose leader does not answer."""
     return _Survey(brokers, within).listed(set(targets), LATEST)
 
 

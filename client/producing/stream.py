@@ -60,7 +60,7 @@ CORRUPT_ATTEMPTS: Final = 3  # a bit may flip in transit, but not every time
 
 
 class Numbering(Enum):
-    """The origin of a stream's identity: the way in which its batches are numbered."""
+    """Whether a stream numbers its batches, and who may change the epoch of its producer id."""
 
     NONE = auto()  # batches are sent without numbers
     OWN = auto()  # the stream may increment its epoch

@@ -34,7 +34,7 @@ _TRIED_AT_ONCE = 16
 
 
 class MemoryHolder(Protocol):
-    """A holder of frame memory."""
+    """The part of a connection's frame reader that `FrameMemory` uses."""
 
     @property
     def address(self) -> str:
@@ -79,7 +79,7 @@ class FrameMemory:
     # Buffers
 
     def reserve(self, size: int, who: MemoryHolder) -> bool:
-        """Reserves `size` more bytes, unless too much is in use."""
+        """Reserves `size` more bytes; returns False if too much is in use."""
         limit = self.limit * 3 // 4 if who.wanted > _USUAL_FRAME else self.limit
         address_bytes = self._used_by.get(who.address, 0)
         if self.used + size > limit or (address_bytes + size) * 2 > limit:

@@ -119,7 +119,7 @@ class FrameReader:
             self._start, self._end = 0, uncut_bytes
 
     def grant(self) -> bool:
-        """Allocates more memory for the incomplete frame, if there is any."""
+        """Allocates more memory for the incomplete frame; returns False if none is available."""
         held_bytes, memory = self.held, self._memory
         if self._buffer is not None and len(self._buffer) >= self.wanted:
             # A large frame gets room as it is received.

@@ -142,7 +142,7 @@ class Segment:
         self.index_due = position + interval
 
     def take(self, header: BatchHeader, position: int, interval: int) -> None:
-        """Accounts for a batch at `position`, as if it had just been appended."""
+        """Adds a batch at `position` to the segment's state, as if it had just been appended."""
         last_offset = header.last_offset
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp

@@ -128,7 +128,8 @@ class ProducerStates:
         return len(old_ids)
 
     def last_offsets(self) -> dict[int, int]:
-        """Returns the last offset of each producer: compaction must keep its batch."""
+        """Returns the last offset of each producer: compaction must keep the batches at these
+        offsets."""
         return {producer.producer_id: producer.last_offset for producer in self.describe()}
 
     def describe(self) -> Iterator[ProducerDescription]:
