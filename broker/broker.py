@@ -393,7 +393,7 @@ class Broker:
         self._keep_ledger()
 
     async def stop(self) -> None:
-        """Undoes `start`, as far as it got."""
+        """Stops all parts that `start` has started."""
         self._not_ready = "stopping"
         await self._ends.aclose()
 

@@ -22,7 +22,7 @@ class Pauses:
         self._pause = FIRST_PAUSE
 
     def reset(self) -> None:
-        """Starts over after a success."""
+        """Starts over with the shortest pause, after a success."""
         self._pause = FIRST_PAUSE
 
     def next(self) -> float:
@@ -50,7 +50,7 @@ class Patience:
         self.reset()
 
     def reset(self) -> None:
-        """Starts over after a success."""
+        """Starts over with the whole time and the shortest pause, after a success."""
         self._deadline = self._clock() + self._seconds
         self._pauses.reset()
 

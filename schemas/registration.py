@@ -66,7 +66,8 @@ class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planner:
-    """Plans schemas one by one, each after the schemas of the folder that it needs."""
+    """Plans schemas one by one. The schemas of the folder that a schema needs must be planned
+    before it."""
 
     def __init__(self, registry: RegistryClient, levels: Mapping[str, Level] | None = None) -> None:
         """`levels`: the levels that subjects are to get."""

@@ -618,8 +618,8 @@ class _Parked:
         fetch.wait(self)
 
     def wake(self) -> None:
-        """Reads the partitions again in the next turn of the event loop, as many of them may get
-        data in this one."""
+        """Reads the partitions again in the next turn of the event loop: several may get data in
+        this turn."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._look)

@@ -132,7 +132,7 @@ class SendQueue:
 
 
 class Reply:
-    """The answer to one request, now or later; `parts` is None until it is known.
+    """The answer to one request, now or later; `parts` is None until the answer is known.
 
     `dropped`, if set, is called if the client disconnects before it was answered.
     """

@@ -56,7 +56,7 @@ class Share:
 
 
 class Mutations:
-    """One request's use of its client's share of creations and deletions.
+    """Counts the partitions that one request creates or deletes against its client's share.
 
     A `strict` one is rejected after overuse; otherwise the request is done, and throttled
     afterwards. In both cases `wait_s` is then the throttle time.

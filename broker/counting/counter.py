@@ -156,7 +156,7 @@ class LedgerCounter:
         self._running = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """Stops counting, and ends the counting process at any point of its work."""
+        """Stops counting, and ends the counting process even in the middle of its work."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 

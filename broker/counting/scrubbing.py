@@ -1,4 +1,5 @@
-"""Reads stored segments again and reports damage to the ledger: young data often, all of it seldom.
+"""Re-reads stored segments, and reports damage to the ledger. Reads recent data often, and all data
+seldom.
 
 Two readings take turns, each at its own rate:
 

@@ -327,8 +327,8 @@ class CoordinatedGroups:
         self.after(live_group)
 
     def begin_deleting(self, live_group: LiveGroup) -> asyncio.Task[None]:
-        """Drops the group, and returns the task that deletes it; clients that ask for it wait for
-        that."""
+        """Drops the group, and returns the task that deletes it. Clients that ask for the group
+        wait for the task."""
         self.drop(live_group, ErrorCode.group_id_not_found)
         task = self._busy[live_group.name] = asyncio.ensure_future(self._delete(live_group))
         task.add_done_callback(_look_at)

@@ -47,7 +47,7 @@ class LiveGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether the group has no members, no joins, and no unsaved state."""
+        """Whether the group has no members, no pending joins, and no unsaved state."""
         return self.is_empty and self.group.is_idle
 
     @property
@@ -55,7 +55,7 @@ class LiveGroup:
         return self.group.generation > 0
 
     def is_empty_since(self, before_ms: int) -> bool:
-        """Returns whether the group has been empty since then, or never had a member."""
+        """Returns whether the group has been empty since `before_ms`, or never had a member."""
         if not self.had_members:
             return True
         return self.empty_since_ms is not None and self.empty_since_ms <= before_ms

@@ -162,7 +162,7 @@ class DataDirectory:
         self._lock.close()
 
     def note_alive(self) -> None:
-        """Records the time, for the next start."""
+        """Records that the broker runs now: the next start reads the time."""
         os.utime(self._lock.fileno())
 
     def _note_start(self) -> int | None:

@@ -168,7 +168,7 @@ class LogOpener:
         return OpenedLog(opened_log, info)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
-        """Takes a replica that can no longer be written to out of the in-sync set, unless it is the
+        """Removes from the in-sync set a replica that can no longer be written to, unless it is the
         only member. If the map cannot be changed, the leader notices that the replica lags."""
         try:
             info = self._states.leave_in_sync(topic, topic_id, partition)

@@ -225,7 +225,7 @@ class PendingFlush:
         self._doomed += paths
 
     def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
-        """Has the next ticket move the recovery point to the end of the log, if it is this log's
+        """Makes the next ticket move the recovery point to the end of the log, if it is this log's
         turn, or much has been written since that point."""
         base, position = self._recovered
         unrecovered_bytes = active.size - (position if base == active.base_offset else 0)

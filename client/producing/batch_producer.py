@@ -177,7 +177,8 @@ class BatchProducer:
         return self._shipping.troubles()
 
     def close(self) -> None:
-        """Closes all connections. On the pumping thread, or on another after that one has ended."""
+        """Closes all connections. Call it on the pumping thread, or on another once the pumping
+        thread has ended."""
         with self._lock:
             if self._closed:
                 return

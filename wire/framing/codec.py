@@ -151,7 +151,7 @@ class Api(Generic[Request, Response]):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A part of messages that many clients are sent repeatedly; caches each of its encoded
+    """A part of messages that is sent to many clients repeatedly; caches each of its encoded
     forms."""
 
     @cached_property

@@ -107,7 +107,7 @@ class FrameReader:
         yield from self._cut()
 
     def suspend(self) -> None:
-        """Copies incomplete bytes, so that others can use the shared buffer.
+        """Copies incomplete bytes, so that other connections can use the shared buffer.
 
         The generator from `received` continues from there later.
         """

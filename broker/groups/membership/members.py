@@ -173,7 +173,8 @@ class Members:
         self._to_sync = dict.fromkeys(self)
 
     def synced(self, member: Member) -> bool:
-        """Notes that a member requested its assignment; returns whether all members have."""
+        """Notes that a member requested its assignment; returns whether all members have done
+        so."""
         self._to_sync.pop(member, None)
         return not self._to_sync
 

@@ -48,7 +48,7 @@ PartitionId = tuple[UUID, int]
 
 class AcknowledgedRange(msgspec.Struct, frozen=True):
     """The acknowledged range of one partition: its records from `start` up to `end` were on disk,
-    under leaders up to this epoch. `exact`: no others had been acknowledged."""
+    under leaders up to this epoch. `exact`: no other records had been acknowledged."""
 
     start: int
     end: int

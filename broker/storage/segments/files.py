@@ -45,7 +45,7 @@ def is_out_of_files(error: BaseException | None) -> bool:
 
 
 def check_there(file: OpenFile) -> None:
-    """Raises FileNotFoundError unless the file's name still belongs to it."""
+    """Raises FileNotFoundError if the file was removed, or another has taken its name."""
     try:
         path_stat, file_stat = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
         if (path_stat.st_ino, path_stat.st_dev) == (file_stat.st_ino, file_stat.st_dev):

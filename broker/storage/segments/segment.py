@@ -87,8 +87,7 @@ class Segment:
         return self._file
 
     def appendable(self) -> OpenFile:
-        """Returns the log file, if it has not been changed since it was closed. Raises
-        `Altered`."""
+        """Returns the log file. Raises `Altered` if it has been changed since it was closed."""
         stat = os.fstat(self.file.fd)
         identity = stat.st_dev, stat.st_ino
         if stat.st_size != self.size or self._identity not in {None, identity}:

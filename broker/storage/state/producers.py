@@ -65,8 +65,8 @@ class ProducerStates:
         return len(self._states)
 
     def check(self, header: BatchHeader) -> int | None:
-        """Checks a batch's numbers: returns None if it may be appended; the original's base offset
-        if it is a duplicate."""
+        """Checks a batch's numbers. Returns None if it may be appended, or the original's base
+        offset if it is a duplicate. Raises `SequenceError`."""
         producer_id = header.producer_id
         if producer_id < 0:
             return None
