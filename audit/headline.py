@@ -160,8 +160,8 @@ def _words(judged: JudgedTopics) -> str:
     if judged.complete_until <= 0:
         return MEANINGS[State.PENDING]
     progress = "is accounted for" if judged.loaded else "has reached the brokers"
-    lines = "every line read" if judged.unreported is Unreported.UNREAD else "every line"
-    return f"{lines} up to {minute(judged.complete_until, judged.today)} UTC {progress}"
+    subject = "every line read" if judged.unreported is Unreported.UNREAD else "every line"
+    return f"{subject} up to {minute(judged.complete_until, judged.today)} UTC {progress}"
 
 
 def minute(time: int, today: int) -> str:

@@ -79,7 +79,7 @@ class LedgerEntries:
         self._gathered, self._bytes = [], 0
 
     def leave_out(self, entries: int, reason: str) -> None:
-        """Counts entries as left out, and logs the first occurrence."""
+        """Counts skipped entries, and logs the first occurrence."""
         if entries and not self.left_out:
             log.warning("ledger entries skipped error=%r", reason)
         self.left_out += entries

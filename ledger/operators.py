@@ -27,7 +27,7 @@ _RANDOM_BYTES: Final = 8
 def write_accepted(
     brokers: Brokers, registry: RegistryClient, cluster: str, accepted: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Writes that a fault is accepted, and returns the complete statement.
+    """Writes the statement that a fault is accepted, and returns it as written.
 
     A topic id of None becomes that of the present topic; an empty one means any topic of that name.
     Raises UnknownTopic if there is no present topic, another ClientError, or SchemaError.
@@ -49,7 +49,7 @@ def _current_id(brokers: Brokers, topic: str) -> str:
 def write_retired(
     brokers: Brokers, registry: RegistryClient, cluster: str, retired: Mapping[str, Any]
 ) -> None:
-    """Writes that a host is retired. Raises ClientError or SchemaError."""
+    """Writes the statement that a host is retired. Raises ClientError or SchemaError."""
     _write(brokers, registry, cluster, {"retired": [retired]})
 
 

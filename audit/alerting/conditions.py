@@ -119,7 +119,7 @@ def of_hours(
     is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, Condition]:
     """Faults, and windows that have waited too long. `as_of`: the time up to which each cluster's
-    ledger was read. Deleted topics wait for nothing."""
+    ledger was read. Deleted topics are never late."""
     conditions: dict[AlertKey, Condition] = {}
     late_verdicts: dict[TopicKey, HourVerdict] = {}
     for verdict in hours:
@@ -465,7 +465,8 @@ def endings(
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A decision. `changed` are the new and the resolved alerts."""
+    """The alerts to raise and to resolve (`changed`), and the beginnings of the other
+    conditions."""
 
     changed: tuple[Alert, ...]
     since: Mapping[AlertKey, int]  # of conditions that are not raised
@@ -491,7 +492,7 @@ def decide(
     most: int = MOST_RAISED,
     is_held: Callable[[AlertKey, int], bool] = lambda *_: False,
 ) -> Decision:
-    """Decides which alerts to raise and to resolve. `raised` are unresolved alerts; `after` is the
+    """Decides which alerts to raise and to resolve. `raised` has the unresolved alerts, `after` the
     wait by kind. Conditions that are held back keep waiting, and alerts in `ending` stay raised."""
     room = most - len(raised)
     waiting_since: dict[AlertKey, int] = {}
@@ -521,7 +522,8 @@ def waiting(
     until: Callable[[AlertKey], int] = lambda _: 0,
 ) -> tuple[WaitingCondition, ...]:
     """Returns waiting conditions in the order in which they are due. `until` returns the time until
-    which a condition is held back, or -1 if unknown: then it is left out."""
+    which a condition is held back, or -1 if unknown; conditions with an unknown time are left
+    out."""
     waiting_conditions = [
         WaitingCondition(
             *(key, conditions[key].words, begin), max(begin + after.get(key.kind, 0), held_until)

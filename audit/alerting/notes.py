@@ -98,7 +98,7 @@ class AlertNotes:
         self._content = content
 
     def acknowledgement(self, name: str, now: int) -> Acknowledgement | None:
-        """Returns the current acknowledgement of the notice with this id."""
+        """Returns the current acknowledgement of the notice with this id; None if there is none."""
         own_notes = (note for note in self._content.acknowledgements if note.id == name)
         return next((note for note in own_notes if not 0 <= note.until <= now), None)
 

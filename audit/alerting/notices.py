@@ -123,7 +123,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether the notice is about lines. Such a fault ends by repair or acceptance."""
+        """Whether the notice is about a fault in lines, which ends by repair or acceptance."""
         return self.kind in FAULTS
 
     def facts(self) -> Iterator[tuple[str, str]]:

@@ -286,7 +286,7 @@ class _MessageFile:
 
 
 class Receivers:
-    """The receivers of a configuration. `offer` never waits."""
+    """The receivers of a configuration. `offer` never blocks."""
 
     def __init__(
         self,
