@@ -99,8 +99,8 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def headline(judged: JudgedTopics) -> Headline:
-    """Makes the headline, about a fault, else about tables that cannot be loaded, else about the
-    state."""
+    """Makes the headline: about a fault if there is one, else about tables that cannot be loaded,
+    else about the state."""
     state = judged.state
     kinds = judged.all_kinds
     total = sum(counts.findings for counts in kinds) or len(judged.findings)

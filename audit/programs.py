@@ -105,7 +105,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def full_disk(self) -> Disk | None:
-        """A broker's disk on which batches find no room."""
+        """A broker's disk that has no room for batches."""
         disks = self.health.disks if self.kind is ProgramKind.BROKER else ()
         return next(filter(is_full, disks), None)
 
@@ -163,8 +163,8 @@ def troubles(
 
 
 def room_first(broker: Program, commands: ProgramCommands) -> tuple[str, Cure]:
-    """What a broker that is away needs before a restart: words to add, and the command. Empty
-    unless its disk was full when it was last heard."""
+    """Returns the words and the command to make room before a restart, for an absent broker whose
+    disk was full at its last report; empty for other brokers."""
     disk = broker.full_disk
     if disk is None:
         return "", Cure()
@@ -201,8 +201,8 @@ def _away_words(program: Program) -> str:
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
-    """Describes how many ZooKeeper servers do not serve, from the latest report of a broker; empty
-    if all serve, or if that is unknown."""
+    """Describes how many ZooKeeper servers are not serving, from the latest report of a broker;
+    empty if all are serving, or if that is unknown."""
     sessions = [
         (program.heard, program.title, session)
         for program in brokers

@@ -172,9 +172,9 @@ def of_agents(
     *,
     unheard: Mapping[str, ClusterState] = MappingProxyType({}),
 ) -> dict[AlertKey, Condition]:
-    """Agents that have fallen silent, and hosts that were never heard. In the clusters in
-    `unheard`, no agent is heard: unless there is only one, or `penstock up` runs them, the alert
-    names the brokers first."""
+    """Agents that have fallen silent, and hosts that were never heard from. In the clusters in
+    `unheard`, all agents are silent: unless there is only one, or `penstock up` runs them, the
+    alert names the brokers first."""
     conditions: dict[AlertKey, Condition] = {}
     rows = list(rows)
     hosts = {cluster: [row.host for row in rows if row.cluster == cluster] for cluster in unheard}

@@ -144,7 +144,8 @@ class AlertNotes:
             return True
 
     def forget_resolved(self, standing: Collection[str]) -> None:
-        """Drops the acknowledgements of all other notices."""
+        """Drops the acknowledgements of all notices except `standing`, the ids of those not
+        resolved."""
         with self._lock:
             acknowledgements = self._content.acknowledgements
             remaining_notes = tuple(note for note in acknowledgements if note.id in standing)

@@ -95,8 +95,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlteredTotal(msgspec.Struct, frozen=True):
-    """The total of one kind: text that differs from the files' text, or files that were not
-    read."""
+    """A total of altered text of one kind, or of files that were not read."""
 
     kind: str  # replaced, cut, dropped, unread, other: as in the ledger
     lines: int
@@ -182,8 +181,8 @@ class CheckedLog(msgspec.Struct, frozen=True):
 
 
 class LogChecks(msgspec.Struct, frozen=True, kw_only=True):
-    """Scrubs of a topic's logs: the earliest over its partitions, or -1 if one was never
-    scrubbed."""
+    """The last scrubs of a topic's logs. The times are the earliest of all partitions, or -1 if a
+    partition was never scrubbed."""
 
     recent: int = -1
     whole: int = -1
@@ -636,8 +635,8 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/hour?cluster&topic&hour&destination&rebuilt`: whether agents and brokers have
-    finished an hour without missing lines. Files are not judged, as the loader knows what it has
-    read; except those at a destination where the hour was rebuilt at this time."""
+    finished an hour without missing lines. Files are judged only at a destination where the hour
+    was rebuilt at this time; otherwise the loader itself knows what it has read."""
 
     complete: bool
     by: str  # what proves it, in words

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class DisksPoller(ClusterPoller):
-    """Polls disks; the answers are in the cluster's state."""
+    """Polls disks, and stores the answers in the cluster's state."""
 
     def __init__(
         self,
@@ -115,9 +115,9 @@ def _led(brokers: Brokers, number: int) -> frozenset[str]:
 def with_polled_disks(
     programs: Iterable[Program], clusters: Mapping[str, ClusterState], now: int
 ) -> list[Program]:
-    """Programs, the last heard last, with the disks that brokers have answered in place of those
-    that they stated; also brokers that state nothing. Of brokers with the same id, the last one has
-    replaced the others."""
+    """Returns the programs, ordered by their last report, with the disks polled from brokers in
+    place of those that they reported, and adds brokers without a report. Of several brokers with
+    the same id, only the latest has polled disks."""
     polled = {
         (name, str(number)): disks
         for name, cluster in clusters.items()

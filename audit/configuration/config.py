@@ -135,7 +135,7 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A host that is expected to ship, whether or not it was ever heard."""
+    """A host that is expected to ship, whether or not it has ever reported."""
 
     host: str
     topics: tuple[str, ...] = ()  # none: any topics
@@ -237,7 +237,7 @@ class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One audit."""
+    """The configuration of one audit."""
 
     data_dir: FolderPath
     """A directory of its own, for the [database](#the-database). One audit at a time uses it."""

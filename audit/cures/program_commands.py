@@ -42,8 +42,8 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
     def restart(
         self, program: str, *, cluster: str = "", host: str = "", broker: int = UP_BROKER
     ) -> Cure:
-        """Returns the command that restarts or starts a program. If `host` is empty, its host is
-        unknown."""
+        """Returns the command that restarts or starts a program. An empty `host` means that the
+        program's host is unknown."""
         if self.is_of_up(host) and broker == UP_BROKER:
             name = self._name_in_up(program, cluster)
             words = ["penstock", "up", "--restart", name, "--dir", self.commands.up]
@@ -61,7 +61,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         return _cure(f"timedatectl set-ntp true && {restart.command}", CommandKind.MENDS)
 
     def reach_ledger(self, cluster: str) -> Cure:
-        """Returns the command for a cluster whose brokers do not answer."""
+        """Returns the command to run for a cluster whose brokers do not answer."""
         if self.is_of_up(""):
             return self.restart("broker", cluster=cluster)
         return _cure(
@@ -69,7 +69,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look_at_brokers(self, cluster: str) -> Cure:
-        """Returns the command for brokers that answer, but may reject lines."""
+        """Returns the command to run for brokers that answer, but may reject lines."""
         if self.is_of_up(""):
             log = f"{self.commands.up}/logs/{self._name_in_up('broker', cluster)}.log"
             return self.look("tail", log)

@@ -48,7 +48,7 @@ class Fault(msgspec.Struct):
     windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
-        """Weakens the fault, because only a statement may be missing."""
+        """Weakens the fault to this kind, because perhaps only a report is missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
 

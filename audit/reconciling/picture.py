@@ -69,7 +69,8 @@ class Window(msgspec.Struct, frozen=True):
 
 class PartitionPicture(msgspec.Struct, frozen=True):
     """The offsets that each tier has claimed. A lost end of a log is a partition of its own: it is
-    cut off, and nothing is appended to it. `partition` is the number of the one it belonged to."""
+    cut off, and nothing is appended to it. `partition` is the number of the partition from which it
+    was cut off."""
 
     number: int
     claimed: Mapping[Tier, Intervals]
@@ -205,9 +206,9 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class ExpectedAgent(msgspec.Struct, frozen=True):
-    """An agent that is expected to ship to the topic. Everything up to `until` is acknowledged; 0
-    before its first acknowledgement. For a host of the inventory that has never reported, `agent`
-    is empty and `heard` is 0."""
+    """An agent that is expected to ship to the topic. Everything up to `until` is acknowledged;
+    `until` is 0 before the first acknowledgement. For a host of the inventory that has never
+    reported, `agent` is empty and `heard` is 0."""
 
     agent: str
     host: str

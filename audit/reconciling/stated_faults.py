@@ -386,7 +386,7 @@ class _Stretches(NamedTuple):
 
 
 def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
-    """Unites overlapping batches, by partition and offset; of several reasons, the first is
+    """Merges overlapping batches, by partition and offset; of several reasons, the first is
     kept."""
     batches: list[AlteredBatch] = []
     for batch in sorted(damaged):

@@ -128,7 +128,8 @@ def settled_state(state: State) -> State:
 
 def totals(findings: Iterable[Finding]) -> Totals:
     """Adds up open faults, counting each once, so that the totals of a topic, its hosts and its
-    findings agree. Faults with an unknown number of events are counted themselves."""
+    findings agree. A fault whose number of events is unknown is counted as one fault, separately
+    from the event counts."""
     all_findings = list(findings)
     open_findings = [finding for finding in all_findings if finding.is_open]
     kinds = counted(open_findings)

@@ -126,7 +126,7 @@ def _accepted(counted: KindCount) -> str:
 
 
 def place(tier: str, destination: str) -> str:
-    """Describes the place of a fault."""
+    """Describes where a fault is."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
     if tier == TierKind.ORIGIN:

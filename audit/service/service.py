@@ -101,7 +101,7 @@ class Service(msgspec.Struct):
             raise StoreDamaged(reason)
 
     def note_groups(self, cluster: str, seen: GroupsSeen) -> None:
-        """Receives polled groups, which do not affect any verdict."""
+        """Stores polled groups, which do not affect any verdict."""
         former_groups = self._settled.get(cluster, {})
         current_groups = settled(former_groups, seen)
         if seen.lags or not seen.troubles:
@@ -119,7 +119,8 @@ class Service(msgspec.Struct):
         return [self._marks.popleft() for _ in range(len(self._marks))]
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Returns the cached value of a key, or makes it again if the state has changed since."""
+        """Returns the cached value of a key, or computes it again if the state has changed
+        since."""
         version = self.standing.version
         with self._guard:
             if version == self._kept_version and key in self._kept:

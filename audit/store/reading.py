@@ -1,4 +1,4 @@
-"""Reads the database from any thread, each with a connection of its own.
+"""Reads the database from any thread; each thread has a connection of its own.
 
 Each answer is a snapshot. Queries are passed down, and answers passed up, unchanged, except for
 what only the judge knows.
@@ -134,7 +134,7 @@ class StoreReading:
             return pictures.picture(connection, key, query)
 
     def origin(self, key: TopicKey) -> TopicKey | None:
-        """Returns the topic that this one is a copy of."""
+        """Returns the topic that this one is a copy of; None if it is not a copy."""
         with self._moment() as connection:
             keys = origins.origins(connection, pictures.Topic(connection, key).id)
             return keys[0] if keys else None
@@ -199,7 +199,7 @@ class StoreReading:
             return agents.agents(connection, query, patience)
 
     def agents_of(self, cluster: str, patience: SilencePatience) -> dict[str, AgentRow]:
-        """Returns all agents that were ever heard, by id."""
+        """Returns all agents that were ever heard from, by id."""
         with self._moment() as connection:
             return agents.by_agent(connection, cluster, patience)
 
@@ -219,7 +219,7 @@ class StoreReading:
             return loads.ends(connection)
 
     def load_advice(self, key: TopicKey) -> dict[str, str]:
-        """Returns, by destination, what a topic's last load said about how to load it."""
+        """Returns, by destination, the advice in a topic's last load on how to load the topic."""
         with self._moment() as connection:
             return loads.advice(connection, key.cluster, key.topic)
 
@@ -269,7 +269,7 @@ class StoreReading:
             return altered_text.totals(connection, from_time)
 
     def shares(self, from_time: int) -> list[TopicShare]:
-        """Returns the shares of dead letters and altered lines of all topics since then."""
+        """Returns the shares of dead letters and altered lines of all topics since this time."""
         with self._moment() as connection:
             return shares.shares(connection, from_time)
 

@@ -19,7 +19,7 @@ _MILLI: Final = 1000
 
 class GroupTopic(msgspec.Struct, frozen=True):
     """One group's lag in one topic. `messages` and `behind` cover the known partitions, and are
-    UNKNOWN if there is none."""
+    UNKNOWN if no partition is known."""
 
     group: str
     state: str  # as its coordinator names it; empty if unknown

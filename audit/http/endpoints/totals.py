@@ -25,7 +25,7 @@ def delays_of(service: Service, judged: TopicVerdict, from_time: int, to_time: i
 
 
 def of_copy(delays: Delays, of_origin: Delays) -> Delays:
-    """Returns the delays of a copy; those of its agents are the origin's."""
+    """Returns the delays of a copy; the delays of its agents are taken from its origin."""
     agent = Tier(TierKind.AGENT)
     return delays | ({agent: of_origin[agent]} if agent in of_origin else {})
 
@@ -152,5 +152,5 @@ def _lost(windows: Sequence[WindowVerdict]) -> int:
 
 
 def most_events(tiers: Iterable[TierTotals]) -> int:
-    """Returns the number of events at the tier with the most."""
+    """Returns the number of events at the tier with the most events."""
     return max((tier.events for tier in tiers), default=0)

@@ -432,8 +432,8 @@ def keep_landed(
     *,
     ways: Sequence[tuple[int, int]],
 ) -> None:
-    """Stores sequence numbers that landed more than once. `chosen`: indexes into `ways`, sources
-    and tiers."""
+    """Stores sequence numbers that landed more than once. `ways` has pairs of source and tier;
+    `chosen` has indexes into it."""
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO landed_twice VALUES (?, ?, ?, ?, ?, ?)",
         (

@@ -230,7 +230,7 @@ def done_until(
     connection: sqlite3.Connection, clusters: Iterable[str], heard_since: int
 ) -> dict[str, int]:
     """Returns, by cluster, the time up to which all expected agents have shipped everything. A host
-    that was never heard counts up to the time when it was added to the inventory."""
+    that has never reported counts up to the time when it was added to the inventory."""
     retirements = {cluster: Retired(connection, cluster) for cluster in clusters}
     agents = [
         (cluster, host, agent, heard, until)
@@ -251,8 +251,8 @@ def done_until(
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
-    """Returns hosts with several agents that shipped to a topic: every data directory except the
-    last was deleted."""
+    """Returns hosts with several agents that shipped to a topic. Every data directory except the
+    last is assumed to have been deleted."""
     rows = connection.execute(_RENEWED, (name,))
     return frozenset(host for (host,) in rows)
 
@@ -275,8 +275,8 @@ class Retired:
         return min(since for since, _ in statements) if statements else None
 
     def statement(self, host: str, agent: str, heard: int) -> list[tuple[int, str]]:
-        """Returns the time, reason and operator of a retirement, unless the agent was heard
-        afterwards."""
+        """Returns the times, reasons and operators of an agent's retirements, except those after
+        which the agent was heard from."""
         if not self.by_host:
             return []
         entries = {self.by_host.get((host, "")), self.by_host.get((host, agent))}
@@ -307,7 +307,7 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 
 class SilencePatience(NamedTuple):
     """The limits after which an agent counts as silent: `silent_millis` or, with `window_millis`,
-    earlier, once it is silent for longer than its pace suggests."""
+    earlier, once it is silent for longer than its usual pace suggests."""
 
     now: int
     silent_millis: int
@@ -320,7 +320,8 @@ class SilencePatience(NamedTuple):
 
 
 def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience:
-    """Returns the configured patience."""
+    """Returns how long agents may be silent before they count as missing; `by_pace` also takes each
+    agent's usual pace into account."""
     return SilencePatience(
         now,
         int(config.alerts.silent * 1000),
@@ -353,7 +354,7 @@ def agents(
 def by_agent(
     connection: sqlite3.Connection, cluster: str, patience: SilencePatience
 ) -> dict[str, AgentRow]:
-    """Returns a cluster's agents that were ever heard, by id, without their topics."""
+    """Returns all agents of a cluster that were ever heard from, by id, without their topics."""
     rows = _all(connection, AgentsQuery(cluster=cluster), patience)
     return {row.agent: row for number, row in rows if number >= 0}
 

@@ -140,7 +140,7 @@ class Passages(msgspec.Struct, frozen=True):
 
 
 class Offsets(msgspec.Struct, frozen=True):
-    """The passages' stretches of offsets, in their order."""
+    """The stretches of offsets of all passages, in the order of the passages."""
 
     passage: Numbers
     first: Numbers
@@ -281,7 +281,8 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
         return np.asarray(self.fate.codes == self.fate.values.index(fate))
 
     def sum_of(self, fate: str, owners: int, *, of_bytes: bool = False) -> Numbers:
-        """Returns the sum for each owner; unknown counts are taken as 0."""
+        """Returns, for each owner, the sum of the events or bytes with this fate; unknown counts
+        are taken as 0."""
         sums = np.zeros(owners, np.int64)
         if len(self.owner):
             is_of_fate = self.of_fate(fate)
@@ -290,7 +291,7 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
         return sums
 
     def unknown(self, fate: str, owners: int) -> Numbers:
-        """Returns the number of unknown counts for each owner."""
+        """Returns, for each owner, how many counts of events with this fate are unknown."""
         unknown_counts = np.zeros(owners, np.int64)
         if len(self.owner):
             np.add.at(unknown_counts, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
@@ -298,7 +299,7 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """The runs of passages, in their order."""
+    """The runs of all passages, in the order of the passages."""
 
     passage: Numbers
     source: TextColumn

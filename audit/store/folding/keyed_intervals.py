@@ -177,16 +177,16 @@ class Keyed(msgspec.Struct, frozen=True):
         return np.where((query_places >= 0) & (self.key[query_places] == keys), query_places, -1)
 
     def cover(self, other: Self) -> Mask:
-        """Returns whether each of the `other` intervals is within one of these. Requires united
-        intervals."""
+        """Returns the mask of the intervals in `other` that are within one of these intervals.
+        Requires united intervals."""
         interval_rows = self.last_begun(other.key, other.first)
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         return (interval_rows >= 0) & (self.end[interval_rows] >= other.end)
 
     def overlap(self, other: Self) -> Mask:
-        """Returns whether each of the `other` intervals overlaps one of these. Requires united
-        intervals."""
+        """Returns the mask of the intervals in `other` that overlap one of these intervals.
+        Requires united intervals."""
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         interval_rows = self.last_begun(other.key, other.end - 1)
@@ -203,7 +203,8 @@ def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def running_most(key: Numbers, value: Numbers) -> Numbers:
-    """Returns the greatest value so far with the same key. Keys ascend."""
+    """Returns, for each row, the greatest value so far with the same key. Keys must be in ascending
+    order."""
     if len(value) and (value[1:] >= value[:-1])[key[1:] == key[:-1]].all():
         return value
     values, rank = np.unique(value, return_inverse=True)

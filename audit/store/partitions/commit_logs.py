@@ -75,7 +75,8 @@ def keep(chunk: Chunk) -> None:
 
 
 def retire(chunk: Chunk, root: str) -> None:
-    """Chooses the valid logs again of all topics that were loaded into this root, if it is one."""
+    """Chooses the valid commit logs anew for all topics that were loaded into a retired root. Does
+    nothing if `root` is not a root."""
     rows = chunk.connection.execute(_TOPICS_OF_ROOT, (root, chunk.cluster)).fetchall()
     _choose(chunk, [topic for (topic,) in rows])
 

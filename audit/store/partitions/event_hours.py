@@ -108,8 +108,8 @@ def first_awaited(connection: sqlite3.Connection, topic: int, hour: int) -> int:
 
 
 def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
-    """Returns the partitions in which a tier has passed offsets that an earlier tier has claimed
-    and it has not, and those cut off before a later tier had read them."""
+    """Returns the partitions in which a tier has skipped offsets that an earlier tier has claimed,
+    and the ends of logs that were cut off before a later tier had read them."""
     numbers = set()
     for partition in partitions:
         if partition.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in partition.claimed):

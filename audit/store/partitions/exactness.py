@@ -106,7 +106,7 @@ def rebuilt_times(
     from_time: int,
     to_time: int,
 ) -> list[Rebuilt]:
-    """Returns the rebuilt hours of this time."""
+    """Returns the rebuilt hours of this period."""
     rows = connection.execute(
         "SELECT DISTINCT tier, from_time, to_time FROM voided"
         " WHERE topic = ? AND from_time < ? AND to_time > ? AND (topic, tier) NOT IN replaced",

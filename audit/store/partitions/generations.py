@@ -1,5 +1,5 @@
-"""Generations of a partition's offsets, which tell offsets in the log from offsets that the log has
-lost.
+"""Generations of a partition's offsets, which distinguish offsets that are in the log from offsets
+that the log has lost.
 
 A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, or a leader
 is elected that never had it. Then its offsets are assigned again, to other events, under a higher
@@ -164,8 +164,9 @@ class Generations:
         return self._cuts[number % STRIDE][number // STRIDE - 1] if number >= STRIDE else None
 
     def of_stretches(self, stretches: Stretches) -> Stretches:
-        """Replaces partitions by the numbers of generations. The epoch becomes 1 for stretches that
-        are partly elsewhere, so that their bytes also contain other events; else 0."""
+        """Replaces partitions by the numbers of generations. The epoch becomes 1 for the parts of a
+        stretch in several generations, because the stretch's bytes also contain other events; else
+        0."""
         result = stretches.copy()
         result["epoch"] = 0
         if not self or not len(stretches):
@@ -375,8 +376,8 @@ def damaged_offsets(connection: sqlite3.Connection, topic: int, generations: Gen
 
 
 def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
-    """Returns, by generation and united, gaps between the offsets that brokers have claimed
-    (usually none), and unclaimed offsets where the log was truncated."""
+    """Returns, as united intervals by generation, gaps between the offsets that brokers have
+    claimed (usually none), and unclaimed offsets where the log was truncated."""
     rows = connection.execute(
         "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"

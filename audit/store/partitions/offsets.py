@@ -267,8 +267,8 @@ def tiers_of(
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, limit: int) -> int:
-    """Returns the time (at most `most`) before which brokers that count this topic and its copies
-    have claimed all that agents have."""
+    """Returns the time (at most `limit`) before which brokers that count this topic and its copies
+    have claimed everything that agents have claimed."""
     copies = origins.copies_of(connection, [topic]) if origins.any_copies(connection) else {}
     earlier_kinds = (
         (TierKind.AGENT, TierKind.BROKER) if copies else (TierKind.AGENT, TierKind.AGENT)

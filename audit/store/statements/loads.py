@@ -184,7 +184,7 @@ def ends(connection: sqlite3.Connection) -> list[LoadEnd]:
 
 
 def advice(connection: sqlite3.Connection, cluster: str, topic: str) -> dict[str, str]:
-    """Returns, by destination, what a topic's last load said about how to load it."""
+    """Returns, by destination, the advice in a topic's last load on how to load the topic."""
     rows = connection.execute(
         f"SELECT destination, cure {_ENDS} WHERE cluster = ? AND topic = ?",
         (cluster, topic),

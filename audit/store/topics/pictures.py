@@ -99,8 +99,8 @@ class Topic:
 
     def expected(self, heard_since: int, *, is_deleted: bool = False) -> tuple[Tier, ...]:
         """Returns the tiers that the topic's events should pass. A topic that was never loaded is
-        expected at the destinations of loaders that were heard since then and report that they load
-        it; a deleted topic, where former topics of its name were loaded."""
+        expected at the destinations of loaders that were heard from recently and report that they
+        load it; a deleted topic, where former topics of its name were loaded."""
         claimed_tiers = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
@@ -158,7 +158,7 @@ class PictureQuery(msgspec.Struct, frozen=True):
 
     @property
     def heard_since(self) -> int:
-        """The time since which a program must have been heard to be waited for."""
+        """The time since which a program must have been heard from for verdicts to wait for it."""
         return self.now - self.expected_millis
 
 

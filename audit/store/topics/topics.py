@@ -474,7 +474,8 @@ def delays_by_hour(
 
 
 def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: int) -> Flow:
-    """Returns the outcome of lines. `read` is the sum; `lost` and `read` are -1 if unknown."""
+    """Returns the outcome of lines. `read` is the sum of the outcomes; `lost` and `read` are -1 if
+    unknown."""
     (row,) = connection.execute(
         "SELECT sum(shipped), sum(filtered), sum(dead), sum(lost), sum(lost_unknown),"
         " sum(lost_bytes), sum(events) FROM flows WHERE topic = ? AND start >= ? AND start < ?",
