@@ -165,8 +165,8 @@ def _words(judged: JudgedTopics) -> str:
 
 
 def minute(time: int, today: int) -> str:
-    """Formats a time as `21:14` on the same day, else `2026-11-20 21:14`, with the seconds unless
-    they are 0."""
+    """Formats a time as `21:14` if it is on the day of `today`, else as `2026-11-20 21:14`, with
+    the seconds unless they are 0."""
     text = moment(time).removesuffix(":00")
     day = moment(today)[:_DAY] if today >= 0 else ""
     return text.removeprefix(f"{day} ") if day else text

@@ -95,7 +95,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return now - self.heard > max(_LEAST_AWAY, paces * self.interval)
 
     def is_recent(self, now: int) -> bool:
-        """Whether the report about ZooKeeper is recent enough to count."""
+        """Whether the report about ZooKeeper is recent enough to be used."""
         return now - self.heard <= _RECENT_PACES * self.interval
 
     def lost_session(self, now: int) -> ZooKeeperSession | None:
@@ -255,7 +255,7 @@ def _duration(millis: int) -> str:
 
 
 def in_words(texts: Sequence[str], most: int) -> Iterator[str]:
-    """Joins the first texts, and adds the number of further texts."""
+    """Joins the first texts, and adds how many more there are."""
     yield from texts[:most]
     if len(texts) > most:
         yield f"and {len(texts) - most:,} more"

@@ -21,8 +21,8 @@ _MOST_SETS: Final = 10_000
 
 
 class Beat(NamedTuple):
-    """A heartbeat: everything in these topics is acknowledged up to `until`. No topics means all
-    topics."""
+    """A heartbeat: everything in these topics, or in all topics if none are given, is acknowledged
+    up to `until`."""
 
     until: int
     topics: frozenset[str]

@@ -46,8 +46,8 @@ def _now_millis() -> int:
 
 
 class LedgerEntries:
-    """Decodes batches, added in the order of a partition, to columns of `LEDGER_TYPE`. For one
-    thread."""
+    """Decodes batches, which must be added in the order of their partition, to columns of
+    `LEDGER_TYPE`. For one thread."""
 
     def __init__(self, lookup: Lookup, now_millis: Callable[[], int] = _now_millis) -> None:
         """`lookup` returns the schema of an id, or None; its exceptions pass through."""

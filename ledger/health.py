@@ -167,7 +167,7 @@ class HealthReports:
 
 
 def is_notable(before: Health, now: Health) -> bool:
-    """Whether the change is worth a report of its own."""
+    """Whether the change of health is large enough for a report of its own."""
     if len(before.disks) != len(now.disks) or before.certificates != now.certificates:
         return True
     if (before.name, before.started, before.zookeeper) != (now.name, now.started, now.zookeeper):

@@ -1,4 +1,4 @@
-"""Writes operators' statements to `_audit`: that a fault is accepted, or a host is retired.
+"""Writes operators' statements to `_audit`: acceptances of faults, and retirements of hosts.
 
 The commands and the audit's server write them. Each statement is a journal of one entry: there is
 no state to keep, and the audit sees that none is missing. A repeated statement changes nothing.
@@ -54,8 +54,8 @@ def write_retired(
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
-    """Checks that the brokers and the registry answer and have the ledger. Raises ClientError or
-    SchemaError."""
+    """Checks that the brokers have the ledger topic, and that the registry has its schema. Raises
+    ClientError or SchemaError."""
     brokers.topic(LEDGER_TOPIC, Operation.WRITE)
     registry.lookup(SUBJECT, built_in(LEDGER).text)
 

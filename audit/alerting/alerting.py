@@ -78,7 +78,7 @@ log = logging.getLogger(__name__)
 
 
 class Alerting:
-    """All alerts of the audit; `judge` may be called at any time."""
+    """All alerts of the audit. `judge` may be called at any time."""
 
     def __init__(
         self,

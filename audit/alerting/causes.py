@@ -1,4 +1,4 @@
-"""Causes and consequences: one alert as the cause of others, which are held back while it lasts.
+"""Causes and consequences: an alert can be the cause of others, which are held back while it lasts.
 Pure.
 
 Rule 1: a table has the consequences of each cause, with the reason. All other conditions are raised
@@ -158,8 +158,8 @@ class Held(msgspec.Struct, frozen=True):
     by: Mapping[AlertKey, AlertKey] = {}  # causes by consequence
 
     def until(self, key: AlertKey, grace: int) -> int:
-        """The time from which a condition may be raised: 0 if it may be raised at once, -1 if only
-        after its cause has ended."""
+        """The time from which a condition may be raised: 0 if it may be raised at once, -1 if not
+        before its cause has ended."""
         cause = self.by.get(key)
         return 0 if cause is None else self.causes[cause].ends(grace)
 

@@ -118,8 +118,8 @@ def of_hours(
     *,
     is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, Condition]:
-    """Faults, and windows that have waited too long. `as_of`: the time up to which each cluster's
-    ledger was read. Deleted topics are never late."""
+    """Returns the conditions for faults, and for windows that have waited too long. `as_of`: the
+    time up to which each cluster's ledger was read. Deleted topics are never late."""
     conditions: dict[AlertKey, Condition] = {}
     late_verdicts: dict[TopicKey, HourVerdict] = {}
     for verdict in hours:
@@ -155,7 +155,8 @@ def of_hours(
 
 
 def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
-    """Tables whose loads fail at any destination; the alert describes the first failure."""
+    """Returns a condition for each table whose loads fail at any destination; it describes the
+    first failure."""
     conditions: dict[AlertKey, Condition] = {}
     for load in rows:
         key = AlertKey(UNLOADED, load.cluster, load.topic, "")
@@ -172,9 +173,9 @@ def of_agents(
     *,
     unheard: Mapping[str, ClusterState] = MappingProxyType({}),
 ) -> dict[AlertKey, Condition]:
-    """Agents that have fallen silent, and hosts that were never heard from. In the clusters in
-    `unheard`, all agents are silent: unless there is only one, or `penstock up` runs them, the
-    alert names the brokers first."""
+    """Returns the conditions for agents that have fallen silent, and for hosts that were never
+    heard from. In the clusters in `unheard`, all agents are silent: unless there is only one, or
+    `penstock up` runs them, the cure looks at the brokers first."""
     conditions: dict[AlertKey, Condition] = {}
     rows = list(rows)
     hosts = {cluster: [row.host for row in rows if row.cluster == cluster] for cluster in unheard}
@@ -211,8 +212,8 @@ def of_shares(
     commands: ProgramCommands,
     raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
-    """Topics with too many dead letters, or too much altered text. Shares of only a few lines are
-    ignored."""
+    """Returns the conditions for topics with too many dead letters, or too much altered text.
+    Shares of only a few lines are ignored."""
     conditions: dict[AlertKey, Condition] = {}
     for share in shares:
         share_words = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
@@ -253,8 +254,8 @@ def of_clusters(
     programs: Iterable[Program],
     commands: ProgramCommands,
 ) -> dict[AlertKey, Condition]:
-    """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs` has
-    the host of each broker, and its disks as last known."""
+    """Returns the conditions for unreadable ledgers, absent brokers that hold replicas, and
+    unreachable registries. `programs` has the host of each broker, and its disks as last known."""
     brokers = {
         (program.cluster, program.name): program
         for program in programs
@@ -296,7 +297,8 @@ def of_clusters(
 
 
 def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]:
-    """Hosts whose clocks are wrong. `wrong`: the milliseconds that each clock is ahead."""
+    """Returns the conditions for hosts whose clocks are wrong. `wrong` has the milliseconds by
+    which each clock is ahead."""
     conditions: dict[AlertKey, Condition] = {}
     for (cluster, host), millis_ahead in wrong.items():
         way = "ahead" if millis_ahead > 0 else "behind"
@@ -314,10 +316,10 @@ def of_programs(
     *,
     raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
-    """Absent mirrors and loaders, brokers without ZooKeeper, inputs that an agent does not read,
-    disks that fill up and certificates that expire. `as_of`: the time up to which each cluster's
-    ledger was read; programs of other clusters are left out, except those that belong to no
-    cluster."""
+    """Returns the conditions for absent mirrors and loaders, brokers without ZooKeeper, inputs that
+    an agent does not read, disks that fill up, and certificates that expire. `as_of`: the time up
+    to which each cluster's ledger was read; programs of other clusters are left out, except those
+    that belong to no cluster."""
     by_key: dict[AlertKey, list[Condition]] = {}
     brokers: dict[str, list[Program]] = {}
     for program in programs:
@@ -396,7 +398,7 @@ class UnknownClusters(msgspec.Struct, frozen=True):
     unseen: frozenset[str] = frozenset()  # their programs could not be polled either
 
     def has(self, kind: str, cluster: str) -> bool:
-        """Whether it is unknown if alerts of this kind and cluster are over."""
+        """Whether it is unknown if alerts of this kind in this cluster are over."""
         if kind == AWAY:
             return cluster in self.unseen
         if kind in _OF_AUDIT and not cluster:

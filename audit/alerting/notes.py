@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class TooManyNotes(Exception):
-    """There are already as many notes as are allowed."""
+    """The limit of notes is reached."""
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,4 +164,4 @@ def new_silence_id() -> str:
 
 def _check_room(notes: Collection[object]) -> None:
     if len(notes) >= MOST:
-        raise TooManyNotes(f"there are already {MOST:,} notes, the most allowed: end some first")
+        raise TooManyNotes(f"the limit of {MOST:,} notes is reached: remove some first")

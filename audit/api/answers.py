@@ -144,7 +144,7 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of all lines: read = shipped + filtered + dead + lost, exactly, if the number of
-    lost lines is known. `shipped` counts lines, of which one or several make an event."""
+    lost lines is known. `shipped` counts lines; an event has one or several lines."""
 
     read: int
     shipped: int
@@ -172,8 +172,8 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class CheckedLog(msgspec.Struct, frozen=True):
-    """The last time that a broker scrubbed a partition's log, comparing CRCs: the beginning of the
-    last complete scrub; -1 if there was none yet."""
+    """When a broker last scrubbed a partition's log by comparing CRCs: the beginnings of the last
+    complete scrubs; -1 if there was none yet."""
 
     partition: int
     recent: int  # of its young segments: usually those written to in the last day
@@ -587,8 +587,8 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DelayPoint(msgspec.Struct, frozen=True):
-    """An hour's delays in milliseconds: the times within which half of its events, and 99 % of
-    them, had arrived."""
+    """The delays of an hour's events, in milliseconds: the delays within which half of the events,
+    and 99 % of them, arrived."""
 
     hour: int
     events: int
@@ -605,7 +605,7 @@ class TierDelays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LagPoint(msgspec.Struct, frozen=True):
-    """The greatest lag within a step."""
+    """The greatest lag in one step."""
 
     time: int  # the beginning of the step
     amount: int  # bytes of an agent, messages otherwise
@@ -635,8 +635,8 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/hour?cluster&topic&hour&destination&rebuilt`: whether agents and brokers have
-    finished an hour without missing lines. Files are judged only at a destination where the hour
-    was rebuilt at this time; otherwise the loader itself knows what it has read."""
+    finished an hour, and lack none of its lines. Files are judged only at a destination where the
+    hour was rebuilt at this time; otherwise the loader itself knows what it has read."""
 
     complete: bool
     by: str  # what proves it, in words

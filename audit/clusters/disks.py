@@ -1,4 +1,4 @@
-"""Polls the brokers of one cluster for the space on their disks, on a thread of its own.
+"""Polls the brokers of one cluster, on a thread of its own, for the free space on their disks.
 
 Brokers state it in the ledger, too, but one whose disk is full takes no statement. Of a broker that
 does not answer, the last answer counts: a restart makes no room. A broker that reports no sizes

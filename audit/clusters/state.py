@@ -112,7 +112,7 @@ class AuditState(msgspec.Struct):
         return is_asked and state.registry_looked >= since
 
     def wants_registry(self, name: str) -> bool:
-        """Whether the registry is to be polled at once."""
+        """Whether the registry must be polled at once."""
         return self.clusters[name].registry_looked < self._doubted.get(name, 0)
 
     def note_reported(self, topics: Iterable[TopicKey]) -> None:
@@ -124,8 +124,8 @@ class AuditState(msgspec.Struct):
                 self._reported.setdefault(key, cluster.as_of if cluster.read else 0)
 
     def has_new(self, name: str) -> bool:
-        """Whether reported topics may have been created since the cluster was asked, or the cluster
-        has not been asked for some of them by name."""
+        """Whether the cluster must be polled for its topics: reported topics may be newer than the
+        last poll, or some must be asked for by name."""
         if any(key.cluster == name and self._is_new(key) for key in list(self._reported)):
             return True
         is_doubted = self.clusters[name].looked < self._doubted.get(name, 0)
@@ -142,7 +142,7 @@ class AuditState(msgspec.Struct):
 
     def unlisted(self, name: str) -> list[str]:
         """Returns topics that a query needed but the cluster does not list. The cluster omits
-        topics that the audit may not see, and gives the reason only when asked by name."""
+        topics that the audit may not see, and gives the reason only if asked for them by name."""
         return [topic for cluster, topic in list(self._unlisted) if cluster == name]
 
     def may_be_gone(self, key: TopicKey) -> bool:
@@ -155,7 +155,7 @@ class AuditState(msgspec.Struct):
         return key in self.retired or self.is_absent(key)
 
     def is_absent(self, key: TopicKey) -> bool:
-        """Whether the cluster lacks the topic, as far as is known."""
+        """Whether the cluster is known not to have the topic."""
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False

@@ -364,7 +364,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """The certificates of all clusters, and the audit's own; the audit warns before they
+        """The certificates of all clusters, and the audit's own. The audit warns before they
         expire."""
         files = CertificateFiles() if self.tls is None else self.tls.certificate_files
         for cluster in self.all_clusters.values():

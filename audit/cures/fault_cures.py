@@ -74,7 +74,7 @@ _LEADS: Final = {
 
 
 def advice(cure: Cure) -> str:
-    """Introduces the command by its purpose."""
+    """The command, introduced by its purpose."""
     return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
 
 
@@ -84,8 +84,8 @@ def cure_for(
     commands: CommandsConfig,
     load_advice: Mapping[str, str] = MappingProxyType({}),
 ) -> Cure:
-    """Returns the cure of a finding; empty if the finding is not open, or has none. `load_advice`:
-    the latest advice of the topic's loaders, by root."""
+    """Returns the cure of a finding; empty if the finding is not open, or has no cure.
+    `load_advice`: the latest advice of the topic's loaders, by root."""
     if not finding.is_open:
         return Cure()
     kind = CommandKind.MENDS

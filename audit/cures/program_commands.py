@@ -83,7 +83,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look(self, *words: str, host: str = "") -> Cure:
-        """Returns a command that inspects a program on this host or another."""
+        """Returns a command that inspects a program on this host or another one."""
         if host and not self.is_of_up(host):
             return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
         is_penstock = words[0] == "penstock"
@@ -91,8 +91,8 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         return _cure(command, CommandKind.LOOKS)
 
     def look_at_dead(self, topic: str, folder: str) -> Cure:
-        """Returns the commands that show the dead letters in a topic, and the reasons of those in a
-        folder of Parquet files. One of the two may be empty."""
+        """Returns two commands: one shows the dead letters in a topic, the other the reasons of the
+        dead letters in a folder of Parquet files. One of the two may be empty."""
         commands: list[list[str]] = []
         if topic:
             options = ["--from", "beginning", "--to-end", "--events"]

@@ -89,8 +89,8 @@ class Passing(msgspec.Struct, frozen=True):
         return cut.partition if cut else number
 
     def why_gone(self, number: int, offsets: Interval) -> str:
-        """Returns the reason why the later tier lacks these offsets; empty if the log of a topic
-        that is not a copy still has them."""
+        """Returns the reason why the later tier lacks these offsets: a loss of the log, or what a
+        mirror did with them; else empty."""
         cut = self.cut_off.get(number)
         if cut:
             return f"{words.LOG_LOST}: {cut.reason}"

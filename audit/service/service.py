@@ -85,7 +85,7 @@ class Service(msgspec.Struct):
         return self._reading
 
     def reads(self, reading: StoreReading | None) -> None:
-        """Sets the database that answers are read from."""
+        """Sets the database from which answers are read."""
         with self._guard:
             self._reading = reading
             self._kept.clear()
@@ -115,7 +115,7 @@ class Service(msgspec.Struct):
         self.standing.stir()
 
     def taken_marks(self) -> list[Mark]:
-        """Takes the marks noted since the last call."""
+        """Removes and returns the marks noted since the last call."""
         return [self._marks.popleft() for _ in range(len(self._marks))]
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:

@@ -125,8 +125,8 @@ class StoreReading:
         names: bool = True,
         is_deleted: bool = False,
     ) -> TopicPicture:
-        """Returns the picture to judge; with `names`, including sources. `is_deleted`: the cluster
-        lacks the topic, so everything that no loader has read by now is lost."""
+        """Returns the picture to judge, which includes sources if `names` is set. `is_deleted`: the
+        cluster lacks the topic, so everything that no loader has read by now is lost."""
         with self._moment() as connection:
             query = pictures.PictureQuery(
                 from_time, to_time, now, expected_millis, self._grace_millis, names, is_deleted
@@ -156,8 +156,8 @@ class StoreReading:
             return topics.faulty_hours(connection, pictures.Topic(connection, key).id)
 
     def hole_hours(self, key: TopicKey) -> set[int]:
-        """Returns the hours that missing entries or unwatched times may affect, whether known or
-        not."""
+        """Returns the hours that missing entries or unwatched periods may affect, including hours
+        that are not yet known."""
         with self._moment() as connection:
             return pictures.hole_hours(pictures.Topic(connection, key))
 
@@ -245,13 +245,13 @@ class StoreReading:
 
     def delays(self, key: TopicKey, from_time: int, to_time: int) -> Delays:
         """Returns counts of delays by tier: element 0 counts delays below a millisecond, element i
-        those from 2^(i-1) to 2^i milliseconds."""
+        delays from 2^(i-1) to 2^i milliseconds."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays(connection, topic.id, topic.tiers, from_time, to_time)
 
     def flow(self, key: TopicKey, from_time: int, to_time: int) -> Flow:
-        """Returns the outcome of lines, in the windows of the events with which they were read."""
+        """Returns the outcome of lines, by the windows of the events with which they were read."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 
@@ -274,7 +274,7 @@ class StoreReading:
             return shares.shares(connection, from_time)
 
     def delays_by_hour(self, key: TopicKey, from_time: int, to_time: int) -> dict[int, Delays]:
-        """Returns `delays` by hour, in ascending order."""
+        """Returns counts of delays by hour, in ascending order."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays_by_hour(connection, topic.id, topic.tiers, from_time, to_time)
@@ -285,7 +285,7 @@ class StoreReading:
             return lags.lags(connection, query)
 
     def agent_lags(self) -> list[MeasuredLag]:
-        """Returns the present lags of agents."""
+        """Returns the current lags of agents."""
         with self._moment() as connection:
             return lags.agent_lags(connection)
 

@@ -130,7 +130,7 @@ class PartitionCount(msgspec.Struct):
         self.next_offset = max(self.next_offset, first + count)
 
     def late(self, times: Sequence[int], events: Sequence[int]) -> None:
-        """Counts the delays of events with these times; `events` is the number of events with each
+        """Counts the delays of events with these times; `events` has the number of events for each
         time."""
         if self.seen is None:
             return

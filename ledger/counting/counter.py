@@ -62,7 +62,7 @@ class Withdrawn(NamedTuple):
 
 
 class Counter:
-    """The counter of one process. For one thread."""
+    """Counts batches for one process, and sends the entries. For one thread."""
 
     def __init__(self, journal: CountingJournal, speaker: Speaker, send: Sender) -> None:
         self.counting = Counting(speaker.window_millis)
@@ -190,7 +190,7 @@ class Counter:
 
     @property
     def source(self) -> str:
-        """The counter's name in the ledger: the source of its entries."""
+        """The source of the counter's entries, which is its name in the ledger."""
         return self._journal.source
 
     def partition(

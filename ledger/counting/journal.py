@@ -94,8 +94,8 @@ class CountingJournal:
         places: Mapping[PartitionKey, CountPosition],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
-        """Appends entries, and the offsets up to which they count. Raises OSError; then nothing
-        changes."""
+        """Stores new pending entries, and the positions up to which they count. Raises OSError;
+        then nothing changes."""
         merged_places = {**self._places, **places}
         for key in forgotten:
             merged_places.pop(key, None)

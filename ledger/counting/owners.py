@@ -51,7 +51,7 @@ class Owners:
             self._known[key] = likeness(value, timestamp)
 
     def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
-        """Whether all of these producers, by id and epoch, are known to be agents."""
+        """Whether all of these producers, given by id and epoch, are known to be agents."""
         likenesses = self._known
         return all(likenesses.get(producer) is Likeness.AGENT for producer in set(producers))
 

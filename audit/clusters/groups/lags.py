@@ -55,7 +55,7 @@ def seen(
     troubles: Iterable[str],
     members: Mapping[str, GroupOfMembers] = {},
 ) -> GroupsSeen:
-    """Combines the answers of a poll."""
+    """Combines the answers of one poll."""
     topic_group_lags: dict[tuple[str, str], list[tuple[TopicPartition, Lag]]] = {}
     for (group, target), lag in lags.items():
         topic_group_lags.setdefault((target.topic, group), []).append((target, lag))

@@ -105,7 +105,7 @@ class Showing:
 
 
 def instead(piece: Piece) -> ShownMessage:
-    """Renders the replacement of messages that are not shown."""
+    """Renders a replacement for messages that are not shown."""
     kind = _KINDS[piece.content]
     data = bytes(piece.data[:_HEX]) if kind is MessageKind.DAMAGED else b""
     return ShownMessage(

@@ -63,7 +63,7 @@ class _Remembered(NamedTuple):
 
 
 class Visitors:
-    """Authenticates visitors; `hashing` hashes passwords."""
+    """Authenticates visitors. `hashing` hashes passwords."""
 
     def __init__(
         self, config: AuditConfig, hashing: Executor, clock: Callable[[], float] = time.monotonic

@@ -108,7 +108,8 @@ def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> S
 
 
 def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
-    """Returns findings of all hours that were judged faulty. Pending hours are not judged again."""
+    """Returns the findings of all hours that were judged faulty. Pending hours are not judged
+    again."""
 
     def make() -> Sequence[Finding]:
         hours = service.reading.faulty_hours(key)

@@ -31,7 +31,7 @@ def of_copy(delays: Delays, of_origin: Delays) -> Delays:
 
 
 def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
-    """Combines the windows that begin in the same `step` milliseconds since 1970."""
+    """Combines windows into cells of `step` milliseconds each."""
     groups = groupby(windows, key=lambda window: window.start // step * step)
     return [_combined(start, step, list(members)) for start, members in groups]
 

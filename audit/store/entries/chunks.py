@@ -90,7 +90,7 @@ class NameNumbering:
 
 
 class Pairs:
-    """Pairs of ids that are known to be in a table."""
+    """Remembers pairs of ids that are in a table."""
 
     def __init__(self) -> None:
         self.forget()

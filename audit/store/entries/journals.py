@@ -37,8 +37,8 @@ SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.
 
 
 class SeenEntries(msgspec.Struct, frozen=True):
-    """The state of a chunk's entries. `journal`: the journal number of each entry; `new`: whether
-    it was not folded before."""
+    """The state of a chunk's entries. `journal` has the journal number of each entry; `new` marks
+    entries that were not folded before."""
 
     journal: Numbers
     new: Mask

@@ -1,5 +1,6 @@
 """Stores agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
-which each has acknowledged everything. Lists all agents by pages, with other writers of the ledger.
+which each has acknowledged everything. Also lists all agents in pages, with other writers of the
+ledger.
 
 Heartbeats are kept so that the order of entries does not matter, with the meaning of
 ledger/agents.py: for each agent its newest heartbeat for all topics; for each topic that it named,
@@ -306,8 +307,8 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 
 
 class SilencePatience(NamedTuple):
-    """The limits after which an agent counts as silent: `silent_millis` or, with `window_millis`,
-    earlier, once it is silent for longer than its usual pace suggests."""
+    """The limits after which an agent counts as silent: after `silent_millis` or, with
+    `window_millis`, earlier, once its silence is unusual for its pace."""
 
     now: int
     silent_millis: int
@@ -320,8 +321,8 @@ class SilencePatience(NamedTuple):
 
 
 def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience:
-    """Returns how long agents may be silent before they count as missing; `by_pace` also takes each
-    agent's usual pace into account."""
+    """Returns how long agents may be silent before they count as missing. `by_pace`: also takes
+    each agent's usual pace into account."""
     return SilencePatience(
         now,
         int(config.alerts.silent * 1000),

@@ -137,8 +137,8 @@ def _within(number: int, most: int) -> int:
 def programs(
     connection: sqlite3.Connection, heard_since: int, *, loaders_of: str = ""
 ) -> list[Program]:
-    """Returns the programs that were heard from since this time, except those on retired hosts and
-    loaders of retired roots; or only the loaders of one cluster."""
+    """Returns the programs that were heard from since `heard_since`, except those on retired hosts
+    and loaders of retired roots; or only the loaders of one cluster."""
     values: list[str | int] = [heard_since]
     condition = "time >= ?"
     if loaders_of:

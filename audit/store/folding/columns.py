@@ -185,7 +185,7 @@ class Batches(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct, frozen=True):
-    """The origins in passages about copies. Nearly all chunks have none."""
+    """The origins in passages about copies. Nearly all chunks have no origins."""
 
     passage: Numbers
     cluster: TextColumn
@@ -256,7 +256,8 @@ class Windows(msgspec.Struct, frozen=True):
 
 
 class ExceptedColumns(msgspec.Struct, frozen=True):
-    """Events of windows or runs (`owner`) that did not become events downstream."""
+    """Events of windows or runs that did not become events downstream. `owner` has the row of the
+    window or run."""
 
     owner: Numbers
     fate: TextColumn

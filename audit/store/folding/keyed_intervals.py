@@ -44,7 +44,7 @@ class Grouped(NamedTuple):
         return np.maximum.reduceat(column[self.order], self.begins) if len(self) else column[:0]
 
     def numbered(self) -> Numbers:
-        """Returns the group of each row."""
+        """Returns the group number of each row."""
         numbers = np.empty(len(self.order), np.int64)
         numbers[self.order] = np.repeat(np.arange(len(self)), self.ends - self.begins)
         return numbers
@@ -55,8 +55,8 @@ class Grouped(NamedTuple):
 
 
 def in_order(*columns: Numbers) -> Numbers:
-    """Sorts rows by the first column, then the second and so on; stable. One sort is enough if all
-    columns fit into one number."""
+    """Sorts rows by the first column, then by the second, and so on; stable. One sort is enough if
+    all columns together fit into one number."""
     if not len(columns[0]):
         return np.empty(0, np.int64)
     grouping, key_range = np.zeros(len(columns[0]), np.int64), 1

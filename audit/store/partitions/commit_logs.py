@@ -63,7 +63,7 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
 
 
 def keep(chunk: Chunk) -> None:
-    """Stores the latest reports of commit logs; to be called after offsets are stored."""
+    """Stores the latest reports of commit logs; must be called after offsets are stored."""
     rows = np.flatnonzero(chunk.passages_of("hdfs"))
     if not len(rows):
         return

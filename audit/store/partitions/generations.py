@@ -110,7 +110,7 @@ class GenerationOffsets(NamedTuple):
 
 
 class Generations:
-    """The generations of one topic. There is nearly always only one, which is cheap."""
+    """The generations of one topic. Nearly always there is only one, which costs little."""
 
     def __init__(self, cuts: Mapping[int, Sequence[Truncation]]) -> None:
         """`cuts`: by partition, ordered by epoch and offset."""
@@ -126,7 +126,7 @@ class Generations:
 
     @property
     def partitions(self) -> Collection[int]:
-        """The partitions that were cut."""
+        """The partitions whose logs were cut."""
         return self._cuts.keys()
 
     def cut_off(self) -> Iterator[tuple[int, Truncation]]:
@@ -213,8 +213,8 @@ def all_generations(
 
 
 def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> None:
-    """Stores the cuts that follow from the chunk; to be called before its offsets are stored.
-    Arrays are by passage; `count` is 0 without offsets."""
+    """Stores the cuts that follow from the chunk; must be called before the chunk's offsets are
+    stored. Arrays are by passage; `count` is 0 without offsets."""
     connection = chunk.connection
     is_counter_passage = chunk.passages_of("broker") & (chunk.passages.epoch >= 0)
     beginning_rows: list[tuple[int, int, int, int, int]] = []
@@ -283,7 +283,7 @@ def _judge_again(chunk: Chunk, topic: Numbers, partition: Numbers) -> None:
 def doubtful_times(
     connection: sqlite3.Connection, topic: int, from_time: int, to_time: int
 ) -> list[tuple[int, int]]:
-    """Returns the hours between these times in which offsets prove nothing (Rule 5)."""
+    """Returns the hours in this period in which offsets prove nothing (Rule 5)."""
     return connection.execute(_DOUBTFUL, (topic, from_time, to_time, FOR_EVER)).fetchall()
 
 

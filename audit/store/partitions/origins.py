@@ -142,7 +142,7 @@ def _keep_opened(chunk: Chunk, chosen: Mask, first: Numbers) -> None:
 
 
 def touch_copies(chunk: Chunk) -> None:
-    """Marks the copies of changed origins for judgement; to be called last."""
+    """Marks the copies of changed origins for judgement; must be called last."""
     if not any_copies(chunk.connection):
         return
     copies = copies_of(chunk.connection, {topic for topic, _ in chunk.touched})

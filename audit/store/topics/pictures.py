@@ -100,7 +100,7 @@ class Topic:
     def expected(self, heard_since: int, *, is_deleted: bool = False) -> tuple[Tier, ...]:
         """Returns the tiers that the topic's events should pass. A topic that was never loaded is
         expected at the destinations of loaders that were heard from recently and report that they
-        load it; a deleted topic, where former topics of its name were loaded."""
+        load it; a deleted topic is expected where former topics of its name were loaded."""
         claimed_tiers = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
@@ -442,8 +442,8 @@ def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime
 
 
 def hole_hours(topic: Topic) -> set[int]:
-    """Returns the hours that missing entries and unwatched times may affect; for a very long hole,
-    the hours at its beginning."""
+    """Returns the hours that missing entries and unwatched periods may affect; for a very long
+    hole, only the hours at its beginning."""
     hours: set[int] = set()
     for origin in origins.origins(topic.connection, topic.id)[:1]:
         if origin != topic.key:

@@ -36,7 +36,7 @@ Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
 class FaultyTopic(NamedTuple):
-    """A topic with faults: the kinds of the faults, and the first and last hour."""
+    """A topic with faults: the kinds of its faults, and its first and last faulty hour."""
 
     key: TopicKey
     kinds: Kinds
@@ -64,7 +64,7 @@ def topics(connection: sqlite3.Connection) -> list[TopicKey]:
 
 
 def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
-    """Returns the topics that operators accepted as a whole and to which no agent has shipped
+    """Returns the topics that operators have accepted as a whole and to which no agent has shipped
     since."""
     rows = connection.execute(
         "SELECT cluster, topic, topics.topic_id, statement FROM accepted"
@@ -181,8 +181,8 @@ def overview(
     to_hour: int,
     is_deleted: Callable[[TopicKey], bool],
 ) -> Overview:
-    """Returns a page of topics. All topics fit into memory, because there are only some
-    hundreds."""
+    """Returns a page of topics. There are only some hundreds of topics, so all of them fit into
+    memory."""
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
     unloaded_topics = loads.unloaded(connection)
     counts = _counts(connection, hours.start)
