@@ -175,7 +175,7 @@ def of_agents(
 ) -> dict[AlertKey, Condition]:
     """Returns the conditions for agents that have fallen silent, and for hosts that were never
     heard from. In the clusters in `unheard`, all agents are silent: unless there is only one, or
-    `penstock up` runs them, the cure looks at the brokers first."""
+    `penstock up` runs them, the cure is to inspect the brokers first."""
     conditions: dict[AlertKey, Condition] = {}
     rows = list(rows)
     hosts = {cluster: [row.host for row in rows if row.cluster == cluster] for cluster in unheard}
@@ -456,7 +456,7 @@ def endings(
     now: int,
     keep_for: int,
 ) -> dict[AlertKey, Ending]:
-    """Returns alerts to keep although their conditions are gone. `known` are the last known
+    """Returns alerts to keep although their conditions are gone. `known` has the last known
     conditions."""
     endings_by_key = {
         key: before.get(key) or Ending(known.get(key, Condition(alert.words)), now)

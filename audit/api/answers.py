@@ -144,7 +144,7 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of all lines: read = shipped + filtered + dead + lost, exactly, if the number of
-    lost lines is known. `shipped` counts lines; an event has one or several lines."""
+    lost lines is known. `shipped` counts lines; an event consists of one or more lines."""
 
     read: int
     shipped: int
@@ -232,7 +232,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's part of a topic."""
+    """A host that ships to a topic, with its totals in that topic."""
 
     host: str
     agents: list[str]
@@ -258,7 +258,7 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostTopicRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's part of one topic."""
+    """A topic that a host ships to, with the host's totals in it."""
 
     cluster: str
     topic: str
@@ -447,7 +447,7 @@ class GroupPartition(msgspec.Struct, frozen=True):
 
 
 class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A group's position in one topic, over the partitions whose position is known."""
+    """A group's position in one topic, based on the partitions in which its position is known."""
 
     cluster: str
     group: str
@@ -553,7 +553,7 @@ class UnreadInput(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `/api/v1/report?cluster&topic&from&to`. With `unread` inputs, the report is at
-    best pending: which topics their lines belong to is unknown."""
+    best pending, because it is unknown to which topics their lines belong."""
 
     state: State
     from_time: int

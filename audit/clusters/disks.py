@@ -50,7 +50,7 @@ class DisksPoller(ClusterPoller):
         and the missing right once."""
         if isinstance(error, NotAllowed):
             if self._refused_at < 0:
-                log.warning("disks not seen cluster=%s why=%r", self._name, str(error))
+                log.warning("cannot poll disks cluster=%s why=%r", self._name, str(error))
             self._refused_at = time.monotonic()
             self._standing.note(self._name, disks_asked=True)
             self._wait(_REFUSED_S)

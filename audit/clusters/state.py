@@ -20,7 +20,7 @@ _MINUTE_S: Final = 60
 
 
 class BrokerFacts(NamedTuple):
-    """One live broker."""
+    """A live broker, with its address and its number of partitions."""
 
     id: int
     host: str

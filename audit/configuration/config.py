@@ -319,7 +319,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             )
         if self.alerts.silent < 2 * self.window:
             raise ValueError(
-                "`alerts.silent` must be at least two windows: an idle agent is heard once a window"
+                "`alerts.silent` must be at least two windows: an idle agent reports once a window"
             )
 
     def _check_exposed(self) -> None:

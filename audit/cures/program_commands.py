@@ -55,8 +55,8 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def set_clock(self, host: str) -> Cure:
-        """Returns the command that sets a host's clock and restarts its agent, which would follow
-        the jump only slowly."""
+        """Returns the command that sets a host's clock and restarts its agent, because a running
+        agent would follow the jump only slowly."""
         restart = self.restart("agent", host=host)
         return _cure(f"timedatectl set-ntp true && {restart.command}", CommandKind.MENDS)
 

@@ -162,7 +162,7 @@ class StoreReading:
             return pictures.hole_hours(pictures.Topic(connection, key))
 
     def hour_counts(self, from_hour: int) -> dict[TopicKey, dict[int, int]]:
-        """Returns events by hour, as counted by the first tier that counts."""
+        """Returns the number of events in each hour, from the first tier that has counted them."""
         with self._moment() as connection:
             return topics.hour_counts(connection, from_hour)
 
@@ -224,7 +224,7 @@ class StoreReading:
             return loads.advice(connection, key.cluster, key.topic)
 
     def failing_loads(self) -> list[FailingLoad]:
-        """Returns tables whose last load failed, the longest failing first."""
+        """Returns tables whose last load failed, those that have been failing longest first."""
         with self._moment() as connection:
             return loads.failing(connection)
 

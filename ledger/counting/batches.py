@@ -107,7 +107,8 @@ class PartitionCount(msgspec.Struct):
         return _PASSAGE + _DELAYS + names + details
 
     def claim(self, first: int, end: int, events: int) -> None:
-        """Claims the offsets from `first` to before `end`, which contain `events` events."""
+        """Claims the offsets from `first` up to but excluding `end`, which contain `events`
+        events."""
         if self.stretches and self.stretches[-1][1] == first:
             self.stretches[-1][1] = end
         else:

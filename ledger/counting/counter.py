@@ -1,4 +1,5 @@
-"""Counts batches into ledger entries with a journal, so that each offset is in exactly one entry.
+"""Counts batches, and makes ledger entries from the counts, with a journal that keeps each offset
+in exactly one entry.
 
 The caller names a partition and passes its batches in ascending order. An entry that is full or
 some seconds old is written to the journal, together with the places that the partitions have

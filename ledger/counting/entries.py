@@ -24,7 +24,7 @@ _HOUR_MILLIS: Final = 3_600_000
 
 
 class Speaker(msgspec.Struct, frozen=True):
-    """The counting process, as the fields that all entries of one journal share."""
+    """The fields that identify the counting process, shared by all entries of a journal."""
 
     source: str
     host: str

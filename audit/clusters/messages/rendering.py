@@ -35,8 +35,8 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 class Showing:
-    """Renders the messages of one request. Once the registry fails to answer, it requests no
-    further schema."""
+    """Renders the messages of one request. Once the registry fails to answer, no further schema is
+    requested."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._ask = lookup

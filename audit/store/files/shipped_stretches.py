@@ -145,8 +145,8 @@ def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generatio
 
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
-    """Returns the mask of stretches that contain any of these offsets, which must be united, by
-    generation."""
+    """Returns the mask of stretches that contain any of these offsets, which are united intervals
+    by generation."""
     is_inside = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
         return is_inside

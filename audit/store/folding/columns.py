@@ -65,7 +65,7 @@ def parents(column: pa.ListArray) -> Numbers:
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """The fields of the entries themselves."""
+    """The top-level fields of a chunk's entries."""
 
     body: pa.StructArray
     journal: TextColumn
@@ -203,7 +203,7 @@ class Origins(msgspec.Struct, frozen=True):
 
 
 class EpochBeginnings(msgspec.Struct, frozen=True):
-    """Passages that report the beginning of their leader epoch, by an empty stretch of offsets."""
+    """Passages that report, by an empty stretch of offsets, that their leader epoch begins."""
 
     passage: Numbers
     first: Numbers

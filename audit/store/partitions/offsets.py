@@ -117,7 +117,7 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
-    """Stores the chunk's claims."""
+    """Stores the chunk's claims, and returns which passages count."""
     passages, offsets = chunk.passages, chunk.offsets
     tier = chunk.tier[passages.entry]
     is_rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0

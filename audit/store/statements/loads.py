@@ -173,7 +173,7 @@ def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
 
 
 def failing(connection: sqlite3.Connection) -> list[FailingLoad]:
-    """Returns failing loads, the longest failing first."""
+    """Returns failing loads, those that have been failing longest first."""
     return [FailingLoad(*row) for row in connection.execute(_FAILING)]
 
 

@@ -146,7 +146,7 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
 
 
 class PictureQuery(msgspec.Struct, frozen=True):
-    """A query for a picture."""
+    """The period and options with which the picture of a topic is read."""
 
     from_time: int
     to_time: int

@@ -46,8 +46,8 @@ class FaultyTopic(NamedTuple):
 
 class Overview(NamedTuple):
     """A page of topics. The counts do not depend on the search: topics of the cluster by state,
-    topics that have any hour of a state, all faults that operators accepted, and dead letters. Only
-    `matching` counts the topics of a state that match the search."""
+    topics with at least one hour in a state, all faults that operators accepted, and dead letters.
+    Only `matching` counts the topics of a state that match the search."""
 
     by_state: Counter[State]
     having: Counter[State]
