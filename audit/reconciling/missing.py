@@ -285,7 +285,7 @@ def missing(
     damaged: Sequence[AlteredBatch],
     offset_times: OffsetTimes,
 ) -> list[NamedMissing]:
-    """Returns the missing events of each pair of tiers. An event is named once, at the first tier
+    """Returns the missing events of each pair of tiers. Each event is named only at the first tier
     that lacks it. Damaged batches are left out."""
     damaged_offsets: dict[int, list[Interval]] = {}
     for batch in damaged:

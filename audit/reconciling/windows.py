@@ -132,9 +132,9 @@ def _together(window: Window, next_window: Window) -> Window:
 
 
 def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Replaces a mirror's sums that are too small by the brokers' sums, if the mirror's offsets
-    cover everything that brokers have of the copy, which means that no other program writes
-    there."""
+    """Replaces the sums of a mirror with those of the brokers where the mirror's are too small and
+    its offsets cover everything that brokers have of the copy, so that no other program can have
+    written there."""
     mirror, broker = Tier(TierKind.MIRROR), Tier(TierKind.BROKER)
     if not {mirror, broker}.issubset(picture.tiers):
         return windows

@@ -140,8 +140,8 @@ def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
 
 
 def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
-    """Returns the failing loads that affect a verdict. A day that was landed before the failures
-    began is unaffected."""
+    """Returns the failing loads that affect a verdict. They do not affect days that were landed
+    before they began to fail."""
     destinations = {tier.destination for tier in verdict.tiers}
     return [
         load

@@ -149,7 +149,7 @@ class Keyed(msgspec.Struct, frozen=True):
 
     def groups(self) -> tuple[Numbers, Numbers, Numbers]:
         """Returns each key, with the first row of its intervals and the row after the last.
-        Requires order."""
+        Requires ordered intervals."""
         return groups(self.key)
 
     def packed(self) -> tuple[Numbers, list[bytes]]:
@@ -160,8 +160,8 @@ class Keyed(msgspec.Struct, frozen=True):
         return keys, [data[begin:end] for begin, end in pairs]
 
     def last_begun(self, keys: Numbers, values: Numbers) -> Numbers:
-        """Returns, for each value, the row of the last interval of its key that begins at the value
-        or before; -1 if there is none. Requires order."""
+        """Returns, for each value, the row of the last interval of its key that begins at or before
+        the value; -1 if there is none. Requires ordered intervals."""
         if not len(self.key):
             return np.full(len(keys), -1, np.int64)
         count = len(self.key)

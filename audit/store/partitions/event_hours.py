@@ -46,8 +46,8 @@ LEFT JOIN claimed ON claimed.topic = ?1 AND claimed.partition = placed.partition
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> None:
-    """Stores the hours of agents' and brokers' passages. Loaders' passages are too coarse: they
-    span everything that a run has read."""
+    """Stores the hours of agents' and brokers' passages. Loaders' passages are too coarse, because
+    they span everything that a run has read."""
     rows = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
     reported_times = chunk.entries.time[chunk.passages.entry[rows]]
     grouping = grouped(

@@ -152,8 +152,8 @@ def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
 
 def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: int) -> None:
     """Stores spans of all tiers except loaders, and drops those that the next tier claimed some
-    time ago. If a log was truncated and its offsets were assigned again, the next tier's progress
-    proves nothing, so its spans are kept."""
+    time ago. Keeps them if a log was truncated and its offsets were assigned again, because the
+    next tier's progress then proves nothing."""
     connection, old_limit = chunk.connection, newest - KEPT
     is_whole = not any_cuts(connection)
     topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
