@@ -13,7 +13,7 @@ UNKNOWN = -1
 
 
 def added_up(excepted: Iterable[Excepted]) -> tuple[Excepted, ...]:
-    """Sums the counts, one entry for each fate and reason."""
+    """Sums excepted lines. The result has one entry for each fate and reason."""
     sums: dict[tuple[Fate, str], Excepted] = {}
     for excepted_lines in excepted:
         key = excepted_lines.fate, excepted_lines.reason
@@ -58,7 +58,8 @@ def is_loss(run: Run) -> bool:
 
 
 def bytes_of_events(run: Run) -> int:
-    """The number of bytes in the file that became events of the run."""
+    """The number of bytes in the file that became events of the run; UNKNOWN if it cannot be
+    computed."""
     if any(excepted.bytes < 0 for excepted in run.excepted):
         return UNKNOWN
     return run.end_position - run.position - sum(excepted.bytes for excepted in run.excepted)

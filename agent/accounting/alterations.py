@@ -39,7 +39,7 @@ class Alteration(StrEnum):
 class Altered(msgspec.Struct, frozen=True):
     """An alteration of one piece of a file. `count` is the number of characters replaced, bytes cut
     off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that the
-    text looks like."""
+    text appears to have."""
 
     kind: Alteration
     lines: int

@@ -182,8 +182,8 @@ class InputFiles:
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """The unread files that were written to or copied between these times, perhaps briefly, so
-        that they may have been emptied meanwhile."""
+        """The unread files that were written to or copied between these times, even briefly, so
+        that they may have been emptied in between."""
         traces_by_path: dict[str, Traces] = {}
         begun_files = self._shared.attention.begun
         is_told = self.has_history_since(since_ns // 1_000_000)
@@ -348,7 +348,8 @@ class InputFiles:
             self.rename(followed, sighting.path)
 
     def lose_file(self, followed: Followed) -> None:
-        """Drops a file that is gone from its path and inode; its source becomes an orphan."""
+        """Drops a file that is neither at its path nor found by its inode number; its source
+        becomes an orphan."""
         self.report_lost(followed, "gone")
         self.drop(followed)
         self.again.add(folder_of(followed.current_path))

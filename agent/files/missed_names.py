@@ -188,8 +188,8 @@ class MissedNames:
 
     @property
     def was_suspended(self) -> bool:
-        """Whether a file made since the last look may have been emptied before this one: always if
-        no agent ran in between; in a running agent, if more than a second passed."""
+        """Whether a file created since the last look may have been emptied before this look: always
+        if no agent ran in between; in a running agent, if more than a second passed."""
         return self._known is not None or self._looked_at - self._before > _STOOD_STILL
 
     def begin_again(self, every_input: Iterable[InputFiles], looked_millis: int) -> None:

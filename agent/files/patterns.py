@@ -41,7 +41,7 @@ def is_magic(part: str) -> bool:
 
 
 def roots(patterns: Sequence[str]) -> dict[str, Rests]:
-    """The literal folders at which patterns begin, with the rests of these patterns."""
+    """The literal folders at which patterns begin, each with the remainders of its patterns."""
     rests: dict[str, Rests] = {}
     for pattern in patterns:
         root, rest = split(pattern)
@@ -71,7 +71,8 @@ class Steps(msgspec.Struct, frozen=True):
         return bool(self.folders or self.deep)
 
     def below(self, name: str, *, is_link: bool) -> Rests:
-        """The rests of the patterns for the folder of that name; none if it is not searched."""
+        """Returns the pattern remainders that apply inside the subfolder `name`; empty if it is not
+        searched."""
         rests = {rest for folder_name, rest in self.literal_folders if folder_name == name}
         rests |= {rest for pattern, rest in self.folders if pattern.match(name)}
         if self.deep and not is_link and not name.startswith("."):

@@ -23,8 +23,7 @@ from agent.recognition.originals import likeliest
 
 
 def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:
-    """Identifies a file, or waits until more is known: when it has grown, or has waited long
-    enough."""
+    """Identifies a file, or waits until it has grown or enough time has passed to tell."""
     is_waiting = shared.now - followed.idle_since < PATIENCE
     if is_waiting and followed.likeness.judged_size == followed.size:
         return

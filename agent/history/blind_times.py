@@ -37,7 +37,7 @@ _NO_SOURCE: Final = SourceId("")
 
 
 class Traces(StrEnum):
-    """The traces of changes in a folder, as the ledger names them. Unknown names read as
+    """The traces of changes in a folder, as the ledger names them. Unknown names are read as
     `OTHER`."""
 
     OTHER = "other"
@@ -100,7 +100,7 @@ NOWHERE: Final = Stamp(0, 0, 0, 0, is_sure=False)
 
 
 def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
-    """Whether every later change of the folder gives it another time."""
+    """Whether any later change of the folder is certain to change its times."""
     last = max(mtime_ns, ctime_ns)
     is_coarse = not mtime_ns % _SECOND_NS and not ctime_ns % _SECOND_NS
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
@@ -314,9 +314,8 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """Judges whether an unread file that was written to during an unwatched time may have been
-    emptied in place. `written_ns` and `away_ns` are the lengths of writing and of the unwatched
-    time.
+    """Whether an unread file that was written to during an unwatched time may have been emptied in
+    place. `written_ns` and `away_ns` are the lengths of writing and of the unwatched time.
 
     If the history of names is complete (`is_told`), nothing else can have happened to the file, so
     the verdict is `BRIEF`, which needs no acceptance. Otherwise only a moment is `BRIEF`.
@@ -328,7 +327,7 @@ def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
 
 
 def may_hide_since_copied(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """Judges the same of a file that was copied, and truncated soon after the copy."""
+    """Like `may_hide`, for a file that was copied and truncated soon afterwards."""
     return may_hide(written_ns - _TICK_NS, away_ns, is_told=is_told)
 
 

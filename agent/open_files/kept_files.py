@@ -176,7 +176,7 @@ class Keeping:
             self._waiting.pop(file.identity, None)
 
     def has_already(self, identity: Identity, name: str, *, new: bool) -> None:
-        """Notes a file that was handed over, and so is still in the store."""
+        """Notes that a file was handed over, and is therefore still in the store."""
         if identity in self._kept:
             self._refused.append(name)
             return

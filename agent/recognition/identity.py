@@ -185,7 +185,8 @@ def may_be_made(known: RememberedFile, born_ns: int) -> bool:
 
 
 def was_made_before(there_millis: int, born_ns: int) -> bool:
-    """Rule 3: whether a file was created before the source's was last seen, or may have been."""
+    """Rule 3: whether a file was, or may have been, created before the source's file was last
+    seen."""
     return not there_millis or born_ns <= there_millis * _MILLIS
 
 
@@ -379,8 +380,7 @@ def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
 
 class Compared(msgspec.Struct, frozen=True):
     """The comparison of a file with a source that begins alike. `is_away`: the source's file is not
-    accessible; `is_certain`: the source's file is unchanged; `has_all`: it has all bytes of the
-    other file."""
+    accessible; `is_certain`: it is unchanged; `has_all`: it has all bytes of the compared file."""
 
     size: int = 0
     is_away: bool = False
@@ -389,7 +389,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
-    """Rule 10: the verdict on a file of that size whose originals are not deleted."""
+    """Rule 10: the verdict on a file of this size whose possible originals still exist."""
     has_waiting_original = any(_makes_wait(original, size, unchanged_for) for original in originals)
     return IdentityVerdict.WAIT if has_waiting_original else IdentityVerdict.NEW
 

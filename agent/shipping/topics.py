@@ -58,7 +58,8 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placement:
-    """The deterministic choice of this agent."""
+    """Chooses the partition for an agent and topic, always the same while the number of partitions
+    stays."""
     digest = sha256(f"{agent_id}/{topic}".encode()).digest()
     return Placement(topic, topic_id, int.from_bytes(digest[:8], "big") % partitions, partitions)
 

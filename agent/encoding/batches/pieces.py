@@ -43,7 +43,8 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
         return self._part(0, at, first_run), self._part(at, len(self), second_run)
 
     def part(self, start: int, stop: int) -> "Piece":
-        """The part from `start` to `stop` of a piece that is not `whole`."""
+        """Returns the events from `start` to `stop` as a piece. Only for pieces that may be taken
+        apart, that is, not `whole`."""
         stretch, run, count = self.stretch, self.run, len(self)
         assert stretch is not None
         if (start, stop) == (0, count):

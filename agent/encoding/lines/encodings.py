@@ -40,8 +40,8 @@ class Lines(msgspec.Struct):
 
     @property
     def begun(self) -> int:
-        """The size so far of the incomplete line at the end, without half a unit, which may become
-        a line feed."""
+        """The size so far of the incomplete line at the end, without an incomplete unit, which may
+        become a line feed."""
         return self.rest - self.rest % self.unit
 
     def first(self, count: int) -> "Lines":
