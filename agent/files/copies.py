@@ -52,7 +52,7 @@ def copy_left_among(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> Followed | None:
     """Returns the newest copy of `old` among the input's files, if `old` is gone and has no
-    archive; None if there is none."""
+    archive; None if no copy is certain."""
     if not _is_sought(input_files, old):
         return None
     mtimes: dict[Followed, int] = {}

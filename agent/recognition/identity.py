@@ -389,7 +389,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
-    """Rule 10: the verdict on a file of this size whose possible originals still exist."""
+    """Rule 10: the verdict on a file of this size whose possible originals are not deleted."""
     has_waiting_original = any(_makes_wait(original, size, unchanged_for) for original in originals)
     return IdentityVerdict.WAIT if has_waiting_original else IdentityVerdict.NEW
 

@@ -76,8 +76,8 @@ class Completeness(Protocol):
     ) -> HourVerdict | None:
         """The verdict on an hour of a table, whose topics were loaded up to these states. A state
         is None if the topic was never read. `events`: rows have Penstock's header, so agents write
-        them. `lack`: what a rebuild did not bring back, which only an audit that judges the files
-        can decide about. A verdict of None is left to the next load."""
+        them. `lack`: what a rebuild did not restore, which only an audit that judges the files can
+        decide about. None leaves the verdict to the next load."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):

@@ -189,7 +189,7 @@ def check_hours(reports: Iterable[SliceReport]) -> None:
 
 
 def too_many_hours(log: str, first: int, next_offset: int | None) -> TooManyHours:
-    """The error that the events of `log` from `first` on belong to too many hours."""
+    """The error for a slice whose events in `log` from `first` on belong to too many hours."""
     end_note = "" if next_offset is None else f" to {next_offset - 1}"
     return TooManyHours(
         f"{log}, offsets {first}{end_note}: the run has events of more than {MOST_HOURS_OF_RUN:,}"

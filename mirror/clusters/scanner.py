@@ -84,7 +84,7 @@ class ClusterScanner:
         self.schema_ids = SchemaIds(copy_of_schemas) if copy_of_schemas else None
 
     def look(self) -> Scan:
-        """Scans the clusters and applies changes to the target. Raises ClientError; NoTarget."""
+        """Scans the clusters and applies changes to the target. Raises ClientError or NoTarget."""
         asked_at = time.monotonic()
         try:
             scan = self._planned(asked_at)
@@ -105,7 +105,8 @@ class ClusterScanner:
         return replace(scan, troubles=troubles, has_changed=has_changed)
 
     def planned(self) -> Scan:
-        """The result of a scan, without changes to the target. Raises ClientError; NoTarget."""
+        """Returns the result of a scan, without changing the target. Raises ClientError or
+        NoTarget."""
         return self._planned(time.monotonic())
 
     def _planned(self, asked_at: float) -> Scan:

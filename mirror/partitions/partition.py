@@ -70,16 +70,16 @@ class CopiedPartition(msgspec.Struct, eq=False):
         return now - known_since if self.lag and end > self.copied else 0.0
 
     def heard(self, end: int, now: float) -> None:
-        """Notes the source's end."""
+        """Notes the end of the source's log."""
         self.end = max(self.end, end)
         self._note(now)
 
     def taken(self, next_offset: int) -> None:
-        """Notes that data up to here is on its way to the target."""
+        """Notes that data up to this offset is on its way to the target."""
         self.position = next_offset
 
     def written(self, next_offset: int, headers: list[BatchHeader], size: int, now: float) -> None:
-        """Notes that the target has data up to here."""
+        """Notes that the target has data up to this offset."""
         messages = sum(header.record_count for header in headers)
         self.copied = max(self.copied, next_offset)
         self.bytes += size

@@ -232,7 +232,7 @@ def spans(connection: BrokerConnection, keys: Iterable[Key]) -> dict[Key, Span |
 
 
 class NotShown(Exception):
-    """A broker does not show a batch; the message has the reason."""
+    """The error for a batch that a broker does not show; the message has the reason."""
 
 
 def source_ends(
