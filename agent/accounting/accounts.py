@@ -34,7 +34,7 @@ def joined(first: Run, second: Run) -> Run:
 
 
 def divided(run: Run, events: int, position: int) -> tuple[Run, Run]:
-    """Divides a run after `events` events; the second part starts at `position`.
+    """Divides a run in two after its first `events` events; the second part starts at `position`.
 
     It is unknown which excepted lines lay before that position, so each event of the first part
     counts as one line, and all that is excepted belongs to the second part.
@@ -53,7 +53,7 @@ def divided(run: Run, events: int, position: int) -> tuple[Run, Run]:
 
 
 def is_loss(run: Run) -> bool:
-    """Whether the run states a loss. A loss is always a run of its own."""
+    """Whether the run records a loss. A loss is always a run of its own."""
     return any(excepted.fate is Fate.LOST for excepted in run.excepted)
 
 

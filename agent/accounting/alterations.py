@@ -49,8 +49,8 @@ class Altered(msgspec.Struct, frozen=True):
 
 
 class AlteredText(msgspec.Struct, frozen=True):
-    """A statement for the ledger about the events of one file between two event times. An unread
-    file has no source."""
+    """A statement for the ledger about altered text in the events of one file between two event
+    times. For an unread file, it has no source."""
 
     number: int
     topic: str

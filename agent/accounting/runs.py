@@ -1,4 +1,4 @@
-"""Runs: the account of stretches of a file, which is sent with every batch.
+"""Runs: accounts of stretches of a file, sent with every batch.
 
 A source is one incarnation of a file, as read for one input. Its bytes are divided into consecutive
 runs, and every byte is in exactly one run of its topic: in an event, or excepted with the reason.

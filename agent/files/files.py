@@ -298,7 +298,8 @@ class Files:
 
     @property
     def at_rest(self) -> bool:
-        """Whether looks find nothing until inotify reports something, or the next scan."""
+        """Whether looks will find nothing until inotify reports something or the next scan is
+        due."""
         unpacking = any(input_files.unpacking for input_files in self._by_input.values())
         is_idle = self._shared.attention.at_rest and not self._shared.watcher.has_news
         return is_idle and not self.undecided and not unpacking

@@ -105,8 +105,8 @@ class InputFiles:
             self.outside[known.last_path] = None
 
     def change(self, of: FileInput, before_listing: Callable[[str], object]) -> list[Left]:
-        """Changes the input's configuration; its topic stays. The caller drops files that no longer
-        match. Returns those of them that were never read."""
+        """Changes the input's configuration; its topic stays. Returns the files that no longer
+        match and were never read. The caller drops all files that no longer match."""
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
@@ -220,9 +220,10 @@ class InputFiles:
     def follow_renamed(
         self, path: str, former: str, since_millis: int, is_there: Callable[[], bool]
     ) -> bool:
-        """Follows a file whose `path` the input does not match, if the file was created meanwhile
-        as `former`, which the input matches. `is_there` returns whether, by the history of names,
-        the file of that path is still the same. Returns whether the file is followed."""
+        """Follows a file at `path`, which the input does not match, if the file was created as
+        `former`, which the input matches, and renamed since. `is_there` returns whether, by the
+        history of names, the path still belongs to the same file. Returns whether the file is
+        followed."""
         try:
             sighting = sighting_of(Path(path), is_link=False)
         except OSError:

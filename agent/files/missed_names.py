@@ -1,4 +1,5 @@
-"""Reports missed files: by the history of names, or without a history by the times of folders.
+"""Reports missed files, as shown by the history of names or, without a history, by the times of
+folders.
 
 The history is complete while the kernel's events are kept, whether or not a process reads them: a
 new process continues at the journal's position. Names that came and went between two looks are

@@ -1,4 +1,4 @@
-"""Handles sources that have lost their file, and ends sources that are over.
+"""Handles sources that have lost their files, and ends sources.
 
 A source whose file was truncated or replaced continues in the copy that was made before, if there
 is one: among the input's files, or beside the file under a name that begins like its name.

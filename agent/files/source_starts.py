@@ -1,4 +1,5 @@
-"""Assigns a source to a file with content: a new one, one that the file continues, or none yet.
+"""Assigns a source to a file with content: a new source, the one that the file continues, or none
+yet.
 
 The file may be a copy of a present source, or replace a deleted one. `identity` decides; this
 module collects what that needs, and acts on it. If the file must wait, and its original is

@@ -1,4 +1,4 @@
-"""Decides what can be known about times in which an input's folders were not watched. Pure.
+"""Decides what can be known about periods in which an input's folders were not watched. Pure.
 
 A scan remembers its time and the stamps of the folders: a folder's own times change with every name
 that comes or goes in it. So after an unwatched time a folder is `UNCHANGED`, which is as good as
@@ -53,8 +53,8 @@ class Traces(StrEnum):
 
 
 class Unwatched(msgspec.Struct, frozen=True):
-    """A statement that nothing is known about a time of a folder, or of a source from `position`
-    on."""
+    """A statement that nothing is known about a folder in some period, or about a source from
+    `position` on."""
 
     topic: str
     path: str
@@ -67,8 +67,7 @@ class Unwatched(msgspec.Struct, frozen=True):
 
 
 def united(first: Unwatched, other: Unwatched) -> Unwatched:
-    """Merges two statements about a topic into a single one, which also covers the time between
-    them."""
+    """Merges two statements about a topic into one, which also covers the period between them."""
     return Unwatched(
         other.topic,
         commonpath((first.path, other.path)),
@@ -178,7 +177,8 @@ class Names(msgspec.Struct, frozen=True):
 
 class MaybeEmptied(msgspec.Struct, frozen=True):
     """Names of files that were written to before anything of them was read: they may have been
-    emptied in between, which leaves no trace. `briefly` are those that had only a moment for it."""
+    emptied in between, which leaves no trace. `briefly` are those that could have been emptied only
+    within a moment."""
 
     names: Sequence[str] = ()
     briefly: Sequence[str] = ()
@@ -189,7 +189,7 @@ _NOWHERE: Final[Mapping[str, MaybeEmptied]] = {}
 
 
 class Blind(msgspec.Struct, frozen=True):
-    """A time in which the files of a topic were not watched, and the reason."""
+    """A period in which the files of a topic were not watched, and the reason."""
 
     topic: str
     from_millis: int
@@ -200,7 +200,7 @@ class Blind(msgspec.Struct, frozen=True):
 def blind_since(
     topic: str, looked: Looked, *, now_millis: int, booted_millis: int, reason: str
 ) -> Blind:
-    """The time from the last look until now. If the clock was set back meanwhile, it covers all
+    """The period from the last look until now. If the clock was set back meanwhile, it covers all
     times that the clock may have shown in between."""
     begin, end = looked.millis, now_millis + 1
     if end <= begin:

@@ -212,7 +212,7 @@ class Watcher:
         return self._memory is not None and self._memory.is_filling
 
     def position_journalled(self, number: int) -> None:
-        """Notes that events before this one are no longer needed by a successor."""
+        """Notes that a successor no longer needs the events before this position."""
         self._needed_from = number
         if self._memory is not None:
             self._memory.position_journalled()

@@ -239,8 +239,8 @@ class Journal:
             self._contents.finished(source, number, now_millis)
 
     def unwatched(self, unwatched: Unwatched) -> None:
-        """Records an unwatched time. If it names a source, the source has ended unseen, and is
-        never reported as finished."""
+        """Records a period in which a folder or source was not watched. If it names a source, the
+        source has ended unseen, and is never reported as finished."""
         with self._lock:
             self._writer.prepare()
             source = unwatched.source

@@ -276,7 +276,7 @@ class Whereabouts(NamedTuple):
 
 
 def whereabouts(tracked: Tracked, listing: Listed, by_identity: Places) -> Whereabouts:
-    """Rule 2: where a followed file is, by a listing."""
+    """Rule 2: where a followed file is, according to a listing."""
     sightings = by_identity.get(tracked.identity, ())
     for sighting in sightings:
         if sighting.path == tracked.current_path:

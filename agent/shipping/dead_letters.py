@@ -1,4 +1,4 @@
-"""Makes dead letters of events that their topic refuses permanently.
+"""Turns events that their topic refuses permanently into dead letters.
 
 Dead letters of files are numbered when files are read, ahead of shipping. So the letter of a
 refused event has a separate source, created by this process and numbered here; `reason` names the

@@ -65,8 +65,8 @@ def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placeme
 
 
 def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
-    """Whether the topic was recreated. Without topic ids that shows only if it has fewer partitions
-    now, since topics never lose partitions."""
+    """Whether the topic was recreated. Without topic ids, this shows only if it has fewer
+    partitions now, since topics never lose partitions."""
     if known.topic_id and topic_id:
         return known.topic_id != topic_id  # with fewer partitions, a broker is only behind
     return partitions < known.partitions

@@ -148,7 +148,7 @@ def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> I
 
 
 def is_recent(file: CommittedFile, now: int) -> bool:
-    """Whether the file was verified recently."""
+    """Whether the file was verified so recently that it need not be verified again."""
     return 0 <= now - file.verified < IN_TURN_MILLIS
 
 

@@ -40,13 +40,13 @@ _FEW: Final = 3  # hosts that a message names
 
 
 class Complete(msgspec.Struct, frozen=True):
-    """No more rows are expected."""
+    """The verdict that no more rows are expected."""
 
     by: str  # how that was decided, in words
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """More rows may come."""
+    """The verdict that more rows may come."""
 
     missing: str  # in words, which stay equal while the cause does
     names: tuple[str, ...] = ()  # the first MOST_NAMES hosts
@@ -56,7 +56,7 @@ HourVerdict = Complete | Waiting
 
 
 def combined(verdicts: Iterable[HourVerdict]) -> HourVerdict:
-    """The verdict of all topics that feed a table."""
+    """Combines the verdicts of all topics that feed a table into one."""
     waiting_verdicts, decided_by = [], []
     for verdict in verdicts:
         if isinstance(verdict, Waiting):

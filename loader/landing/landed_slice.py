@@ -47,7 +47,7 @@ class _Window(msgspec.Struct):
 
 
 class _Account(msgspec.Struct):
-    """An account that grows at its end."""
+    """An account to which offsets are added at its end."""
 
     leader_epoch: int
     first: int

@@ -34,7 +34,7 @@ def half_open(intervals: ClosedIntervals) -> Intervals:
 
 
 def landed_of(intervals: Intervals) -> Landed:
-    """The compact form: a number stands for all events below it."""
+    """Converts intervals to the compact form, in which a number stands for all events below it."""
     if len(intervals) == 1 and intervals[0][0] == 0:
         return intervals[0][1]
     return closed(intervals)

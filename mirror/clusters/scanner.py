@@ -139,7 +139,8 @@ class ClusterScanner:
         return Scan(asked_at, source_metadata, target_metadata, copies, troubles)
 
     def set_gaps(self, here: str, changes: Mapping[int, Gap | None]) -> None:
-        """Allows further gaps in partitions of a copy; None revokes one. Raises ClientError."""
+        """Allows additional gaps in partitions of a copy; None forbids a gap again. Raises
+        ClientError."""
         if self.kafka is not None:
             return  # there the map determines where a partition resumes
         target = self._side(self._config.target)

@@ -51,7 +51,7 @@ class Demoted(msgspec.Struct, frozen=True):
 
 
 class Promotion:
-    """Promotes or demotes topics of one mirror, named as at the target."""
+    """Promotes or demotes topics of one mirror, by their names at the target."""
 
     def __init__(self, config: MirrorConfig) -> None:
         self._config = config

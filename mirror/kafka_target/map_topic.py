@@ -108,7 +108,7 @@ class MapTopic:
                 raise
 
     def marks(self) -> Mapping[str, Mark]:
-        """Marks by topic of the target, as of the last read."""
+        """The marks of copies, by topic of the target, as of the last read."""
         with self._lock:
             return dict(self._known.marks)
 

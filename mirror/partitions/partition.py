@@ -56,16 +56,16 @@ class CopiedPartition(msgspec.Struct, eq=False):
 
     @property
     def lag(self) -> int:
-        """Messages that the target lacks; offsets, where the source compacts."""
+        """The number of messages that the target lacks; of offsets, if the source compacts."""
         return max(0, self.end - self.copied) if self.copied >= 0 else 0
 
     @property
     def lag_bytes(self) -> int:
-        """Approximate size of the lag, from the recent size of messages."""
+        """The approximate size of the lag, from the recent size of messages."""
         return int(self.lag * self._size)
 
     def lag_seconds(self, now: float) -> float:
-        """Upper bound on how long the oldest missing message has been known."""
+        """An upper bound on how long the oldest missing message has been known."""
         known_since, end = self._mark
         return now - known_since if self.lag and end > self.copied else 0.0
 

@@ -19,8 +19,8 @@ from agent.encoding.batches.framing import Stretch
 
 class Piece(msgspec.Struct, frozen=True, eq=False):
     """Events with the run that accounts for their bytes. `overhead` is the approximate size of an
-    event without its body, `size` that of the piece. A run without events has no stretch; a stretch
-    has no run if its bytes are accounted for elsewhere."""
+    event without its body, `size` that of the piece. `stretch` is None if the run has no events;
+    `run` is None if the bytes are accounted for elsewhere."""
 
     run: Run | None
     stretch: Stretch | None

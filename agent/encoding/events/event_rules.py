@@ -1,4 +1,4 @@
-"""Turns messages into events or dead letters, or drops them, by the rules of one input. The steps:
+"""Turns messages into events or dead letters, or drops them, by one input's rules in these steps:
 
     parse the fields → add fields → read the time → filter → encode
 

@@ -1,4 +1,4 @@
-"""Makes events of the bytes of a file, by the configuration of an input.
+"""Turns the bytes of a file into events, by the configuration of an input.
 
 Rules:
 

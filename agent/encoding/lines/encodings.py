@@ -45,7 +45,7 @@ class Lines(msgspec.Struct):
         return self.rest - self.rest % self.unit
 
     def first(self, count: int) -> "Lines":
-        """Only the first `count` lines; the others become part of the rest."""
+        """Returns only the first `count` lines; the others count as `rest`."""
         if count >= len(self.bodies):
             return self
         positions = self.positions[: count + 1]
