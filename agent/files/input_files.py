@@ -165,8 +165,8 @@ class InputFiles:
 
     @property
     def has_complete_history(self) -> bool:
-        """Whether the history of names covers all folders of the input, and the journal has
-        them."""
+        """Whether the history of names covers all folders of the input, and the journal has these
+        folders."""
         untold_folders = self._shared.watcher.untold
         is_listed = not self.folders.all_is_news and self.before is None
         return bool(is_listed) and (

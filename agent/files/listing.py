@@ -27,7 +27,7 @@ def places(sightings: Iterable[Sighting]) -> dict[Identity, list[Sighting]]:
 
 
 def sighting_of(file: os.DirEntry[str] | Path, *, is_link: bool) -> Sighting | None:
-    """The sighting of a regular file; None for anything else. Raises OSError."""
+    """Returns a regular file's path and status; None for anything else. Raises OSError."""
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):
         return None

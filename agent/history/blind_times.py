@@ -99,7 +99,8 @@ NOWHERE: Final = Stamp(0, 0, 0, 0, is_sure=False)
 
 
 def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
-    """Whether any later change of the folder is certain to change its times."""
+    """Whether the folder's last change is old enough that any later change is certain to alter its
+    times."""
     last = max(mtime_ns, ctime_ns)
     is_coarse = not mtime_ns % _SECOND_NS and not ctime_ns % _SECOND_NS
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
@@ -166,8 +167,8 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What happened to a folder's names: known files with other names now ("old to new"), new
-    files, known ones that are gone, and new files that no input reads."""
+    """What happened to a folder's names: known files that were renamed ("old to new"), new files,
+    known files that are gone, and new files that no input reads."""
 
     renamed: Sequence[str] = ()
     new: Sequence[str] = ()

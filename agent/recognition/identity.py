@@ -459,7 +459,7 @@ def replaced(known: RememberedFile, seen: SeenFile, lost_name_ns: int) -> Identi
 
 def may_be_archive(known: RememberedFile, mtime_ns: int, ctime_ns: int) -> bool:
     """Rule 14: whether a compressed file may contain a source's file, by its times. Archives have
-    times in full seconds only."""
+    times in whole seconds only."""
     if known.begun_ns:
         return mtime_ns // _SECOND >= known.begun_ns // _SECOND
     return ctime_ns // _MILLIS >= known.there_millis

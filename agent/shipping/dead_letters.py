@@ -32,7 +32,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class RefusedLetters:
-    """Makes the dead letters of this process, under a source of its own."""
+    """Makes this process's dead letters, numbered under a source of their own."""
 
     def __init__(self, new_source: Callable[[], SourceId], path_of: Callable[[str], str]) -> None:
         self._new_source = new_source

@@ -80,7 +80,7 @@ class Settled(msgspec.Struct):
             )
 
     def slices(self, slices: Iterable[Slice]) -> list[Slice]:
-        """The slices, with the buried offsets."""
+        """Returns the slices, each with its buried offsets."""
 
         def with_buried(piece: Slice) -> Slice:
             offsets = self.buried.get(piece.origin, ())
@@ -89,7 +89,7 @@ class Settled(msgspec.Struct):
         return [with_buried(piece) for piece in slices]
 
     def known(self, known: Iterable[KnownSources]) -> tuple[KnownSources, ...]:
-        """The landed sources, without the events that land again."""
+        """Returns the landed sources, without the events that land again."""
         return tuple(
             replace(
                 sources,

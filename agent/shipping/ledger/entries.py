@@ -49,7 +49,7 @@ def drafts(
     window_millis: int,
     most_bytes: int,
 ) -> Iterator[Draft]:
-    """Drafts of entries for all statements, of about `most_bytes` at most."""
+    """Drafts of entries for all statements, each of about `most_bytes` at most."""
     for length, part in _parts(statements, window_millis, most_bytes):
         yield from _drafts_of(part, path_of, topic_id, length)
 
