@@ -226,7 +226,7 @@ def _report_unknown_since_copied(
 def go_on_in(
     input_files: InputFiles, old: Followed, copy: Followed, shared: SharedByInputs
 ) -> None:
-    """Continues a source in another file, which had no source."""
+    """Continues the source of `old` in the file `copy`, which has no source."""
     fd = copy.fd
     if fd is None:
         raise AssertionError(f"{copy!r} is not open")

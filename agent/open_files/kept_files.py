@@ -102,7 +102,7 @@ log = logging.getLogger(__name__)
 
 
 class Open(Protocol):
-    """A holder of an open file."""
+    """An object that holds a file open, with the properties that name it in the store."""
 
     @property
     def fd(self) -> int | None: ...
@@ -191,8 +191,9 @@ class Keeping:
         self._refused.extend(names)
 
     def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
-        """Keeps the queue or memory of events; `fd` is -1 if there is none. `left`: the name of the
-        descriptor that was handed over; `is_same`: that is still in use."""
+        """Keeps the queue or the memory of events in the store; `fd` is -1 if there is none. `left`
+        is the name of the descriptor that was handed over; `is_same` says whether that one is still
+        in use."""
         if fd >= 0 and not is_same:
             self._own[own_name(self.agent_id, kind)] = fd
         if left and not is_same:

@@ -108,7 +108,8 @@ class Settled(msgspec.Struct):
 
 
 def settled(contests: Mapping[Named, Sequence[Contender]], topic: str, topic_id: str) -> Settled:
-    """Decides contests. Contenders are in the order in which they landed or are in the log."""
+    """Decides contests. Contenders are given in the order in which they landed or stand in the
+    log."""
     settled = Settled()
     buried_offsets: dict[int, list[Interval]] = defaultdict(list)
     freed_intervals: dict[str, list[Interval]] = defaultdict(list)

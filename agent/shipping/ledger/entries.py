@@ -1,4 +1,4 @@
-"""Makes entries of the ledger of statements and heartbeats, within a size limit. Pure.
+"""Makes ledger entries from statements and heartbeats, within a size limit. Pure.
 
 Adjacent intervals are merged: a passage is the sum of its statements, so it does not matter how
 statements are spread over entries, only that each is in exactly one.

@@ -226,8 +226,7 @@ class Ledger:
         most_batch_bytes: int,
         hurry: bool = False,
     ) -> Sequence[Outgoing]:
-        """Journals and returns the batches to send now; none before `due`, unless there is a
-        `hurry`.
+        """Journals and returns the batches to send now; none before `due`, unless `hurry` is set.
 
         Call it again only after they are acknowledged. Raises JournalFull.
         """
