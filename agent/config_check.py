@@ -199,7 +199,8 @@ def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -
 
 
 def check_missing(name: str, defaults: NewTopics | None, config: AgentConfig) -> TopicCheck:
-    """Checks a topic that does not exist, against the brokers' settings for new topics."""
+    """Checks what happens with a topic that does not exist, by the brokers' settings for new
+    topics."""
     problem = "it does not exist yet"
     if defaults is None:
         remark = f"{problem}: create it, or let the brokers do so at first use"

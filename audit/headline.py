@@ -99,8 +99,8 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def headline(judged: JudgedTopics) -> Headline:
-    """Makes the headline, about a fault, else about tables that cannot be loaded, else about the
-    state."""
+    """Makes the headline: about a fault if there is one, else about tables that cannot be loaded,
+    else about the state."""
     state = judged.state
     kinds = judged.all_kinds
     total = sum(counts.findings for counts in kinds) or len(judged.findings)
@@ -160,13 +160,13 @@ def _words(judged: JudgedTopics) -> str:
     if judged.complete_until <= 0:
         return MEANINGS[State.PENDING]
     progress = "is accounted for" if judged.loaded else "has reached the brokers"
-    lines = "every line read" if judged.unreported is Unreported.UNREAD else "every line"
-    return f"{lines} up to {minute(judged.complete_until, judged.today)} UTC {progress}"
+    subject = "every line read" if judged.unreported is Unreported.UNREAD else "every line"
+    return f"{subject} up to {minute(judged.complete_until, judged.today)} UTC {progress}"
 
 
 def minute(time: int, today: int) -> str:
-    """Formats a time as `21:14` on the same day, else `2026-11-20 21:14`, with the seconds unless
-    they are 0."""
+    """Formats a time as `21:14` if it is on the day of `today`, else as `2026-11-20 21:14`, with
+    the seconds unless they are 0."""
     text = moment(time).removesuffix(":00")
     day = moment(today)[:_DAY] if today >= 0 else ""
     return text.removeprefix(f"{day} ") if day else text

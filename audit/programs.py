@@ -95,7 +95,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return now - self.heard > max(_LEAST_AWAY, paces * self.interval)
 
     def is_recent(self, now: int) -> bool:
-        """Whether the report about ZooKeeper is recent enough to count."""
+        """Whether the report about ZooKeeper is recent enough to be used."""
         return now - self.heard <= _RECENT_PACES * self.interval
 
     def lost_session(self, now: int) -> ZooKeeperSession | None:
@@ -105,7 +105,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def full_disk(self) -> Disk | None:
-        """A broker's disk on which batches find no room."""
+        """A broker's disk that has no room for batches."""
         disks = self.health.disks if self.kind is ProgramKind.BROKER else ()
         return next(filter(is_full, disks), None)
 
@@ -163,8 +163,8 @@ def troubles(
 
 
 def room_first(broker: Program, commands: ProgramCommands) -> tuple[str, Cure]:
-    """What a broker that is away needs before a restart: words to add, and the command. Empty
-    unless its disk was full when it was last heard."""
+    """Returns the words and the command to make room before a restart, for an absent broker whose
+    disk was full at its last report; empty for other brokers."""
     disk = broker.full_disk
     if disk is None:
         return "", Cure()
@@ -201,8 +201,8 @@ def _away_words(program: Program) -> str:
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
-    """Describes how many ZooKeeper servers do not serve, from the latest report of a broker; empty
-    if all serve, or if that is unknown."""
+    """Describes how many ZooKeeper servers are not serving, from the latest report of a broker;
+    empty if all are serving, or if that is unknown."""
     sessions = [
         (program.heard, program.title, session)
         for program in brokers
@@ -255,7 +255,7 @@ def _duration(millis: int) -> str:
 
 
 def in_words(texts: Sequence[str], most: int) -> Iterator[str]:
-    """Joins the first texts, and adds the number of further texts."""
+    """Joins the first texts, and adds how many more there are."""
     yield from texts[:most]
     if len(texts) > most:
         yield f"and {len(texts) - most:,} more"

@@ -155,7 +155,7 @@ class Broker:
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
-        """Starts everything; raises if a part cannot start, and `stop` undoes the rest."""
+        """Starts all parts. Raises if one cannot start; call `stop` then to stop the others."""
         data = DataDirectory(Path(self.config.data_dir))
         self._ends.callback(data.release)
         administration = self._administration_log(data)
@@ -393,7 +393,7 @@ class Broker:
         self._keep_ledger()
 
     async def stop(self) -> None:
-        """Undoes `start`, as far as it got."""
+        """Stops all parts that `start` has started."""
         self._not_ready = "stopping"
         await self._ends.aclose()
 

@@ -46,7 +46,7 @@ _COUNTED_EVERY = 16  # full collections: counting takes a tenth of the time of e
 
 
 def run(config: BrokerConfig) -> int:
-    """Serves until a signal comes; returns the process's exit code."""
+    """Serves until a signal arrives; returns the process's exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with ExitStack() as stack:
         try:
@@ -142,7 +142,7 @@ async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
 
 
 def look_at_what_is_new() -> None:
-    """Has the garbage collector examine only new objects from now on, and the permanent ones
+    """Makes the garbage collector examine mostly new objects from now on, and long-lived ones
     rarely.
 
     Topics, partitions and their logs are objects by the hundred thousand, and live as long as the

@@ -22,7 +22,7 @@ class Pauses:
         self._pause = FIRST_PAUSE
 
     def reset(self) -> None:
-        """Starts over after a success."""
+        """Starts over with the shortest pause, after a success."""
         self._pause = FIRST_PAUSE
 
     def next(self) -> float:
@@ -32,7 +32,8 @@ class Pauses:
 
 
 class Patience:
-    """The time for the attempts at one request, or at a series whose members may each reset it."""
+    """A time limit for the attempts at one request, or at a series of requests, each of which may
+    reset it."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Patience:
         self.reset()
 
     def reset(self) -> None:
-        """Starts over after a success."""
+        """Starts over with the whole time and the shortest pause, after a success."""
         self._deadline = self._clock() + self._seconds
         self._pauses.reset()
 

@@ -58,7 +58,7 @@ _WIDER: Final = {
 
 
 class NotColumns(Exception):
-    """The error that values of a type cannot be columns; the message is the reason."""
+    """The error for a type whose values cannot be a column; the message is the reason."""
 
 
 class UnionForm(msgspec.Struct, frozen=True):

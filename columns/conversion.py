@@ -35,7 +35,8 @@ class Converted(msgspec.Struct, frozen=True):
 class Conversion(Protocol):
     @property
     def raw(self) -> pa.DataType:
-        """The needed part of the raw form, for building it from Python values."""
+        """The part of the raw form that this conversion needs, for building it from Python
+        values."""
 
     def convert(self, raw: pa.Array) -> Converted: ...
 

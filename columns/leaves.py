@@ -136,7 +136,7 @@ def _divided(raw: pa.Array, scale: Rescaling, factor: int) -> Converted:
 
 
 def bounded(raw: pa.Array, bounds: tuple[int, int], reason: str, what: str) -> Converted:
-    """Limits numbers to the bounds; other numbers are misfits."""
+    """Keeps numbers within the bounds; numbers outside them are misfits."""
     least, most = bounds
     limits: Mapping[str, int | None] = pc.min_max(raw).as_py()
     lowest_value, highest_value = limits["min"], limits["max"]

@@ -1,4 +1,5 @@
-"""Converts arrays and maps: all items at once, divided again as before."""
+"""Converts arrays and maps: converts the items of all rows in one pass, then restores the row
+boundaries."""
 
 from bisect import bisect_right
 
@@ -27,7 +28,7 @@ class ListConversion(msgspec.Struct, frozen=True):
 
 
 class MapConversion(msgspec.Struct, frozen=True):
-    """Converts maps. Of equal keys, the last one counts."""
+    """Converts maps. If a key occurs several times, its last value counts."""
 
     column: pa.DataType
     keys: Conversion

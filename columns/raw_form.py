@@ -57,7 +57,7 @@ def nullable_branch(union: Union) -> int | None:
 
 
 def presence(type_: Type) -> pa.DataType:
-    """A raw type in which to keep values of `type_` if only their presence matters."""
+    """Returns a raw type in which to keep values of `type_` if only their presence matters."""
     match type_:
         case Primitive():
             return RAW_PRIMITIVES[type_.kind]

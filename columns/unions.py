@@ -87,7 +87,7 @@ class UnionConversion(msgspec.Struct, frozen=True):
 
 
 class IntoUnion(msgspec.Struct, frozen=True):
-    """Converts a type that is not a union for the writer to the reader's union."""
+    """Converts a writer's type that is not a union to the reader's union."""
 
     column: pa.DataType
     types: tuple[pa.DataType, ...]

@@ -21,15 +21,15 @@ _MOST_SETS: Final = 10_000
 
 
 class Beat(NamedTuple):
-    """A heartbeat: everything in these topics is acknowledged up to `until`. No topics means all
-    topics."""
+    """A heartbeat: everything in these topics, or in all topics if none are given, is acknowledged
+    up to `until`."""
 
     until: int
     topics: frozenset[str]
 
 
 class AgentEntry(NamedTuple):
-    """An agent's entry that has heartbeats."""
+    """A ledger entry of an agent that contains heartbeats."""
 
     agent: str
     host: str
@@ -39,8 +39,8 @@ class AgentEntry(NamedTuple):
 
 
 class HostRetired(NamedTuple):
-    """An operator's statement that an agent is retired, or all agents of the host if it names
-    none."""
+    """An operator's statement that retires one agent or, if it names no agent, all agents of the
+    host."""
 
     host: str
     agent: str
@@ -52,7 +52,7 @@ Statement = AgentEntry | HostRetired
 
 
 class LeftTopics(NamedTuple):
-    """Topics that an agent shipped to but has not named from `since` on."""
+    """Topics that an agent used to ship to, but has stopped naming since `since`."""
 
     until: int
     topics: frozenset[str]
@@ -70,7 +70,7 @@ class HeardAgent(msgspec.Struct):
 
 
 class Behind(NamedTuple):
-    """The progress of one agent in some topics."""
+    """The progress of one agent in a set of topics."""
 
     until: int
     host: str
@@ -116,7 +116,8 @@ class Agents(msgspec.Struct):
         }
 
     def waited_for(self) -> dict[frozenset[str], list[Behind]]:
-        """Returns the progress of the agents in each set of topics, the slowest agent first."""
+        """Returns, by set of topics, the progress of the agents that ship to them, the slowest
+        agent first."""
         by_topics: dict[frozenset[str], list[Behind]] = {}
         for name, agent in self.by_id.items():
             for until, topics in agent.shipped:
@@ -128,8 +129,8 @@ class Agents(msgspec.Struct):
         return by_topics
 
     def required(self, behind: Behind, until: int) -> int:
-        """Returns the time that the agent must reach for everything before `until` to be
-        complete."""
+        """Returns the time that the agent must reach for everything before `until` to be complete:
+        `until`, or the time of the agent's retirement if that is earlier."""
         heard = self.by_id[behind.agent].heard
         for key in ((behind.host, ""), (behind.host, behind.agent)):
             retirement = self.retired.get(key)

@@ -1,4 +1,4 @@
-"""Reads, from agents' ledger entries, the offsets of events.
+"""Reads the offsets of events from agents' ledger entries.
 
 A passage lists runs of events and stretches of offsets in the same order: the first event of the
 first run is at the first offset. A claim names the journal that makes it, and is trusted: journals
@@ -30,7 +30,8 @@ class Claim(NamedTuple):
 def claims(
     body: pa.StructArray, topic: str, topic_id: str, sources: Collection[str]
 ) -> Iterator[Claim]:
-    """Returns the claims about these sources in one topic, from entries of `LEDGER_TYPE`."""
+    """Yields the claims about these sources in one topic; `body` has the ledger entries, as
+    `LEDGER_TYPE`."""
     if not len(body):
         return
     passages = body.field("passages")

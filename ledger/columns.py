@@ -75,7 +75,7 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
         return cls(schema_id, native_reader, conversion)
 
     def read(self, frames: Frames) -> pa.StructArray:
-        """Decodes the entries, as `LEDGER_TYPE`. Raises NotTogether."""
+        """Decodes the entries to `LEDGER_TYPE`. Raises NotTogether."""
         raw = self.native.records(frames.count, frames.data, self.schema_id)
         body = None if raw is None else _fitting(self.conversion, raw)
         if body is None:

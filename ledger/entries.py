@@ -46,8 +46,8 @@ def _now_millis() -> int:
 
 
 class LedgerEntries:
-    """Decodes batches, added in the order of a partition, to columns of `LEDGER_TYPE`. For one
-    thread."""
+    """Decodes batches, which must be added in the order of their partition, to columns of
+    `LEDGER_TYPE`. For one thread."""
 
     def __init__(self, lookup: Lookup, now_millis: Callable[[], int] = _now_millis) -> None:
         """`lookup` returns the schema of an id, or None; its exceptions pass through."""
@@ -79,7 +79,7 @@ class LedgerEntries:
         self._gathered, self._bytes = [], 0
 
     def leave_out(self, entries: int, reason: str) -> None:
-        """Counts entries as left out, and logs the first occurrence."""
+        """Counts skipped entries, and logs the first occurrence."""
         if entries and not self.left_out:
             log.warning("ledger entries skipped error=%r", reason)
         self.left_out += entries

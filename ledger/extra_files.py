@@ -1,4 +1,4 @@
-"""Makes the command that moves a file which no load has written out of its table. Pure.
+"""Makes the command that moves an extra file (one that no load has written) out of its table. Pure.
 
 It goes to the root, where no reader and no check sees it: some readers take names that begin with
 `_` for rows. Nothing is deleted. Names come from outside: only a file below the root gets a

@@ -23,7 +23,7 @@ _SLACK: Final = 1024 * 1024
 
 
 class NotTogether(Exception):
-    """These batches must be decoded one by one."""
+    """The batches cannot be decoded together, only one by one."""
 
 
 class Frames(msgspec.Struct, frozen=True):

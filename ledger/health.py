@@ -97,7 +97,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> Json:
-        """Returns the report as it is in an entry."""
+        """Returns the report as JSON for a ledger entry."""
         statement: Json = msgspec.json.decode(msgspec.json.encode(self))
         return statement
 
@@ -128,7 +128,7 @@ class HealthProbe:
     def health(
         self, zookeeper: ZooKeeperSession | None = None, problems: Sequence[Problem] = ()
     ) -> Health:
-        """Returns the health at this moment."""
+        """Returns the current health."""
         ends = sorted(self._certificates.ends().items(), key=lambda item: item[1])
         certificates = [
             Certificate(_label(file), int(end * 1000)) for file, end in ends[:MOST_CERTIFICATES]
@@ -167,7 +167,7 @@ class HealthReports:
 
 
 def is_notable(before: Health, now: Health) -> bool:
-    """Whether the change is worth a report of its own."""
+    """Whether the change of health is large enough for a report of its own."""
     if len(before.disks) != len(now.disks) or before.certificates != now.certificates:
         return True
     if (before.name, before.started, before.zookeeper) != (now.name, now.started, now.zookeeper):

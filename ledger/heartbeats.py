@@ -17,8 +17,9 @@ _NO_TOPICS: Final[frozenset[str]] = frozenset()
 
 
 def statements(body: pa.StructArray) -> list[Statement]:
-    """Returns the heartbeats that count, in the order of each journal, and then the retirements,
-    from entries of `LEDGER_TYPE`. Entries of a later version are skipped."""
+    """Returns the heartbeats that determine the agents' states, in the order of each journal,
+    followed by the retirements. `body` has ledger entries, as `LEDGER_TYPE`; entries of a later
+    version are skipped."""
     header = body.field("header")
     source, seq, time = header.field("source"), header.field("seq"), header.field("time")
     beats = body.field("heartbeats")

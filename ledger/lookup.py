@@ -10,7 +10,8 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 def lookup_at(registry: RegistryClient) -> Lookup:
-    """Makes a function that returns the schema of an id, or None if it is unknown or not Avro."""
+    """Returns a function that looks up a schema by id. The function returns None if the id is
+    unknown or its schema is not Avro."""
 
     def lookup(schema_id: int) -> AvroSchema | None:
         try:

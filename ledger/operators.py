@@ -1,4 +1,4 @@
-"""Writes operators' statements to `_audit`: that a fault is accepted, or a host is retired.
+"""Writes operators' statements to `_audit`: acceptances of faults, and retirements of hosts.
 
 The commands and the audit's server write them. Each statement is a journal of one entry: there is
 no state to keep, and the audit sees that none is missing. A repeated statement changes nothing.
@@ -27,7 +27,7 @@ _RANDOM_BYTES: Final = 8
 def write_accepted(
     brokers: Brokers, registry: RegistryClient, cluster: str, accepted: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Writes that a fault is accepted, and returns the complete statement.
+    """Writes the statement that a fault is accepted, and returns it as written.
 
     A topic id of None becomes that of the present topic; an empty one means any topic of that name.
     Raises UnknownTopic if there is no present topic, another ClientError, or SchemaError.
@@ -49,13 +49,13 @@ def _current_id(brokers: Brokers, topic: str) -> str:
 def write_retired(
     brokers: Brokers, registry: RegistryClient, cluster: str, retired: Mapping[str, Any]
 ) -> None:
-    """Writes that a host is retired. Raises ClientError or SchemaError."""
+    """Writes the statement that a host is retired. Raises ClientError or SchemaError."""
     _write(brokers, registry, cluster, {"retired": [retired]})
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
-    """Checks that the brokers and the registry answer and have the ledger. Raises ClientError or
-    SchemaError."""
+    """Checks that the brokers have the ledger topic, and that the registry has its schema. Raises
+    ClientError or SchemaError."""
     brokers.topic(LEDGER_TOPIC, Operation.WRITE)
     registry.lookup(SUBJECT, built_in(LEDGER).text)
 

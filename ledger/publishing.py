@@ -37,12 +37,12 @@ def write_entries(
 
 
 def partition_of(source: str, partitions: int) -> int:
-    """Returns the partition of a journal's entries."""
+    """Returns the partition of `_audit` that a journal's entries go to."""
     return zlib.crc32(source.encode()) % partitions
 
 
 def schema_id(registry: RegistryClient) -> int:
-    """Returns the id of exactly our version of the schema, and registers it if necessary."""
+    """Returns the id of exactly our version of the schema, which is registered if necessary."""
     text = built_in(LEDGER).text
     schema = registry.lookup(SUBJECT, text)
     if schema is None:

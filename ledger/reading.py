@@ -1,4 +1,4 @@
-"""Reads a cluster's `_audit` from the last positions to its present end.
+"""Reads a cluster's `_audit` from the last positions to its current end.
 
 Entries are returned in chunks, each with the positions after it: a caller that stores a chunk and
 its positions in one transaction gets every entry once, even if it is killed. If nothing is new, no

@@ -43,7 +43,7 @@ _DAMAGED: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+), offsets (\d+) to (\d+): 
 
 
 class LoaderError(Exception):
-    """An error of the loader, in one line with its remedy."""
+    """An error of the loader: a one-line message that includes the remedy."""
 
     exit_code: ClassVar[int] = 1
 
@@ -97,7 +97,8 @@ class SparkFailed(LoaderError):
 
 
 class DamagedBatch(SparkFailed):
-    """Raised in a task, and restored on the driver from Spark's error message."""
+    """The error for a damaged batch, raised in a task and restored on the driver from Spark's error
+    message."""
 
     def __init__(self, topic: str, partition: int, first: int, end: int, reason: str) -> None:
         super().__init__(f"{topic}-{partition}, offsets {first} to {end - 1}: {reason}")

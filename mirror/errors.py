@@ -10,7 +10,7 @@ while the others are copied.
 
 
 class MirrorFailure(Exception):
-    """A mirror cannot work; the message has the remedy."""
+    """The error that keeps a mirror from working; the message has the remedy."""
 
 
 class DirectoryTaken(MirrorFailure):

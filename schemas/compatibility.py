@@ -20,8 +20,8 @@ __all__ = ["Incompatibility", "Level", "explain", "incompatibilities", "messages
 
 
 class Level(StrEnum):
-    """A compatibility level: whether new or old schemas must be able to read the other's data, and
-    whether that is checked against the latest or all versions."""
+    """A compatibility level: which of a new and an old schema must be able to read the other's
+    data, and whether that is checked for the latest old version or for all."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"

@@ -68,7 +68,7 @@ _Steps: TypeAlias = Iterator[Difference | _Pair]
 
 
 class _Comparison(msgspec.Struct, frozen=True):
-    """Compares two schemas; compares a type that is used in several places at the first one."""
+    """Compares two schemas; compares a type that is used in several places only at the first."""
 
     compared: set[tuple[str, str]] = set()
 

@@ -101,7 +101,7 @@ class Encoder:
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """The state for reading messages of one writer's schema."""
+    """One writer's schema, with the state for reading its messages."""
 
     schema: AvroSchema
     body: BodyCheck

@@ -81,7 +81,7 @@ class AvroSchema:
         return _name(self.type)
 
     def normalized(self) -> "AvroSchema":
-        """The normal form, equal for schemas that differ only in spelling."""
+        """Returns the normal form, equal for schemas that differ only in spelling."""
         return AvroSchema(normalized(self.type, self._known), self.references, self._known)
 
     @cached_property

@@ -66,7 +66,8 @@ class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planner:
-    """Plans schemas one by one, each after the schemas of the folder that it needs."""
+    """Plans schemas one by one. The schemas of the folder that a schema needs must be planned
+    before it."""
 
     def __init__(self, registry: RegistryClient, levels: Mapping[str, Level] | None = None) -> None:
         """`levels`: the levels that subjects are to get."""
@@ -258,7 +259,7 @@ def in_order(
 def register(
     registry: RegistryClient, plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]
 ) -> RegisteredSchema:
-    """Carries out a plan. `done` are the registered schemas of the folder that it needs."""
+    """Carries out a plan. `done` are the registered schemas of the folder that the schema needs."""
     file = plan.file
     if plan.level_change:
         registry.set_level(file.subject, plan.level_change.after)

@@ -160,8 +160,8 @@ class RegistryClient:
         return cached_schema
 
     def schema_of_message(self, schema_id: int) -> AvroSchema | None:
-        """Returns the schema whose id a message has; None if there is no such schema. Raises
-        BadMessage if it cannot be used."""
+        """Returns the schema with the id in a message; None if there is no such schema. Raises
+        BadMessage if the schema cannot be used."""
         try:
             return self.schema(schema_id)
         except RegistryRefused as refused:
@@ -257,8 +257,8 @@ class RegistryClient:
     def check(
         self, subject: str, text: str, references: Sequence[Reference] = ()
     ) -> CompatibilityVerdict:
-        """Returns whether the subject's compatibility level allows the schema as the next
-        version."""
+        """Returns the verdict on the schema as the next version, by the subject's compatibility
+        level."""
         path = f"/compatibility{_subject(subject)}/versions{_query(verbose=True)}"
         return self._transport.ask(
             CompatibilityVerdict, "POST", path, SchemaRequest(text, references)

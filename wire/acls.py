@@ -149,7 +149,7 @@ class AclFilter(msgspec.Struct, frozen=True):
         return self.name == pattern.name
 
     def takes(self, acl: Acl) -> bool:
-        """Returns whether the filter matches an ACL whose pattern it matches."""
+        """Returns whether the filter matches the ACL, whose pattern `takes_pattern` checks."""
         return (
             self.principal in {None, acl.principal}
             and self.host in {None, acl.host}

@@ -22,7 +22,8 @@ class ProtocolError(WireError):
 
 
 class BatchError(WireError):
-    """A record batch is rejected with `code`, because of that `record` if only one is invalid."""
+    """A record batch is rejected with `code`; if only one record is invalid, `record` is its
+    index."""
 
     def __init__(self, code: ErrorCode, message: str, record: int | None = None) -> None:
         super().__init__(message)

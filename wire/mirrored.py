@@ -82,7 +82,7 @@ class MirrorOf(msgspec.Struct, frozen=True):
 
 class MirrorCut(msgspec.Struct, frozen=True):
     """A cut: removes the offsets from `first` to `end`, written in leader epochs up to this one,
-    from a partition. `topic_id` is that of the copy."""
+    from a partition of the copy with this `topic_id`."""
 
     topic_id: str
     partition: int

@@ -13,7 +13,7 @@ UNKNOWN = -1
 
 
 def added_up(excepted: Iterable[Excepted]) -> tuple[Excepted, ...]:
-    """Sums the counts, one entry for each fate and reason."""
+    """Sums excepted lines. The result has one entry for each fate and reason."""
     sums: dict[tuple[Fate, str], Excepted] = {}
     for excepted_lines in excepted:
         key = excepted_lines.fate, excepted_lines.reason
@@ -34,7 +34,7 @@ def joined(first: Run, second: Run) -> Run:
 
 
 def divided(run: Run, events: int, position: int) -> tuple[Run, Run]:
-    """Divides a run after `events` events; the second part starts at `position`.
+    """Divides a run in two after its first `events` events; the second part starts at `position`.
 
     It is unknown which excepted lines lay before that position, so each event of the first part
     counts as one line, and all that is excepted belongs to the second part.
@@ -53,12 +53,13 @@ def divided(run: Run, events: int, position: int) -> tuple[Run, Run]:
 
 
 def is_loss(run: Run) -> bool:
-    """Whether the run states a loss. A loss is always a run of its own."""
+    """Whether the run records a loss. A loss is always a run of its own."""
     return any(excepted.fate is Fate.LOST for excepted in run.excepted)
 
 
 def bytes_of_events(run: Run) -> int:
-    """The number of bytes in the file that became events of the run."""
+    """The number of bytes in the file that became events of the run; UNKNOWN if it cannot be
+    computed."""
     if any(excepted.bytes < 0 for excepted in run.excepted):
         return UNKNOWN
     return run.end_position - run.position - sum(excepted.bytes for excepted in run.excepted)

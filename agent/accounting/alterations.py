@@ -39,7 +39,7 @@ class Alteration(StrEnum):
 class Altered(msgspec.Struct, frozen=True):
     """An alteration of one piece of a file. `count` is the number of characters replaced, bytes cut
     off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that the
-    text looks like."""
+    text appears to have."""
 
     kind: Alteration
     lines: int
@@ -49,8 +49,8 @@ class Altered(msgspec.Struct, frozen=True):
 
 
 class AlteredText(msgspec.Struct, frozen=True):
-    """A statement for the ledger about the events of one file between two event times. An unread
-    file has no source."""
+    """A statement for the ledger about altered text in the events of one file between two event
+    times. For an unread file, it has no source."""
 
     number: int
     topic: str

@@ -38,8 +38,8 @@ class DeadLine(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True, eq=False):
-    """The result of cutting the first `consumed` bytes of a chunk; the caller passes the other
-    bytes again, with more.
+    """The result of cutting the first `consumed` bytes of a chunk. The caller passes the remaining
+    bytes again, followed by more.
 
     wait      if something incomplete is left: the seconds without growth after which the caller may
               pass it as `final`; otherwise 0

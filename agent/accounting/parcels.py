@@ -1,4 +1,4 @@
-"""Parcels: finished batches that are journalled together, and handed from reading to shipping.
+"""Parcels: finished batches that are journalled together, and passed from reading to shipping.
 
 The events of a stretch of a file may go to several partitions, and some of its lines to the
 dead-letter topic. All its batches form one parcel, together with the new positions of its sources,
@@ -23,7 +23,7 @@ class BatchKind(Enum):
 
 
 class Outgoing(msgspec.Struct, frozen=True, eq=False):
-    """A finished batch without a producer's numbers, and the account of its content.
+    """A finished batch that no producer has numbered yet, and the account of its content.
 
     `number` is unique and ascending within the agent's journal. The windows add up to the batch's
     records, and are `window_millis` long. `delays` counts events by their delay when the batch was

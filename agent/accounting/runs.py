@@ -1,4 +1,4 @@
-"""Runs: the account of stretches of a file, which is sent with every batch.
+"""Runs: accounts of stretches of a file, sent with every batch.
 
 A source is one incarnation of a file, as read for one input. Its bytes are divided into consecutive
 runs, and every byte is in exactly one run of its topic: in an event, or excepted with the reason.
@@ -23,7 +23,7 @@ class Fate(StrEnum):
 
 
 class Excepted(msgspec.Struct, frozen=True):
-    """Lines that did not become events; -1 if a number is unknown."""
+    """Lines that did not become events, and their bytes; -1 for an unknown number."""
 
     fate: Fate
     count: int
@@ -32,7 +32,7 @@ class Excepted(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Consecutive events of one source, and the consecutive bytes they were made of.
+    """Consecutive events of one source, and the consecutive bytes from which they were made.
 
     `seq` is the number of the first event, or of the next one if there is none. `lines` counts the
     lines of the file that became the events.
@@ -55,7 +55,8 @@ class WindowCount(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The progress of a source: the journal has everything before it.
+    """The position in a source up to which the journal has everything, and the numbers to continue
+    with.
 
     `position` is the next byte to read, `seq` the number of the topic's next event, `dead_seq`
     that of the next dead letter. `mark` is the CRC-32 of the up to 64 bytes before the position, by

@@ -93,7 +93,8 @@ class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The accepted range of event times. Times outside are set to the bound, and counted."""
+    """The accepted range of event times. A time outside it is set to the nearer bound, and
+    counted."""
 
     oldest: Seconds = 400 * 86_400.0
     """An older event time is set to this bound, and counted."""

@@ -1,5 +1,5 @@
-"""The part of an input's configuration that is needed to follow its files; and the file
-inputs.json.
+"""The part of an input's configuration that is needed to follow its files, and the file
+`inputs.json`.
 
 `inputs.json` in the data directory lists the inputs that were followed before, and since when:
 `start` no longer applies to them, and a journal that has lost its end may not have their first
@@ -46,7 +46,7 @@ class FileInput(msgspec.Struct, frozen=True):
     def starts_at_end(self, mtime: float) -> bool:
         """Whether reading starts at the end of a file that existed before the input. If `start` is
         a date, only files last written before that date start at their end; others are read whole.
-        A date without zone is UTC."""
+        A date without a time zone is in UTC."""
         if self.start in {"beginning", "end"}:
             return self.start == "end"
         start_date = datetime.fromisoformat(self.start)
@@ -75,8 +75,8 @@ _FILE: Final = "inputs.json"
 
 
 def read_inputs(directory: Path) -> dict[str, int] | None:
-    """The start of following (milliseconds since 1970, 0 if unknown) by input; None if the file is
-    damaged."""
+    """Returns when each input was first followed (milliseconds since 1970, 0 if unknown), by name;
+    None if the file is damaged."""
     try:
         inputs = json.loads((directory / _FILE).read_text(encoding="utf-8"))
         if isinstance(inputs, list):  # as Penstock 0.1 wrote it
@@ -94,8 +94,8 @@ def read_inputs(directory: Path) -> dict[str, int] | None:
 
 
 def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> None:
-    """Adds new inputs as followed since `now_millis`, and removes others. If it raises OSError, the
-    file is unchanged."""
+    """Updates the file to these inputs: new ones are recorded as followed since `now_millis`. If it
+    raises OSError, the file is unchanged."""
     previous_inputs = read_inputs(directory)
     inputs = {name: (previous_inputs or {}).get(name, now_millis) for name in sorted(names)}
     if previous_inputs == inputs:

@@ -52,7 +52,8 @@ class Time(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How several lines become one event. One of `start`, `continuation`, `indentation`."""
+    """How several lines become one event. Exactly one of `start`, `continuation` and `indentation`
+    is set."""
 
     start: Pattern = ""
     """A line that contains this pattern begins an event."""
@@ -75,7 +76,8 @@ class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Conditions for shipping an event: the first filter that applies decides. If none applies, an
-    event is shipped, or dropped if there is a `keep`. One of `drop`, `keep`, `sample`."""
+    event is shipped, or dropped if any filter is a `keep`. Exactly one of `drop`, `keep` and
+    `sample` is set."""
 
     name: str = ""
     """The reason in the ledger. Default: the pattern."""

@@ -63,7 +63,7 @@ class Attention:
             followed.look.size = size
 
     def may_begin(self, followed: Followed) -> None:
-        """Notes that the file's first byte may be seen in this look."""
+        """Notes that this look may be the first to see content in the file."""
         if followed.source and followed.is_unseen:
             self.begun.add(followed)
 

@@ -29,7 +29,7 @@ _MOST_BESIDE: Final = 64
 
 
 def copy_among(input_files: InputFiles, old: Followed, shared: SharedByInputs) -> Followed | None:
-    """The copy among the input's files, if any."""
+    """Returns the copy of `old` among the input's files; None if there is none."""
     for followed, seen_file in _unclear(input_files, old, shared):
         was_alike = followed.likeness.like.get(old) == followed.size
         if was_alike or _is_taken_over(input_files, old, seen_file):
@@ -40,7 +40,7 @@ def copy_among(input_files: InputFiles, old: Followed, shared: SharedByInputs) -
 def copy_beside(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> tuple[Sighting, int] | None:
-    """The copy under a name that the input does not match, opened, if any."""
+    """Opens the copy of `old` that has a name the input does not match; None if there is none."""
 
     def is_its(_at: Sighting, seen: SeenFile) -> bool:
         return _is_taken_over(input_files, old, seen)
@@ -51,7 +51,8 @@ def copy_beside(
 def copy_left_among(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> Followed | None:
-    """The newest copy among the input's files, for an original that is gone and has no archive."""
+    """Returns the newest copy of `old` among the input's files, if `old` is gone and has no
+    archive; None if no copy is certain."""
     if not _is_sought(input_files, old):
         return None
     mtimes: dict[Followed, int] = {}
@@ -66,7 +67,8 @@ def copy_left_among(
 def copy_left_beside(
     input_files: InputFiles, old: Followed, surveys: Collection[Survey], shared: SharedByInputs
 ) -> tuple[Sighting, int] | None:
-    """A copy that no input matches, opened, for an original that is gone and has no archive."""
+    """Opens a copy of `old` that no input matches, if `old` is gone and has no archive; None if
+    there is none."""
     if not _is_sought(input_files, old):
         return None
 

@@ -170,7 +170,8 @@ class Files:
         return watcher
 
     def last_look(self, now: float) -> list[Happening]:
-        """A look at everything, before files are no longer followed."""
+        """Looks at all files a last time before they are no longer followed, and returns the
+        happenings."""
         self._next_scan = float("-inf")
         return self.look(now)
 
@@ -218,8 +219,8 @@ class Files:
         return reported_happenings
 
     def keep(self, now: float) -> None:
-        """Hands open files to the keeper, after the results of `look` were journalled, so that a
-        file kept as a source is one that the journal knows."""
+        """Hands open files to the keeper. Called after the results of `look` were journalled, so
+        that the journal knows the source of every kept file."""
         self._missed_names.look_journalled()
         if self._keeping is not None:
             self._keeping.flush(now)
@@ -297,7 +298,8 @@ class Files:
 
     @property
     def at_rest(self) -> bool:
-        """Whether looks find nothing until inotify reports something, or the next scan."""
+        """Whether looks will find nothing until inotify reports something or the next scan is
+        due."""
         unpacking = any(input_files.unpacking for input_files in self._by_input.values())
         is_idle = self._shared.attention.at_rest and not self._shared.watcher.has_news
         return is_idle and not self.undecided and not unpacking

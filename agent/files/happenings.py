@@ -13,7 +13,7 @@ from agent.recognition.followed import Followed
 
 
 class Appeared(msgspec.Struct, frozen=True):
-    """A source is now followed; `known_before`: from a journal or an earlier look."""
+    """A source is now followed. `known_before`: it is known from a journal or an earlier look."""
 
     followed: Followed
     known_before: bool
@@ -61,7 +61,7 @@ class EndUnseen(msgspec.Struct, frozen=True):
 
 
 class NotWatched(msgspec.Struct, frozen=True):
-    """A folder was not watched for a time."""
+    """A folder was not watched for some time."""
 
     unwatched: Unwatched
 

@@ -105,8 +105,8 @@ class InputFiles:
             self.outside[known.last_path] = None
 
     def change(self, of: FileInput, before_listing: Callable[[str], object]) -> list[Left]:
-        """Changes the input's configuration; its topic stays. The caller drops files that no longer
-        match. Returns those of them that were never read."""
+        """Changes the input's configuration; its topic stays. Returns the files that no longer
+        match and were never read. The caller drops all files that no longer match."""
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
@@ -165,8 +165,8 @@ class InputFiles:
 
     @property
     def has_complete_history(self) -> bool:
-        """Whether the history of names covers all folders of the input, and the journal has
-        them."""
+        """Whether the history of names covers all folders of the input, and the journal has these
+        folders."""
         untold_folders = self._shared.watcher.untold
         is_listed = not self.folders.all_is_news and self.before is None
         return bool(is_listed) and (
@@ -182,8 +182,8 @@ class InputFiles:
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """The unread files that were written to or copied between these times, perhaps briefly, so
-        that they may have been emptied meanwhile."""
+        """The unread files that were written to or copied between these times, even briefly, so
+        that they may have been emptied in between."""
         traces_by_path: dict[str, Traces] = {}
         begun_files = self._shared.attention.begun
         is_told = self.has_history_since(since_ns // 1_000_000)
@@ -220,9 +220,10 @@ class InputFiles:
     def follow_renamed(
         self, path: str, former: str, since_millis: int, is_there: Callable[[], bool]
     ) -> bool:
-        """Follows a file whose `path` the input does not match, if the file was created meanwhile
-        as `former`, which the input matches. `is_there` returns whether, by the history of names,
-        the file of that path is still the same. Returns whether the file is followed."""
+        """Follows a file at `path`, which the input does not match, if the file was created as
+        `former`, which the input matches, and renamed since. `is_there` returns whether, by the
+        history of names, the path still belongs to the same file. Returns whether the file is
+        followed."""
         try:
             sighting = sighting_of(Path(path), is_link=False)
         except OSError:
@@ -348,7 +349,8 @@ class InputFiles:
             self.rename(followed, sighting.path)
 
     def lose_file(self, followed: Followed) -> None:
-        """Drops a file that is gone from its path and inode; its source becomes an orphan."""
+        """Drops a file that is neither at its path nor found by its inode number; its source
+        becomes an orphan."""
         self.report_lost(followed, "gone")
         self.drop(followed)
         self.again.add(folder_of(followed.current_path))

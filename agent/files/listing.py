@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.files.patterns import Exclusion, Rests, Steps, roots, steps
+from agent.files.patterns import Exclusion, Remainders, Steps, roots, steps
 from agent.history.blind_times import Stamp, is_sure
 from agent.open_files.paths import below, folder_of
 from agent.recognition.identity import Identity, Sighting
@@ -27,7 +27,7 @@ def places(sightings: Iterable[Sighting]) -> dict[Identity, list[Sighting]]:
 
 
 def sighting_of(file: os.DirEntry[str] | Path, *, is_link: bool) -> Sighting | None:
-    """The sighting of a regular file; None for anything else. Raises OSError."""
+    """Returns a regular file's path and status; None for anything else. Raises OSError."""
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -91,7 +91,7 @@ class Survey:
         self._roots = roots(tuple(paths))
         self._excluded = Exclusion(tuple(exclude))
         self._before = before
-        self.folders: dict[str, Rests] = dict(self._roots)
+        self.folders: dict[str, Remainders] = dict(self._roots)
         self._watched_as: dict[str, object] = {}
         self._above: set[str] = set()
 
@@ -102,29 +102,29 @@ class Survey:
     def means(self, path: str) -> bool:
         """Whether the input matches a file of this path."""
         folder, _, name = path.rpartition("/")
-        step = steps(self._rests_of(folder))
+        step = steps(self._remainders_of(folder))
         is_meant = name in step.literal_files or (step.files and step.files.match(name))
         return bool(is_meant) and not self._excluded(name, path)
 
     def asks(self, folder: str) -> bool:
         """Whether the input searches a folder of this path, if it exists."""
-        return steps(self._rests_of(folder)).matters
+        return steps(self._remainders_of(folder)).matters
 
-    def _rests_of(self, folder: str) -> Rests:
-        """The rests of patterns below a folder."""
-        at, rests = "/", self._roots.get("/", frozenset())
+    def _remainders_of(self, folder: str) -> Remainders:
+        """The remainders of patterns below a folder."""
+        path, remainders = "/", self._roots.get("/", frozenset())
         for part in [part for part in folder.split("/") if part]:
-            rests = steps(rests).below(part, is_link=False) if rests else rests
-            at = below(at, part)
-            if self._excluded(part, at):
+            remainders = steps(remainders).below(part, is_link=False) if remainders else remainders
+            path = below(path, part)
+            if self._excluded(part, path):
                 return frozenset()
-            rests |= self._roots.get(at, frozenset())
-        return rests
+            remainders |= self._roots.get(path, frozenset())
+        return remainders
 
     def leads_to(self, folder: str, name: str) -> bool:
         """Whether a folder of that name, or one below it, is searched."""
-        rests = self.folders.get(folder)
-        if rests and steps(rests).below(name, is_link=False):
+        remainders = self.folders.get(folder)
+        if remainders and steps(remainders).below(name, is_link=False):
             return True
         path = below(folder, name)
         return any(root == path or root.startswith(below(path, "")) for root in self._roots)
@@ -145,9 +145,9 @@ class Survey:
         self.folders = {}
         self._watched_as.clear()
         self._above = set()
-        for root, rests in self._roots.items():
+        for root, remainders in self._roots.items():
             self._await(root)
-            self._walk(root, rests, listing)
+            self._walk(root, remainders, listing)
         return listing
 
     def _await(self, root: str) -> None:
@@ -179,31 +179,31 @@ class Survey:
                 affected_folders.add(root)
         return affected_folders
 
-    def _walk(self, folder: str, rests: Rests, listing: Listing) -> None:
-        queue = [(folder, rests)]
+    def _walk(self, folder: str, remainders: Remainders, listing: Listing) -> None:
+        queue = [(folder, remainders)]
         while queue:
-            folder, rests = queue.pop()
-            known_rests = self.folders.get(folder, frozenset())
-            if folder in listing.folders and rests <= known_rests:
+            folder, remainders = queue.pop()
+            known_remainders = self.folders.get(folder, frozenset())
+            if folder in listing.folders and remainders <= known_remainders:
                 continue
-            self.folders[folder] = rests = rests | known_rests
+            self.folders[folder] = remainders = remainders | known_remainders
             watch = self._before(folder)
             is_same = self._watched_as.get(folder, watch) == watch
             self._watched_as[folder] = watch
-            folders_below = self._list(folder, rests, listing)
+            folders_below = self._list(folder, remainders, listing)
             if not listing.complete:
                 self._drop_all_but(folder, folders_below, listing)
             if not listing.complete and is_same:
                 folders_below = {
-                    path: rests_below
-                    for path, rests_below in folders_below.items()
+                    path: remainders_below
+                    for path, remainders_below in folders_below.items()
                     if path not in self.folders
                 }
             queue.extend(folders_below.items())
 
-    def _list(self, folder: str, rests: Rests, listing: Listing) -> dict[str, Rests]:
+    def _list(self, folder: str, remainders: Remainders, listing: Listing) -> dict[str, Remainders]:
         """Adds the files to the listing; returns the folders below to search."""
-        step = steps(rests)
+        step = steps(remainders)
         listing.folders.add(folder)
         if step.matters:
             stamp = stamp_of(folder)
@@ -226,9 +226,9 @@ class Survey:
                 folders[path] = folders.get(path, frozenset()) | {rest}
         return folders
 
-    def _list_names(self, folder: str, step: Steps, listing: Listing) -> dict[str, Rests]:
+    def _list_names(self, folder: str, step: Steps, listing: Listing) -> dict[str, Remainders]:
         matches = step.files.match if step.files else None
-        folders: dict[str, Rests] = {}
+        folders: dict[str, Remainders] = {}
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
@@ -239,9 +239,9 @@ class Survey:
                     continue
                 is_link = entry.is_symlink()
                 is_folder = step.has_folders and _is_folder(entry)
-                rests = step.below(name, is_link=is_link) if is_folder else None
-                if rests:
-                    folders[entry.path] = rests
+                remainders = step.below(name, is_link=is_link) if is_folder else None
+                if remainders:
+                    folders[entry.path] = remainders
                 elif is_file and (is_link or entry.is_file(follow_symlinks=False)):
                     self._sight(entry, listing, is_link=is_link)
         return folders

@@ -1,4 +1,5 @@
-"""Reports missed files: by the history of names, or without a history by the times of folders.
+"""Reports missed files, as shown by the history of names or, without a history, by the times of
+folders.
 
 The history is complete while the kernel's events are kept, whether or not a process reads them: a
 new process continues at the journal's position. Names that came and went between two looks are
@@ -188,8 +189,8 @@ class MissedNames:
 
     @property
     def was_suspended(self) -> bool:
-        """Whether a file made since the last look may have been emptied before this one: always if
-        no agent ran in between; in a running agent, if more than a second passed."""
+        """Whether a file created since the last look may have been emptied before this look: always
+        if no agent ran in between; in a running agent, if more than a second passed."""
         return self._known is not None or self._looked_at - self._before > _STOOD_STILL
 
     def begin_again(self, every_input: Iterable[InputFiles], looked_millis: int) -> None:

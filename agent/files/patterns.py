@@ -2,7 +2,7 @@
 
 As in a shell, `*` stays within one name and does not match a leading dot; `**` matches any number
 of folders, but neither symbolic links nor names with a leading dot. Patterns are matched folder by
-folder: a folder has a set of *rests*, the parts of patterns that may follow below it, so that
+folder: a folder has a set of *remainders*, the parts of patterns that may follow below it, so that
 several patterns need one listing.
 """
 
@@ -14,17 +14,17 @@ from functools import lru_cache
 
 import msgspec
 
-Rest = tuple[str, ...]
+Remainder = tuple[str, ...]
 """The parts of a pattern below a folder: at least one; the last matches a file's name."""
 
-Rests = frozenset[Rest]
+Remainders = frozenset[Remainder]
 
 ANY_DEPTH = "**"
 _END = r"\Z"  # of an expression of fnmatch; \z from Python 3.14
 
 
-def split(pattern: str) -> tuple[str, Rest]:
-    """The literal folder at the beginning of a pattern, and the rest."""
+def split(pattern: str) -> tuple[str, Remainder]:
+    """The literal folder at the beginning of a pattern, and the remainder."""
     parts = [part for part in os.path.normpath(pattern).split("/") if part]
     if not parts:
         parts = [ANY_DEPTH]
@@ -40,13 +40,13 @@ def is_magic(part: str) -> bool:
     return any(character in part for character in "*?[")
 
 
-def roots(patterns: Sequence[str]) -> dict[str, Rests]:
-    """The literal folders at which patterns begin, with the rests of these patterns."""
-    rests: dict[str, Rests] = {}
+def roots(patterns: Sequence[str]) -> dict[str, Remainders]:
+    """The literal folders at which patterns begin, each with the remainders of its patterns."""
+    remainders: dict[str, Remainders] = {}
     for pattern in patterns:
-        root, rest = split(pattern)
-        rests[root] = rests.get(root, frozenset()) | {rest}
-    return rests
+        root, remainder = split(pattern)
+        remainders[root] = remainders.get(root, frozenset()) | {remainder}
+    return remainders
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -54,9 +54,9 @@ class Steps(msgspec.Struct, frozen=True):
 
     literal_files: frozenset[str]
     files: re.Pattern[str] | None
-    literal_folders: tuple[tuple[str, Rest], ...]
-    folders: tuple[tuple[re.Pattern[str], Rest], ...]
-    deep: Rests  # for all folders, however deep
+    literal_folders: tuple[tuple[str, Remainder], ...]
+    folders: tuple[tuple[re.Pattern[str], Remainder], ...]
+    deep: Remainders  # for all folders, however deep
 
     @property
     def needs_listing(self) -> bool:
@@ -70,36 +70,47 @@ class Steps(msgspec.Struct, frozen=True):
     def has_folders(self) -> bool:
         return bool(self.folders or self.deep)
 
-    def below(self, name: str, *, is_link: bool) -> Rests:
-        """The rests of the patterns for the folder of that name; none if it is not searched."""
-        rests = {rest for folder_name, rest in self.literal_folders if folder_name == name}
-        rests |= {rest for pattern, rest in self.folders if pattern.match(name)}
+    def below(self, name: str, *, is_link: bool) -> Remainders:
+        """Returns the pattern remainders that apply inside the subfolder `name`; empty if it is not
+        searched."""
+        remainders = {
+            remainder for folder_name, remainder in self.literal_folders if folder_name == name
+        }
+        remainders |= {remainder for pattern, remainder in self.folders if pattern.match(name)}
         if self.deep and not is_link and not name.startswith("."):
-            rests |= self.deep
-        return frozenset(rests)
+            remainders |= self.deep
+        return frozenset(remainders)
 
 
 @lru_cache(maxsize=4096)
-def steps(rests: Rests) -> Steps:
-    all_rests = set(rests)
-    for rest in rests:
+def steps(remainders: Remainders) -> Steps:
+    all_remainders = set(remainders)
+    for remainder in remainders:
         depth = 0
-        while rest[depth] == ANY_DEPTH:
+        while remainder[depth] == ANY_DEPTH:
             depth += 1
-            all_rests.add(rest[depth:])
-    last_parts = {rest[0] for rest in all_rests if len(rest) == 1}
+            all_remainders.add(remainder[depth:])
+    last_parts = {remainder[0] for remainder in all_remainders if len(remainder) == 1}
     magic = sorted(part for part in last_parts if is_magic(part))
-    inner_rests = sorted(rest for rest in all_rests if len(rest) > 1 and rest[0] != ANY_DEPTH)
+    inner_remainders = sorted(
+        remainder
+        for remainder in all_remainders
+        if len(remainder) > 1 and remainder[0] != ANY_DEPTH
+    )
     return Steps(
         literal_files=frozenset(part for part in last_parts if not is_magic(part)),
         files=re.compile("|".join(_expression(part) for part in magic)) if magic else None,
-        literal_folders=tuple((rest[0], rest[1:]) for rest in inner_rests if not is_magic(rest[0])),
-        folders=tuple(
-            (re.compile(_expression(rest[0])), rest[1:])
-            for rest in inner_rests
-            if is_magic(rest[0])
+        literal_folders=tuple(
+            (remainder[0], remainder[1:])
+            for remainder in inner_remainders
+            if not is_magic(remainder[0])
         ),
-        deep=frozenset(rest for rest in all_rests if rest[0] == ANY_DEPTH),
+        folders=tuple(
+            (re.compile(_expression(remainder[0])), remainder[1:])
+            for remainder in inner_remainders
+            if is_magic(remainder[0])
+        ),
+        deep=frozenset(remainder for remainder in all_remainders if remainder[0] == ANY_DEPTH),
     )
 
 

@@ -33,7 +33,7 @@ class SharedByInputs(msgspec.Struct):
     forgotten_before: int = -1  # the ledger's next entry, if the journal was damaged
 
     def is_doubtful(self, followed: Followed) -> bool:
-        """Whether more of a source may have been shipped than the journal has."""
+        """Whether more of a source may have been shipped than the journal records."""
         return self.doubtful.get(followed.source) == followed.progress.position
 
     def report(self, *happenings: Happening) -> None:

@@ -1,4 +1,4 @@
-"""Handles sources that have lost their file, and ends sources that are over.
+"""Handles sources that have lost their files, and ends sources.
 
 A source whose file was truncated or replaced continues in the copy that was made before, if there
 is one: among the input's files, or beside the file under a name that begins like its name.
@@ -226,7 +226,7 @@ def _report_unknown_since_copied(
 def go_on_in(
     input_files: InputFiles, old: Followed, copy: Followed, shared: SharedByInputs
 ) -> None:
-    """Continues a source in another file, which had no source."""
+    """Continues the source of `old` in the file `copy`, which has no source."""
     fd = copy.fd
     if fd is None:
         raise AssertionError(f"{copy!r} is not open")

@@ -1,4 +1,5 @@
-"""Assigns a source to a file with content: a new one, one that the file continues, or none yet.
+"""Assigns a source to a file with content: a new source, the one that the file continues, or none
+yet.
 
 The file may be a copy of a present source, or replace a deleted one. `identity` decides; this
 module collects what that needs, and acts on it. If the file must wait, and its original is
@@ -23,8 +24,7 @@ from agent.recognition.originals import likeliest
 
 
 def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:
-    """Identifies a file, or waits until more is known: when it has grown, or has waited long
-    enough."""
+    """Identifies a file, or waits until it has grown or enough time has passed to tell."""
     is_waiting = shared.now - followed.idle_since < PATIENCE
     if is_waiting and followed.likeness.judged_size == followed.size:
         return

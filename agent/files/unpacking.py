@@ -43,9 +43,9 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Unpacking:
-    """A source, and the archives that may contain its file. `archive` is the one that contains it,
-    once found; `error` is the reason why that cannot be read further; `complete`: it was unpacked
-    to its end."""
+    """A source, and the archives that may contain its file. `archive` is the archive that contains
+    the file, once found; `error` is the reason why it cannot be read further; `complete`: it was
+    unpacked to its end."""
 
     def __init__(self, followed: Followed, archives: list[str], spool: Path | None) -> None:
         self.followed = followed

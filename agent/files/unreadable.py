@@ -20,7 +20,7 @@ from agent.recognition.identity import Identity, Places, were_made_apart
 
 
 class NeverRead(NamedTuple):
-    """Content of a folder that was never read, written or created there since `since_millis`."""
+    """Content of a folder that was written or created since `since_millis`, and never read."""
 
     folder: str
     since_millis: int
@@ -123,8 +123,8 @@ class UnreadableFiles:
         ]
 
     def shown(self, survey: Survey, listing: Listing, since_millis: int) -> list[NeverRead]:
-        """The folders that can be listed again or are gone, if names came or went meanwhile. Adds
-        the folders that can no longer be listed."""
+        """Returns the folders that can be listed again or are gone, if names came or went
+        meanwhile. Adds the folders that can no longer be listed."""
         failures, stamps = listing.failures, listing.stamps
         barred_folders = {path if path in stamps else folder_of(path) for path in failures}
         for path in barred_folders - self._folders.keys():

@@ -301,7 +301,7 @@ def of_folder(
 
 
 def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> Unwatched:
-    """The statement that all content of a file without a source is unknown."""
+    """The statement that nothing is known of the content of a file without a source."""
     path = followed.current_path
     born_millis = followed.born_ns // 1_000_000 or now_millis
     since_millis = min(followed.look.met_millis, born_millis, now_millis)

@@ -1,4 +1,4 @@
-"""Decides what can be known about times in which an input's folders were not watched. Pure.
+"""Decides what can be known about periods in which an input's folders were not watched. Pure.
 
 A scan remembers its time and the stamps of the folders: a folder's own times change with every name
 that comes or goes in it. So after an unwatched time a folder is `UNCHANGED`, which is as good as
@@ -37,7 +37,7 @@ _NO_SOURCE: Final = SourceId("")
 
 
 class Traces(StrEnum):
-    """The traces of changes in a folder, as the ledger names them. Unknown names read as
+    """The traces of changes in a folder, as the ledger names them. Unknown names are read as
     `OTHER`."""
 
     OTHER = "other"
@@ -53,8 +53,8 @@ class Traces(StrEnum):
 
 
 class Unwatched(msgspec.Struct, frozen=True):
-    """A statement that nothing is known about a time of a folder, or of a source from `position`
-    on."""
+    """A statement that nothing is known about a folder in some period, or about a source from
+    `position` on."""
 
     topic: str
     path: str
@@ -67,8 +67,7 @@ class Unwatched(msgspec.Struct, frozen=True):
 
 
 def united(first: Unwatched, other: Unwatched) -> Unwatched:
-    """Merges two statements about a topic into a single one, which also covers the time between
-    them."""
+    """Merges two statements about a topic into one, which also covers the period between them."""
     return Unwatched(
         other.topic,
         commonpath((first.path, other.path)),
@@ -100,7 +99,8 @@ NOWHERE: Final = Stamp(0, 0, 0, 0, is_sure=False)
 
 
 def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
-    """Whether every later change of the folder gives it another time."""
+    """Whether the folder's last change is old enough that any later change is certain to alter its
+    times."""
     last = max(mtime_ns, ctime_ns)
     is_coarse = not mtime_ns % _SECOND_NS and not ctime_ns % _SECOND_NS
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
@@ -167,8 +167,8 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What happened to a folder's names: known files with other names now ("old to new"), new
-    files, known ones that are gone, and new files that no input reads."""
+    """What happened to a folder's names: known files that were renamed ("old to new"), new files,
+    known files that are gone, and new files that no input reads."""
 
     renamed: Sequence[str] = ()
     new: Sequence[str] = ()
@@ -178,7 +178,8 @@ class Names(msgspec.Struct, frozen=True):
 
 class MaybeEmptied(msgspec.Struct, frozen=True):
     """Names of files that were written to before anything of them was read: they may have been
-    emptied in between, which leaves no trace. `briefly` are those that had only a moment for it."""
+    emptied in between, which leaves no trace. `briefly` are those that could have been emptied only
+    within a moment."""
 
     names: Sequence[str] = ()
     briefly: Sequence[str] = ()
@@ -189,7 +190,7 @@ _NOWHERE: Final[Mapping[str, MaybeEmptied]] = {}
 
 
 class Blind(msgspec.Struct, frozen=True):
-    """A time in which the files of a topic were not watched, and the reason."""
+    """A period in which the files of a topic were not watched, and the reason."""
 
     topic: str
     from_millis: int
@@ -200,7 +201,7 @@ class Blind(msgspec.Struct, frozen=True):
 def blind_since(
     topic: str, looked: Looked, *, now_millis: int, booted_millis: int, reason: str
 ) -> Blind:
-    """The time from the last look until now. If the clock was set back meanwhile, it covers all
+    """The period from the last look until now. If the clock was set back meanwhile, it covers all
     times that the clock may have shown in between."""
     begin, end = looked.millis, now_millis + 1
     if end <= begin:
@@ -314,9 +315,8 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """Judges whether an unread file that was written to during an unwatched time may have been
-    emptied in place. `written_ns` and `away_ns` are the lengths of writing and of the unwatched
-    time.
+    """Whether an unread file that was written to during an unwatched time may have been emptied in
+    place. `written_ns` and `away_ns` are the lengths of writing and of the unwatched time.
 
     If the history of names is complete (`is_told`), nothing else can have happened to the file, so
     the verdict is `BRIEF`, which needs no acceptance. Otherwise only a moment is `BRIEF`.
@@ -328,7 +328,7 @@ def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
 
 
 def may_hide_since_copied(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """Judges the same of a file that was copied, and truncated soon after the copy."""
+    """Like `may_hide`, for a file that was copied and truncated soon afterwards."""
     return may_hide(written_ns - _TICK_NS, away_ns, is_told=is_told)
 
 

@@ -70,9 +70,8 @@ class Mounts:
 
 
 class NewlyWatched(NamedTuple):
-    """A folder that is newly watched: device and inode. `instead`: another folder was watched at
-    that path, and still exists, for example behind a link that was switched; the kernel does not
-    report that."""
+    """The device and inode of a newly watched folder. `instead`: another folder was watched at that
+    path and still exists, for example behind a switched link, which the kernel does not report."""
 
     identity: tuple[int, int]
     instead: bool
@@ -213,7 +212,7 @@ class Watcher:
         return self._memory is not None and self._memory.is_filling
 
     def position_journalled(self, number: int) -> None:
-        """Notes that events before this one are no longer needed by a successor."""
+        """Notes that a successor no longer needs the events before this position."""
         self._needed_from = number
         if self._memory is not None:
             self._memory.position_journalled()
@@ -235,7 +234,7 @@ class Watcher:
             self._needed_from = 0
 
     def watch_folder(self, path: str) -> str:
-        """Watches a folder, if it exists. Returns the reason if it has no events; empty if it has
+        """Watches a folder, if it exists. Returns why the folder has no events, or "" if it has
         them. Adds a newly watched folder to `newly_watched`, which the caller empties."""
         reason = self._watch(path)
         if reason:

@@ -26,7 +26,8 @@ class Binding(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, directory: Path) -> Self:
-        """The binding of a directory here; creates it if missing. Raises JournalError."""
+        """Returns the binding of a directory on this machine; creates the directory if it is
+        missing. Raises JournalError."""
         try:
             make_private(directory)
             status = directory.stat()

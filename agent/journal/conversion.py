@@ -264,7 +264,7 @@ def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
 
 
 def outgoing_all(entries: Iterable[OutgoingEntry], body: bytes) -> Iterator[Outgoing]:
-    """The batches, whose bytes are joined in the body."""
+    """Converts entries to batches, whose bytes are joined in `body`."""
     start = 0
     for entry in entries:
         yield outgoing_of(entry, body[start : start + entry.size])

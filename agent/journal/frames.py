@@ -44,7 +44,7 @@ class JournalFrame(msgspec.Struct, frozen=True):
 
 
 class FrameFault(msgspec.Struct, frozen=True):
-    """The fault that there is no complete entry at `position`. `torn`: no entry can follow it."""
+    """The finding that there is no complete entry at `position`. `torn`: no entry can follow."""
 
     position: int
     torn: bool

@@ -121,7 +121,7 @@ class Journal:
     def together(self) -> Iterator[None]:
         """Writes this thread's entries about files within the block in one append, or earlier if
         another thread writes. If the process dies while writing, some entries may be lost. Raises
-        JournalFull at its end; then the entries are written before anything else."""
+        JournalFull at the end of the block; then the entries are written before anything else."""
         self._together = threading.get_ident()
         try:
             yield
@@ -239,8 +239,8 @@ class Journal:
             self._contents.finished(source, number, now_millis)
 
     def unwatched(self, unwatched: Unwatched) -> None:
-        """Records an unwatched time. If it names a source, the source has ended unseen, and is
-        never reported as finished."""
+        """Records a period in which a folder or source was not watched. If it names a source, the
+        source has ended unseen, and is never reported as finished."""
         with self._lock:
             self._writer.prepare()
             source = unwatched.source
@@ -284,7 +284,7 @@ class Journal:
                 self._contents.forget(source)
 
     def partition(self, topic: str, topic_id: str, partition: int, partitions: int = 0) -> None:
-        """Records the partition for a topic, which holds as long as the topic id."""
+        """Records the partition chosen for a topic. The choice is valid only for this topic id."""
         chosen = Chosen(topic_id, partition, partitions)
         entry = entries.PartitionEntry(topic, topic_id, partition, partitions)
         pieces = self._framed(EntryKind.PARTITION, encode(entry))

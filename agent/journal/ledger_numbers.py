@@ -35,7 +35,8 @@ log = logging.getLogger(__name__)
 
 
 class LedgerNumbers:
-    """The numbers of an agent. Thread-safe. Numbers below `given` were handed out."""
+    """The numbers of an agent's ledger entries. Thread-safe. Numbers below `given` were handed
+    out."""
 
     def __init__(self, directory: Path, agent_id: str) -> None:
         """Raises JournalError if the file exists but cannot be read."""

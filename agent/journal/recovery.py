@@ -42,7 +42,7 @@ class JournalOwner(msgspec.Struct, frozen=True):
 
 class RecoveredJournal(msgspec.Struct):
     """A journal that was read. `path` can be extended at `end`, unless there is damage. `stood_at`
-    is the position after STANDS."""
+    is the position after the STANDS entry."""
 
     owner: JournalOwner
     contents: JournalContents
@@ -73,7 +73,8 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
 
 
 def hold_against(recovered: RecoveredJournal, given: int) -> None:
-    """Notes the loss if the journal lacks ledger entries below `given`, the numbers handed out."""
+    """Notes a loss if the journal lacks ledger entries whose numbers, below `given`, were handed
+    out."""
     known_seq = recovered.contents.ledger_seq
     if known_seq >= given:
         return
@@ -107,7 +108,8 @@ class _Reading:
         return self._frames.size
 
     def begin(self) -> tuple[JournalOwner, int] | FrameFault:
-        """The owner, and the position of the next entry."""
+        """Returns the journal's owner, from its first entry, and the position of the next entry; or
+        the fault."""
         frame = self.at(0)
         if isinstance(frame, JournalFrame) and frame.kind == EntryKind.BEGIN:
             owner = _owner(decode_begin(frame.meta))

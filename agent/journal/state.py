@@ -77,8 +77,8 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class NotSeen(msgspec.Struct, frozen=True):
-    """The statement that a time of a folder or source is unknown; a source that is named has
-    ended."""
+    """The statement that nothing is known about a folder or source in some period. A source named
+    here has ended."""
 
     number: int
     unwatched: Unwatched

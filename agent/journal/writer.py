@@ -144,7 +144,8 @@ class JournalWriter:
     # Without the lock
 
     def make_durable(self, mark: int, *, anyway: bool = False) -> None:
-        """With `sync` or `anyway`, waits until everything written before `mark` is on disk."""
+        """Waits until everything written before `mark` is on disk, if `sync` is configured or
+        `anyway` is set."""
         if not (self._sync or anyway):
             return
         with self.lock:

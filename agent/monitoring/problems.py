@@ -60,7 +60,7 @@ class LastingProblems:
         self._seen: dict[_Subject, Problem] = {}  # at the last look
 
     def look(self, problems: Iterable[Problem], now_millis: int) -> tuple[Problem, ...]:
-        """Returns the problems that last."""
+        """Takes the problems of one look, and returns those that last."""
         lasting, previous, current = (
             self._lasting,
             self._seen,

@@ -34,8 +34,8 @@ class DescriptorStore:
         self._socket: socket.socket | None = None
 
     def keep(self, name: str, fd: int) -> None:
-        """Sends a descriptor. Raises OSError, BlockingIOError if the store is busy; then nothing is
-        kept."""
+        """Sends a descriptor to the store. Raises OSError, or BlockingIOError if the store is busy;
+        the descriptor is then not kept."""
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [fd]))
         message = f"FDSTORE=1\n{_NOT_POLLED}\nFDNAME={name}".encode()
         self._channel().sendmsg([message], [rights], 0, self._address)

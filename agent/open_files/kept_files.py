@@ -102,7 +102,7 @@ log = logging.getLogger(__name__)
 
 
 class Open(Protocol):
-    """A holder of an open file."""
+    """An object that holds a file open, with the properties that name it in the store."""
 
     @property
     def fd(self) -> int | None: ...
@@ -176,7 +176,7 @@ class Keeping:
             self._waiting.pop(file.identity, None)
 
     def has_already(self, identity: Identity, name: str, *, new: bool) -> None:
-        """Notes a file that was handed over, and so is still in the store."""
+        """Notes that a file was handed over, and is therefore still in the store."""
         if identity in self._kept:
             self._refused.append(name)
             return
@@ -191,8 +191,9 @@ class Keeping:
         self._refused.extend(names)
 
     def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
-        """Keeps the queue or memory of events; `fd` is -1 if there is none. `left`: the name of the
-        descriptor that was handed over; `is_same`: that is still in use."""
+        """Keeps the queue or the memory of events in the store; `fd` is -1 if there is none. `left`
+        is the name of the descriptor that was handed over; `is_same` says whether that one is still
+        in use."""
         if fd >= 0 and not is_same:
             self._own[own_name(self.agent_id, kind)] = fd
         if left and not is_same:

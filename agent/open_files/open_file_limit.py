@@ -33,7 +33,7 @@ class Handle(msgspec.Struct):
 
 
 class HandleHolder(Open, Protocol):
-    """A holder of an open file, which gets its errors."""
+    """A holder of an open file, which receives the file's errors."""
 
     trouble: OSError | None
 

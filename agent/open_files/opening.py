@@ -94,7 +94,7 @@ def files_named(config: msgspec.Struct) -> Iterator[str]:
 
 
 class _ResolvedFile(msgspec.Struct):
-    """A file, and the links that led there."""
+    """A file, and the links that led to it."""
 
     fd: int
     status: os.stat_result

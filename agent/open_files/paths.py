@@ -1,4 +1,4 @@
-"""Names of files. They may not be valid UTF-8, and so are `str` with surrogates in the agent."""
+"""File names: `str`, with surrogates for bytes that are not valid UTF-8."""
 
 from typing import Final
 

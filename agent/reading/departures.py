@@ -38,5 +38,6 @@ class Departures:
         self._used = used
 
     def left(self, now: float) -> None:
-        """Records a departure. Packing and sending it counts for the next one."""
+        """Records a departure. The CPU time for packing and sending it counts towards the next
+        one."""
         self._left_at, self._used_before = now, self._used

@@ -1,4 +1,4 @@
-"""Destinations of events: a packer for each topic and schema, and the way to the shipper.
+"""Destinations of events: a packer for each topic and schema, and the handover to the shipper.
 
 A destination is open while its topic's partitions are known and the topic is not stalled. Closing
 it makes a parcel of what was added, and hands it over to the journal, then to the shipper. A parcel

@@ -98,7 +98,7 @@ class FeedCounts(msgspec.Struct):
 
 
 class Feed(msgspec.Struct, eq=False):
-    """An input at work. `reader` is None while it has no schema; `stopped` has the reason."""
+    """A running input. `reader` is None while it has no schema; `stopped` has the reason."""
 
     input: Input
     bucket: Bucket

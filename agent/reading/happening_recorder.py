@@ -77,7 +77,8 @@ class HappeningRecorder:
             self._waiting.popleft()
 
     def start_lag(self, unread: Iterable[Followed], now: float) -> None:
-        """Starts the lag of files with unread bytes, whether or not they can be read now."""
+        """Starts measuring the lag of files with unread bytes, whether or not they can be read
+        now."""
         for followed in unread:
             intake = self.intakes.get(followed.source)
             if intake is not None:

@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 
 class Mark(msgspec.Struct):
-    """A time of a topic that becomes a heartbeat once everything before it is acknowledged."""
+    """A point in time that becomes a topic's heartbeat once everything before it is
+    acknowledged."""
 
     millis: int
     unread: dict[SourceId, int] = {}
@@ -45,7 +46,7 @@ class Mark(msgspec.Struct):
 
 
 class Heartbeat:
-    """The heartbeat of one topic."""
+    """Advances the heartbeat of one topic, one mark at a time."""
 
     def __init__(self) -> None:
         self.until = -1  # milliseconds; -1: not known yet
@@ -56,12 +57,12 @@ class Heartbeat:
         return self._mark is None
 
     def mark(self, millis: int, sizes: Mapping[SourceId, int]) -> None:
-        """Sets a mark for a scan, which found files of these sizes."""
+        """Sets a mark at the time of a scan, which found files of these sizes."""
         self._mark = Mark(millis, dict(sizes))
 
     def read(self, position: Callable[[SourceId], int | None]) -> bool:
-        """Updates the mark by the position of each source, None for a source that is gone. Returns
-        whether the mark waits for the journal."""
+        """Updates the mark by the current position of each source (None if the source is gone).
+        Returns whether everything before the mark is read and only needs to be journalled."""
         if self._mark is None or self._mark.number is not None:
             return False
         unread_sizes = self._mark.unread

@@ -313,7 +313,7 @@ class Followed:
         )
 
     def move(self, identity: Identity, path: str, head: bytes, size: int) -> None:
-        """Moves the source to another file, which has all or the first of its bytes."""
+        """Moves the source to another file, which has all of its bytes or the first of them."""
         self.identity = identity
         self.rename(path)
         self.content.move(head, size)
@@ -403,8 +403,8 @@ class Followed:
         return None if fd is None else os.fstat(fd)
 
     def read(self, most: int, position: int | None = None) -> bytes:
-        """Reads at most `most` bytes, at the progress by default; none if there are none now. May
-        raise OSError."""
+        """Reads at most `most` bytes, from the progress by default; empty if there are none now.
+        May raise OSError."""
         if position is None:
             position = self.progress.position
         try:

@@ -185,7 +185,8 @@ def may_be_made(known: RememberedFile, born_ns: int) -> bool:
 
 
 def was_made_before(there_millis: int, born_ns: int) -> bool:
-    """Rule 3: whether a file was created before the source's was last seen, or may have been."""
+    """Rule 3: whether a file was, or may have been, created before the source's file was last
+    seen."""
     return not there_millis or born_ns <= there_millis * _MILLIS
 
 
@@ -275,7 +276,7 @@ class Whereabouts(NamedTuple):
 
 
 def whereabouts(tracked: Tracked, listing: Listed, by_identity: Places) -> Whereabouts:
-    """Rule 2: where a followed file is, by a listing."""
+    """Rule 2: where a followed file is, according to a listing."""
     sightings = by_identity.get(tracked.identity, ())
     for sighting in sightings:
         if sighting.path == tracked.current_path:
@@ -379,8 +380,7 @@ def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
 
 class Compared(msgspec.Struct, frozen=True):
     """The comparison of a file with a source that begins alike. `is_away`: the source's file is not
-    accessible; `is_certain`: the source's file is unchanged; `has_all`: it has all bytes of the
-    other file."""
+    accessible; `is_certain`: it is unchanged; `has_all`: it has all bytes of the compared file."""
 
     size: int = 0
     is_away: bool = False
@@ -389,7 +389,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
-    """Rule 10: the verdict on a file of that size whose originals are not deleted."""
+    """Rule 10: the verdict on a file of this size whose possible originals are not deleted."""
     has_waiting_original = any(_makes_wait(original, size, unchanged_for) for original in originals)
     return IdentityVerdict.WAIT if has_waiting_original else IdentityVerdict.NEW
 
@@ -459,7 +459,7 @@ def replaced(known: RememberedFile, seen: SeenFile, lost_name_ns: int) -> Identi
 
 def may_be_archive(known: RememberedFile, mtime_ns: int, ctime_ns: int) -> bool:
     """Rule 14: whether a compressed file may contain a source's file, by its times. Archives have
-    times in full seconds only."""
+    times in whole seconds only."""
     if known.begun_ns:
         return mtime_ns // _SECOND >= known.begun_ns // _SECOND
     return ctime_ns // _MILLIS >= known.there_millis

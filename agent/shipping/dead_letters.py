@@ -1,4 +1,4 @@
-"""Makes dead letters of events that their topic refuses permanently.
+"""Turns events that their topic refuses permanently into dead letters.
 
 Dead letters of files are numbered when files are read, ahead of shipping. So the letter of a
 refused event has a separate source, created by this process and numbered here; `reason` names the
@@ -32,7 +32,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class RefusedLetters:
-    """Makes the dead letters of this process, under a source of its own."""
+    """Makes this process's dead letters, numbered under a source of their own."""
 
     def __init__(self, new_source: Callable[[], SourceId], path_of: Callable[[str], str]) -> None:
         self._new_source = new_source

@@ -125,8 +125,8 @@ class Dispatch:
         return min((queue.due for queue in self.queues() if queue.waits), default=NEVER)
 
     def recreated(self, topic: str, partitions: int, successor: TopicPartition) -> None:
-        """Halts the queues of partitions that a recreated topic lacks; their batches move to
-        `successor`."""
+        """Halts the queues of partitions that a recreated topic no longer has; their batches move
+        to `successor`."""
         for target, queue in self._queues.items():
             if target.topic == topic and target.partition >= partitions:
                 self._vanished[target] = successor

@@ -86,7 +86,7 @@ class InFlight:
             return min((min(numbers) for numbers in numbers_by_topic if numbers), default=None)
 
     def bytes(self, besides: Container[str] = ()) -> int:
-        """The bytes of all topics except these and the ledger."""
+        """The bytes in flight of all topics except these and the ledger."""
         with self._changed:
             total_bytes = sum(size for topic, size in self._bytes.items() if topic not in besides)
             return total_bytes - self._free_bytes

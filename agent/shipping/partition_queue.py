@@ -86,7 +86,8 @@ class QueueOperations(Protocol):
         no cure. Batches for other partitions are in their queues already."""
 
     def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
-        """The cure among `met` that a batch will need by the topic's limits, if any."""
+        """Which of the cures that were needed before (`met`) a batch will need, by the topic's
+        limits; None if it needs none."""
 
     def moved(self, sending: Sending, target: TopicPartition) -> None: ...
 
@@ -140,7 +141,7 @@ class PartitionQueue:
 
     @property
     def waits(self) -> bool:
-        """Whether the next step of the queue is at `due`."""
+        """Whether the queue takes its next step at the time `due`."""
         return self.phase is QueuePhase.BACK and bool(self.sendings)
 
     def retry_now(self) -> None:
@@ -163,7 +164,7 @@ class PartitionQueue:
             self._repeated()
 
     def rejected(self, sending: Sending, error: ClientError) -> None:
-        """Notes a rejected batch, which is not in the log. Later batches return as well."""
+        """Notes a rejected batch, which is not in the log, and recalls the batches after it."""
         sending.numbers = None
         if self._refusal is None:
             self._refusal = sending, error

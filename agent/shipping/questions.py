@@ -45,7 +45,7 @@ class Questions:
         *,
         long: bool = False,
     ) -> None:
-        """Runs `question`. It may block, but should end soon after `GoesOn` returns False."""
+        """Runs a request, which may block but should end soon after its `GoesOn` returns False."""
 
         def run() -> None:
             answer: Answer | ClientError

@@ -55,7 +55,7 @@ def codec_of(batch: Batch) -> Codec:
 
 
 def plainer(codec: Codec) -> Codec | None:
-    """The codec to try after a refusal; None if none is left."""
+    """The codec to try after this one was refused; None if none is left."""
     if codec is Codec.NONE:
         return None
     return Codec.NONE if codec is Codec.GZIP else Codec.GZIP

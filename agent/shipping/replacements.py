@@ -167,7 +167,7 @@ class Replacer:
         return Replacement([replace(outgoing, number=self._next_number(), batch=batch)])
 
     def letter_counted(self, letters: int) -> None:
-        """Notes that a replacement with so many dead letters was journalled."""
+        """Notes that a replacement with this many dead letters was journalled."""
         for _ in range(letters):
             self._refused.counted()
 

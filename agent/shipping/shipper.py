@@ -160,8 +160,8 @@ class Shipper:
         return True
 
     def oldest_open(self, topic: str | None = None) -> int | None:
-        """The smallest number, of a topic or of all, that is not fully acknowledged; None if there
-        is none."""
+        """The smallest batch number, of one topic or of all, that is not fully acknowledged; None
+        if all are acknowledged."""
         return self._in_flight.oldest(topic)
 
     def stalled(self) -> Mapping[str, str]:

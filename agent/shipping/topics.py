@@ -58,14 +58,15 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placement:
-    """The deterministic choice of this agent."""
+    """Chooses the partition for an agent and topic, always the same while the number of partitions
+    stays."""
     digest = sha256(f"{agent_id}/{topic}".encode()).digest()
     return Placement(topic, topic_id, int.from_bytes(digest[:8], "big") % partitions, partitions)
 
 
 def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
-    """Whether the topic was recreated. Without topic ids that shows only if it has fewer partitions
-    now, since topics never lose partitions."""
+    """Whether the topic was recreated. Without topic ids, this shows only if it has fewer
+    partitions now, since topics never lose partitions."""
     if known.topic_id and topic_id:
         return known.topic_id != topic_id  # with fewer partitions, a broker is only behind
     return partitions < known.partitions

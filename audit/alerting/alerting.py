@@ -78,7 +78,7 @@ log = logging.getLogger(__name__)
 
 
 class Alerting:
-    """All alerts of the audit; `judge` may be called at any time."""
+    """All alerts of the audit. `judge` may be called at any time."""
 
     def __init__(
         self,
@@ -144,8 +144,8 @@ class Alerting:
 
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
         """Raises and resolves alerts; returns whether any alert or waiting condition changed.
-        `as_of`: the time up to which each cluster's ledger was read. Alerts of other clusters
-        stay."""
+        `as_of`: the time up to which each cluster's ledger was read. Alerts of other clusters are
+        left unchanged."""
         late_millis = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late_millis, is_gone=self._standing.may_be_gone)
         wrong_hosts = {(key.cluster, key.host) for key in self._raised if key.kind == CLOCK}

@@ -34,8 +34,8 @@ class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
 
 
 class ReceiverRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A receiver's counts since the audit started. `trouble` is the reason why it accepts no alerts
-    at present."""
+    """A receiver's counts since the audit started. `trouble` is the reason why it does not accept
+    alerts at present; empty if it does."""
 
     name: str
     kind: str

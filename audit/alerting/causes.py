@@ -1,4 +1,4 @@
-"""Causes and consequences: one alert as the cause of others, which are held back while it lasts.
+"""Causes and consequences: an alert can be the cause of others, which are held back while it lasts.
 Pure.
 
 Rule 1: a table has the consequences of each cause, with the reason. All other conditions are raised
@@ -102,7 +102,7 @@ CONSEQUENCES: Final = frozenset(entry.kind for row in TABLE.values() for entry i
 
 
 def cause_of(key: AlertKey, condition: Condition) -> str:
-    """Returns the name of a cause in the table; empty for other conditions."""
+    """Returns a condition's name in the table of causes; empty if the condition is not a cause."""
     if key.kind == DISK:  # a broker's, which is full
         return "broker" if condition.leaderless else ""
     if key.kind == AWAY:
@@ -136,8 +136,8 @@ Causes = Mapping[AlertKey, Cause]
 
 
 def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
-    """Returns causes that ended before this process started. Which partitions had no leader is not
-    stored, so all are assumed to have had none."""
+    """Returns causes that ended before this process started. Leaderless topics are not stored, so
+    all topics are assumed to have been leaderless."""
     causes: dict[AlertKey, Cause] = {}
     for alert in resolved:
         leaderless = frozenset({LEDGER_TOPIC} if alert.kind == AWAY else ())
@@ -158,8 +158,8 @@ class Held(msgspec.Struct, frozen=True):
     by: Mapping[AlertKey, AlertKey] = {}  # causes by consequence
 
     def until(self, key: AlertKey, grace: int) -> int:
-        """The time at which a condition may be raised: -1 if not while its cause lasts, 0 if at
-        once."""
+        """The time from which a condition may be raised: 0 if it may be raised at once, -1 if not
+        before its cause has ended."""
         cause = self.by.get(key)
         return 0 if cause is None else self.causes[cause].ends(grace)
 

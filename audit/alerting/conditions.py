@@ -118,8 +118,8 @@ def of_hours(
     *,
     is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, Condition]:
-    """Faults, and windows that have waited too long. `as_of`: the time up to which each cluster's
-    ledger was read. Deleted topics wait for nothing."""
+    """Returns the conditions for faults, and for windows that have waited too long. `as_of`: the
+    time up to which each cluster's ledger was read. Deleted topics are never late."""
     conditions: dict[AlertKey, Condition] = {}
     late_verdicts: dict[TopicKey, HourVerdict] = {}
     for verdict in hours:
@@ -155,7 +155,8 @@ def of_hours(
 
 
 def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
-    """Tables whose loads fail at any destination; the alert describes the first failure."""
+    """Returns a condition for each table whose loads fail at any destination; it describes the
+    first failure."""
     conditions: dict[AlertKey, Condition] = {}
     for load in rows:
         key = AlertKey(UNLOADED, load.cluster, load.topic, "")
@@ -172,9 +173,9 @@ def of_agents(
     *,
     unheard: Mapping[str, ClusterState] = MappingProxyType({}),
 ) -> dict[AlertKey, Condition]:
-    """Agents that have fallen silent, and hosts that were never heard. In the clusters in
-    `unheard`, no agent is heard: unless there is only one, or `penstock up` runs them, the alert
-    names the brokers first."""
+    """Returns the conditions for agents that have fallen silent, and for hosts that were never
+    heard from. In the clusters in `unheard`, all agents are silent: unless there is only one, or
+    `penstock up` runs them, the cure is to inspect the brokers first."""
     conditions: dict[AlertKey, Condition] = {}
     rows = list(rows)
     hosts = {cluster: [row.host for row in rows if row.cluster == cluster] for cluster in unheard}
@@ -211,8 +212,8 @@ def of_shares(
     commands: ProgramCommands,
     raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
-    """Topics with too many dead letters, or too much altered text. Shares of only a few lines are
-    ignored."""
+    """Returns the conditions for topics with too many dead letters, or too much altered text.
+    Shares of only a few lines are ignored."""
     conditions: dict[AlertKey, Condition] = {}
     for share in shares:
         share_words = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
@@ -253,8 +254,8 @@ def of_clusters(
     programs: Iterable[Program],
     commands: ProgramCommands,
 ) -> dict[AlertKey, Condition]:
-    """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs` has
-    the host of each broker, and its disks as last known."""
+    """Returns the conditions for unreadable ledgers, absent brokers that hold replicas, and
+    unreachable registries. `programs` has the host of each broker, and its disks as last known."""
     brokers = {
         (program.cluster, program.name): program
         for program in programs
@@ -296,7 +297,8 @@ def of_clusters(
 
 
 def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]:
-    """Hosts whose clocks are wrong. `wrong`: the milliseconds that each clock is ahead."""
+    """Returns the conditions for hosts whose clocks are wrong. `wrong` has the milliseconds by
+    which each clock is ahead."""
     conditions: dict[AlertKey, Condition] = {}
     for (cluster, host), millis_ahead in wrong.items():
         way = "ahead" if millis_ahead > 0 else "behind"
@@ -314,10 +316,10 @@ def of_programs(
     *,
     raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
-    """Absent mirrors and loaders, brokers without ZooKeeper, inputs that an agent does not read,
-    disks that fill up and certificates that expire. `as_of`: the time up to which each cluster's
-    ledger was read; programs of other clusters are left out, except those that belong to no
-    cluster."""
+    """Returns the conditions for absent mirrors and loaders, brokers without ZooKeeper, inputs that
+    an agent does not read, disks that fill up, and certificates that expire. `as_of`: the time up
+    to which each cluster's ledger was read; programs of other clusters are left out, except those
+    that belong to no cluster."""
     by_key: dict[AlertKey, list[Condition]] = {}
     brokers: dict[str, list[Program]] = {}
     for program in programs:
@@ -396,7 +398,7 @@ class UnknownClusters(msgspec.Struct, frozen=True):
     unseen: frozenset[str] = frozenset()  # their programs could not be polled either
 
     def has(self, kind: str, cluster: str) -> bool:
-        """Whether it is unknown if alerts of this kind and cluster are over."""
+        """Whether it is unknown if alerts of this kind in this cluster are over."""
         if kind == AWAY:
             return cluster in self.unseen
         if kind in _OF_AUDIT and not cluster:
@@ -454,7 +456,7 @@ def endings(
     now: int,
     keep_for: int,
 ) -> dict[AlertKey, Ending]:
-    """Returns alerts to keep although their conditions are gone. `known` are the last known
+    """Returns alerts to keep although their conditions are gone. `known` has the last known
     conditions."""
     endings_by_key = {
         key: before.get(key) or Ending(known.get(key, Condition(alert.words)), now)
@@ -465,7 +467,8 @@ def endings(
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A decision. `changed` are the new and the resolved alerts."""
+    """The alerts to raise and to resolve (`changed`), and the beginnings of the other
+    conditions."""
 
     changed: tuple[Alert, ...]
     since: Mapping[AlertKey, int]  # of conditions that are not raised
@@ -491,7 +494,7 @@ def decide(
     most: int = MOST_RAISED,
     is_held: Callable[[AlertKey, int], bool] = lambda *_: False,
 ) -> Decision:
-    """Decides which alerts to raise and to resolve. `raised` are unresolved alerts; `after` is the
+    """Decides which alerts to raise and to resolve. `raised` has the unresolved alerts, `after` the
     wait by kind. Conditions that are held back keep waiting, and alerts in `ending` stay raised."""
     room = most - len(raised)
     waiting_since: dict[AlertKey, int] = {}
@@ -521,7 +524,8 @@ def waiting(
     until: Callable[[AlertKey], int] = lambda _: 0,
 ) -> tuple[WaitingCondition, ...]:
     """Returns waiting conditions in the order in which they are due. `until` returns the time until
-    which a condition is held back, or -1 if unknown: then it is left out."""
+    which a condition is held back, or -1 if unknown; conditions with an unknown time are left
+    out."""
     waiting_conditions = [
         WaitingCondition(
             *(key, conditions[key].words, begin), max(begin + after.get(key.kind, 0), held_until)

@@ -95,8 +95,8 @@ def pagerduty(notice: Notice, routing_key: str) -> dict[str, Any]:
 
 
 def alertmanager(notices: Iterable[Notice], now: int) -> list[dict[str, Any]]:
-    """Makes alerts of Alertmanager's API v2. Alertmanager ends them unless they are sent again in
-    time."""
+    """Makes alerts of Alertmanager's API v2. Alertmanager resolves them unless they are sent again
+    in time."""
     alerts = []
     for notice in notices:
         labels = {

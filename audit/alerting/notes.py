@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class TooManyNotes(Exception):
-    """There are already as many notes as are allowed."""
+    """The limit of notes is reached."""
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class AlertNotes:
         self._content = content
 
     def acknowledgement(self, name: str, now: int) -> Acknowledgement | None:
-        """Returns the current acknowledgement of the notice with this id."""
+        """Returns the current acknowledgement of the notice with this id; None if there is none."""
         own_notes = (note for note in self._content.acknowledgements if note.id == name)
         return next((note for note in own_notes if not 0 <= note.until <= now), None)
 
@@ -144,7 +144,8 @@ class AlertNotes:
             return True
 
     def forget_resolved(self, standing: Collection[str]) -> None:
-        """Drops the acknowledgements of all other notices."""
+        """Drops the acknowledgements of all notices except `standing`, the ids of those not
+        resolved."""
         with self._lock:
             acknowledgements = self._content.acknowledgements
             remaining_notes = tuple(note for note in acknowledgements if note.id in standing)
@@ -163,4 +164,4 @@ def new_silence_id() -> str:
 
 def _check_room(notes: Collection[object]) -> None:
     if len(notes) >= MOST:
-        raise TooManyNotes(f"there are already {MOST:,} notes, the most allowed: end some first")
+        raise TooManyNotes(f"the limit of {MOST:,} notes is reached: remove some first")

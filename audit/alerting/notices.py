@@ -80,8 +80,9 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """A message. Times are milliseconds since 1970 UTC. `hosts` are the first of `hosts_total`. -1
-    in `lines` and `began` means unknown. `lost_bytes` are bytes whose lines no count includes."""
+    """A message for receivers. Times are milliseconds since 1970 UTC. `hosts` has the first of
+    `hosts_total` hosts. -1 in `lines` and `began` means unknown. `lost_bytes` counts bytes whose
+    number of lines is unknown."""
 
     id: str
     status: Literal["raised", "resolved"] = "raised"
@@ -123,7 +124,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether the notice is about lines. Such a fault ends by repair or acceptance."""
+        """Whether the notice is about a fault in lines, which ends by repair or acceptance."""
         return self.kind in FAULTS
 
     def facts(self) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Receivers of alerts, each with a thread of its own, so that a slow one delays nothing else.
+"""Receivers of alerts. Each has its own thread, so that a slow receiver delays nothing else.
 
 Rule 1: a receiver gets the state, not the history. Its thread compares the current groups of alerts
         with what it has sent, and sends the difference. So nothing queues up while a receiver is
@@ -286,7 +286,7 @@ class _MessageFile:
 
 
 class Receivers:
-    """The receivers of a configuration. `offer` never waits."""
+    """The receivers of a configuration. `offer` never blocks."""
 
     def __init__(
         self,

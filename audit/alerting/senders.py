@@ -42,7 +42,7 @@ class Sender:
 
     @property
     def takes_all(self) -> bool:
-        """Whether the receiver expects all current notices again and again."""
+        """Whether the receiver expects all current notices to be sent repeatedly."""
         return self._receiver.means is ReceiverKind.ALERTMANAGER
 
     def send(self, notices: Sequence[Notice]) -> str:

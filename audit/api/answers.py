@@ -95,8 +95,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlteredTotal(msgspec.Struct, frozen=True):
-    """The total of one kind: text that differs from the files' text, or files that were not
-    read."""
+    """A total of altered text of one kind, or of files that were not read."""
 
     kind: str  # replaced, cut, dropped, unread, other: as in the ledger
     lines: int
@@ -145,7 +144,7 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of all lines: read = shipped + filtered + dead + lost, exactly, if the number of
-    lost lines is known. `shipped` counts lines, of which one or several make an event."""
+    lost lines is known. `shipped` counts lines; an event consists of one or more lines."""
 
     read: int
     shipped: int
@@ -173,8 +172,8 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class CheckedLog(msgspec.Struct, frozen=True):
-    """The last time that a broker scrubbed a partition's log, comparing CRCs: the beginning of the
-    last complete scrub; -1 if there was none yet."""
+    """When a broker last scrubbed a partition's log by comparing CRCs: the beginnings of the last
+    complete scrubs; -1 if there was none yet."""
 
     partition: int
     recent: int  # of its young segments: usually those written to in the last day
@@ -182,8 +181,8 @@ class CheckedLog(msgspec.Struct, frozen=True):
 
 
 class LogChecks(msgspec.Struct, frozen=True, kw_only=True):
-    """Scrubs of a topic's logs: the earliest over its partitions, or -1 if one was never
-    scrubbed."""
+    """The last scrubs of a topic's logs. The times are the earliest of all partitions, or -1 if a
+    partition was never scrubbed."""
 
     recent: int = -1
     whole: int = -1
@@ -233,7 +232,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's part of a topic."""
+    """A host that ships to a topic, with its totals in that topic."""
 
     host: str
     agents: list[str]
@@ -259,7 +258,7 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostTopicRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's part of one topic."""
+    """A topic that a host ships to, with the host's totals in it."""
 
     cluster: str
     topic: str
@@ -448,7 +447,7 @@ class GroupPartition(msgspec.Struct, frozen=True):
 
 
 class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A group's position in one topic, over the partitions whose position is known."""
+    """A group's position in one topic, based on the partitions in which its position is known."""
 
     cluster: str
     group: str
@@ -554,7 +553,7 @@ class UnreadInput(msgspec.Struct, frozen=True, kw_only=True):
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `/api/v1/report?cluster&topic&from&to`. With `unread` inputs, the report is at
-    best pending: which topics their lines belong to is unknown."""
+    best pending, because it is unknown to which topics their lines belong."""
 
     state: State
     from_time: int
@@ -588,8 +587,8 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DelayPoint(msgspec.Struct, frozen=True):
-    """An hour's delays in milliseconds: the times within which half of its events, and 99 % of
-    them, had arrived."""
+    """The delays of an hour's events, in milliseconds: the delays within which half of the events,
+    and 99 % of them, arrived."""
 
     hour: int
     events: int
@@ -606,7 +605,7 @@ class TierDelays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LagPoint(msgspec.Struct, frozen=True):
-    """The greatest lag within a step."""
+    """The greatest lag in one step."""
 
     time: int  # the beginning of the step
     amount: int  # bytes of an agent, messages otherwise
@@ -636,8 +635,8 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/hour?cluster&topic&hour&destination&rebuilt`: whether agents and brokers have
-    finished an hour without missing lines. Files are not judged, as the loader knows what it has
-    read; except those at a destination where the hour was rebuilt at this time."""
+    finished an hour, and lack none of its lines. Files are judged only at a destination where the
+    hour was rebuilt at this time; otherwise the loader itself knows what it has read."""
 
     complete: bool
     by: str  # what proves it, in words

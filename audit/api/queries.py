@@ -1,5 +1,5 @@
-"""The queries of `/api/v1`: the parameters of each path, with their bounds. The store takes them as
-these values.
+"""The queries of `/api/v1`: the parameters of each path, with their bounds. The store takes queries
+in this form.
 
 An empty parameter counts as not given. An unknown or repeated one is rejected: after a misspelling
 the answer would be to another question.

@@ -47,8 +47,8 @@ class Clocks:
                 self._off[cluster, journal] = _Off(host, time - now, now)
 
     def wrong(self, now: int, raised: Collection[ClusterHost] = ()) -> Mapping[ClusterHost, int]:
-        """Returns, for each host with a wrong clock, how many milliseconds the clock is ahead.
-        `raised` are hosts whose clocks were wrong before."""
+        """Returns, for each host with a wrong clock, by how many milliseconds the clock is ahead.
+        `raised` has the hosts whose clocks were wrong before."""
         self._began = self._began or now
         errors = {
             key: error for key, error in self._off.items() if now - error.came < _FORGOTTEN_MILLIS

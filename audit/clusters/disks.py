@@ -1,4 +1,4 @@
-"""Polls the brokers of one cluster for the space on their disks, on a thread of its own.
+"""Polls the brokers of one cluster, on a thread of its own, for the free space on their disks.
 
 Brokers state it in the ledger, too, but one whose disk is full takes no statement. Of a broker that
 does not answer, the last answer counts: a restart makes no room. A broker that reports no sizes
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class DisksPoller(ClusterPoller):
-    """Polls disks; the answers are in the cluster's state."""
+    """Polls disks, and stores the answers in the cluster's state."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DisksPoller(ClusterPoller):
         and the missing right once."""
         if isinstance(error, NotAllowed):
             if self._refused_at < 0:
-                log.warning("disks not seen cluster=%s why=%r", self._name, str(error))
+                log.warning("cannot poll disks cluster=%s why=%r", self._name, str(error))
             self._refused_at = time.monotonic()
             self._standing.note(self._name, disks_asked=True)
             self._wait(_REFUSED_S)
@@ -115,9 +115,9 @@ def _led(brokers: Brokers, number: int) -> frozenset[str]:
 def with_polled_disks(
     programs: Iterable[Program], clusters: Mapping[str, ClusterState], now: int
 ) -> list[Program]:
-    """Programs, the last heard last, with the disks that brokers have answered in place of those
-    that they stated; also brokers that state nothing. Of brokers with the same id, the last one has
-    replaced the others."""
+    """Returns the programs, ordered by their last report, with the disks polled from brokers in
+    place of those that they reported, and adds brokers without a report. Of several brokers with
+    the same id, only the latest has polled disks."""
     polled = {
         (name, str(number)): disks
         for name, cluster in clusters.items()

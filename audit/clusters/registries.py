@@ -40,7 +40,8 @@ class RegistriesPoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the thread soon; a request that is still open after a limit is abandoned."""
+        """Stops the thread, waiting for it up to a limit; a request that is still open then is
+        abandoned."""
         self._stopping.set()
         self._thread.join(_ENDS_WITHIN_S)
 

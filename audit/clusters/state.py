@@ -1,5 +1,5 @@
-"""The audit's own state: the progress in each ledger, and notices for users. The working threads
-write it, requests read it, and it is not stored on disk.
+"""The audit's own state: the progress in each ledger, and notices for users. Worker threads write
+it, requests read it, and it is not stored on disk.
 
 Each change increments a version, by which a page notices that there is something new.
 """
@@ -20,7 +20,7 @@ _MINUTE_S: Final = 60
 
 
 class BrokerFacts(NamedTuple):
-    """One live broker."""
+    """A live broker, with its address and its number of partitions."""
 
     id: int
     host: str
@@ -32,7 +32,7 @@ class BrokerFacts(NamedTuple):
 
 
 class BrokerDisks(NamedTuple):
-    """The disks of a broker, as it has answered."""
+    """The disks of a broker, as the broker reported them when it was polled."""
 
     host: str
     disks: tuple[Disk, ...]
@@ -100,39 +100,40 @@ class AuditState(msgspec.Struct):
             self.clusters[cluster] = replace(self.clusters[cluster], **changes)
 
     def poll_again(self, cluster: str, since: int) -> None:
-        """Has a cluster and its registry polled, unless they were polled since this time, to find
-        the cause of a new condition."""
+        """Requests a poll of a cluster and its registry, unless both were polled since this time,
+        to find the cause of a new condition."""
         self._doubted[cluster] = since
 
     def is_polled(self, cluster: str, since: int) -> bool:
-        """Whether a cluster and its registry were polled since this time, and its disks at all;
-        true for a cluster that cannot be reached."""
+        """Whether a cluster and its registry were polled since this time, and its disks at least
+        once; true for a cluster that cannot be reached."""
         state = self.clusters[cluster]
         is_asked = (state.looked >= since and state.disks_asked) or bool(state.unreachable)
         return is_asked and state.registry_looked >= since
 
     def wants_registry(self, name: str) -> bool:
-        """Whether the registry is to be polled at once."""
+        """Whether the registry must be polled at once."""
         return self.clusters[name].registry_looked < self._doubted.get(name, 0)
 
     def note_reported(self, topics: Iterable[TopicKey]) -> None:
-        """Notes topics that entries name. Unknown topics may be new, until the cluster is asked."""
+        """Notes topics that entries name. A topic unknown to the cluster may be new, until the
+        cluster is polled again."""
         for key in topics:
             cluster = self.clusters[key.cluster]
             if key.topic_id and cluster.topic_ids.get(key.topic) != key.topic_id:
                 self._reported.setdefault(key, cluster.as_of if cluster.read else 0)
 
     def has_new(self, name: str) -> bool:
-        """Whether reported topics may have been created since the cluster was asked, or the cluster
-        has not been asked for some of them by name."""
+        """Whether the cluster must be polled for its topics: reported topics may be newer than the
+        last poll, or some must be asked for by name."""
         if any(key.cluster == name and self._is_new(key) for key in list(self._reported)):
             return True
         is_doubted = self.clusters[name].looked < self._doubted.get(name, 0)
         return is_doubted or self.has_unasked(name)
 
     def has_unasked(self, name: str) -> bool:
-        """Whether the cluster does not list a needed topic, and has not been asked for it by
-        name."""
+        """Whether the cluster must still be asked by name for a needed topic that it does not
+        list."""
         cluster = self.clusters[name]
         return any(
             topic not in cluster.topic_ids and topic not in cluster.absent
@@ -141,11 +142,11 @@ class AuditState(msgspec.Struct):
 
     def unlisted(self, name: str) -> list[str]:
         """Returns topics that a query needed but the cluster does not list. The cluster omits
-        topics that the audit may not see, and gives the reason only when asked by name."""
+        topics that the audit may not see, and gives the reason only if asked for them by name."""
         return [topic for cluster, topic in list(self._unlisted) if cluster == name]
 
     def may_be_gone(self, key: TopicKey) -> bool:
-        """Whether the topic was deleted; also true until the cluster has been asked."""
+        """Whether the topic was deleted; also true until the cluster has been asked for it."""
         return self._is_new(key) or self.is_deleted(key)
 
     def is_deleted(self, key: TopicKey) -> bool:
@@ -154,7 +155,7 @@ class AuditState(msgspec.Struct):
         return key in self.retired or self.is_absent(key)
 
     def is_absent(self, key: TopicKey) -> bool:
-        """Whether the cluster lacks the topic, as far as is known."""
+        """Whether the cluster is known not to have the topic."""
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False
@@ -174,7 +175,7 @@ class AuditState(msgspec.Struct):
         return self._reported.get(key, -1) >= self.clusters[key.cluster].looked
 
     def changed(self) -> None:
-        """Notes that answers have changed."""
+        """Notes that answers have changed, and notifies listeners."""
         with self._guard:
             self.version += 1
         self.stir()
@@ -250,8 +251,8 @@ class AuditState(msgspec.Struct):
 
     def why_not_ready(self) -> str:
         """Returns the reason why the audit is not ready; empty once every ledger has been read up
-        to its end as of the start, and judged. A cluster that goes away later does not change
-        this."""
+        to its end as of the start, and judged. A cluster that becomes unreachable later does not
+        change this."""
         reasons = "; ".join(
             f"Cluster {name} cannot be read: {cluster.unreachable}"
             if cluster.unreachable

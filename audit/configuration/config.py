@@ -135,7 +135,7 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A host that is expected to ship, whether or not it was ever heard."""
+    """A host that is expected to ship, whether or not it has ever reported."""
 
     host: str
     topics: tuple[str, ...] = ()  # none: any topics
@@ -237,7 +237,7 @@ class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One audit."""
+    """The configuration of one audit."""
 
     data_dir: FolderPath
     """A directory of its own, for the [database](#the-database). One audit at a time uses it."""
@@ -319,7 +319,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             )
         if self.alerts.silent < 2 * self.window:
             raise ValueError(
-                "`alerts.silent` must be at least two windows: an idle agent is heard once a window"
+                "`alerts.silent` must be at least two windows: an idle agent reports once a window"
             )
 
     def _check_exposed(self) -> None:
@@ -364,7 +364,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """The certificates of all clusters, and the audit's own; the audit warns before they
+        """The certificates of all clusters, and the audit's own. The audit warns before they
         expire."""
         files = CertificateFiles() if self.tls is None else self.tls.certificate_files
         for cluster in self.all_clusters.values():

@@ -43,7 +43,7 @@ class MailTls(StrEnum):
 
 
 class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One place that alerts are sent to."""
+    """A service or mailbox that alerts are sent to."""
 
     url: Url
     """Where to: a Slack incoming webhook, PagerDuty's `https://events.pagerduty.com/v2/enqueue`,
@@ -105,7 +105,7 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def means(self) -> ReceiverKind:
-        """The kind of the receiver, as configured or as the URL shows."""
+        """The kind of the receiver, as configured or as derived from the URL."""
         return self.kind or _kind_of(self.url)
 
     @property

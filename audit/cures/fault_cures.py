@@ -40,7 +40,7 @@ _UNKNOWN_FILE: Final = "FILE"
 
 
 class HasCommand(Protocol):
-    """A struct that has a command."""
+    """An API struct that has a command."""
 
     @property
     def command(self) -> str: ...
@@ -74,7 +74,7 @@ _LEADS: Final = {
 
 
 def advice(cure: Cure) -> str:
-    """Introduces the command by its purpose."""
+    """The command, introduced by its purpose."""
     return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
 
 
@@ -84,8 +84,8 @@ def cure_for(
     commands: CommandsConfig,
     load_advice: Mapping[str, str] = MappingProxyType({}),
 ) -> Cure:
-    """Returns the cure of a finding; empty if the finding is not open, or has none. `load_advice`:
-    the latest advice of the topic's loaders, by root."""
+    """Returns the cure of a finding; empty if the finding is not open, or has no cure.
+    `load_advice`: the latest advice of the topic's loaders, by root."""
     if not finding.is_open:
         return Cure()
     kind = CommandKind.MENDS
@@ -111,8 +111,9 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
 
 
 def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:
-    """Completes the commands in a loader's advice for a shell that finds the pipeline. `short`:
-    abbreviates the first command, because it is shown beside the advice."""
+    """Completes the commands in a loader's advice with `penstock` and the installation's
+    environment, so that a shell can run them. `short`: abbreviates the first command, because it is
+    shown beside the advice."""
 
     def command(match: re.Match[str]) -> str:
         return f"`{in_shell(['penstock', *shlex.split(match[1])], commands)}`"
@@ -123,7 +124,8 @@ def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> 
 
 
 def in_shell(words: list[str], commands: CommandsConfig) -> str:
-    """Quotes a command of Penstock, preceded by the installation's environment."""
+    """Quotes a command of Penstock for a shell, preceded by the command that reads the
+    installation's environment."""
     command = shlex.join(words)
     if not commands.environment:
         return command

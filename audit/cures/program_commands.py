@@ -42,8 +42,8 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
     def restart(
         self, program: str, *, cluster: str = "", host: str = "", broker: int = UP_BROKER
     ) -> Cure:
-        """Returns the command that restarts or starts a program. If `host` is empty, its host is
-        unknown."""
+        """Returns the command that restarts or starts a program. An empty `host` means that the
+        program's host is unknown."""
         if self.is_of_up(host) and broker == UP_BROKER:
             name = self._name_in_up(program, cluster)
             words = ["penstock", "up", "--restart", name, "--dir", self.commands.up]
@@ -55,13 +55,13 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def set_clock(self, host: str) -> Cure:
-        """Returns the command that sets a host's clock and restarts its agent, which would follow
-        the jump only slowly."""
+        """Returns the command that sets a host's clock and restarts its agent, because a running
+        agent would follow the jump only slowly."""
         restart = self.restart("agent", host=host)
         return _cure(f"timedatectl set-ntp true && {restart.command}", CommandKind.MENDS)
 
     def reach_ledger(self, cluster: str) -> Cure:
-        """Returns the command for a cluster whose brokers do not answer."""
+        """Returns the command to run for a cluster whose brokers do not answer."""
         if self.is_of_up(""):
             return self.restart("broker", cluster=cluster)
         return _cure(
@@ -69,7 +69,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look_at_brokers(self, cluster: str) -> Cure:
-        """Returns the command for brokers that answer, but may reject lines."""
+        """Returns the command to run for brokers that answer, but may reject lines."""
         if self.is_of_up(""):
             log = f"{self.commands.up}/logs/{self._name_in_up('broker', cluster)}.log"
             return self.look("tail", log)
@@ -83,7 +83,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look(self, *words: str, host: str = "") -> Cure:
-        """Returns a command that inspects a program on this host or another."""
+        """Returns a command that inspects a program on this host or another one."""
         if host and not self.is_of_up(host):
             return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
         is_penstock = words[0] == "penstock"
@@ -91,8 +91,8 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         return _cure(command, CommandKind.LOOKS)
 
     def look_at_dead(self, topic: str, folder: str) -> Cure:
-        """Returns the commands that show the dead letters in a topic, and the reasons of those in a
-        folder of Parquet files. One of the two may be empty."""
+        """Returns two commands: one shows the dead letters in a topic, the other the reasons of the
+        dead letters in a folder of Parquet files. One of the two may be empty."""
         commands: list[list[str]] = []
         if topic:
             options = ["--from", "beginning", "--to-end", "--events"]

@@ -31,7 +31,8 @@ _HEADERS: Final = [
 
 
 class Streams:
-    """The open streams. `line` makes an event; a caller takes a place in `room` first."""
+    """The open streams. `line` makes the line to send; a caller takes a place in `room` before it
+    calls `serve`."""
 
     def __init__(self, line: Callable[[], bytes], longest_s: float = LONGEST_S) -> None:
         self._line = line

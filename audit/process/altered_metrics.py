@@ -13,7 +13,7 @@ _LABELS: Final = ["cluster", "topic", "kind"]
 
 
 def altered_families(prefix: str, service: Service) -> Iterator[Metric]:
-    """Yields gauges over the last day, like the metrics of topics."""
+    """Yields the gauges, which cover the last day, as those of topics do."""
     lines = GaugeMetricFamily(
         f"{prefix}topic_altered_lines",
         "Lines of the last day whose text differs from the file's.",

@@ -10,7 +10,7 @@ _LOCK: Final = "lock"
 
 
 def held(directory: Path) -> DirectoryLock:
-    """Creates the directory and locks it until the lock is closed. Raises AuditFailure."""
+    """Creates the directory if necessary, locks it, and returns the lock. Raises AuditFailure."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         return DirectoryLock(directory / _LOCK)

@@ -1,4 +1,4 @@
-"""Formats an operator's statement: the reason, who gave it, and when."""
+"""Formats the attribution of an operator's statement: its reason, author and time."""
 
 from datetime import UTC, datetime
 

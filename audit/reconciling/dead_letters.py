@@ -1,4 +1,4 @@
-"""The number of dead letters, and their places. Pure.
+"""The number of dead letters, and where they are. Pure.
 
 Lines that an agent rejects are in the topic `TOPIC.dead`. Events that a loader cannot decode are in
 `_dead/TOPIC` below its root. Each root has its own copy of these, so of several roots the one with
@@ -39,12 +39,12 @@ class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def topic_of_dead(topic: str) -> str:
-    """Returns the topic of the lines that agents rejected."""
+    """Returns the dead-letter topic of the lines that agents rejected."""
     return f"{topic}.dead"
 
 
 def table_of_dead(topic: str, root: str = "") -> str:
-    """Returns the folder of the events that a loader could not decode."""
+    """Returns the dead-letter folder of the events that a loader could not decode."""
     folder = f"_dead/{topic}"
     return f"{root.rstrip('/')}/{folder}" if root else folder
 

@@ -34,7 +34,7 @@ _LONGEST_UNSEEN: Final = 86_400_000
 
 class Fault(msgspec.Struct):
     """A finding under judgement. `windows` has the numbers of the affected windows. Unless `exact`,
-    the given bytes and events include more than the faulty ones."""
+    the given bytes and events include more than those affected."""
 
     finding: Finding
     pair: Pair | None = None  # the tiers between which it arose
@@ -48,7 +48,7 @@ class Fault(msgspec.Struct):
     windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
-        """Weakens the fault, because only a statement may be missing."""
+        """Weakens the fault to this kind, because perhaps only a report is missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
 

@@ -243,8 +243,8 @@ def worst(states: Iterable[State]) -> State:
 
 
 def or_empty(state: State, events: int) -> State:
-    """Returns the state of a topic with this many events: a complete topic without events is
-    empty."""
+    """Returns the state of a topic with this number of events: `empty` for a complete topic without
+    events."""
     return State.EMPTY if state is State.COMPLETE and events == 0 else state
 
 

@@ -1,7 +1,7 @@
-"""The gate of an hour: whether agents and brokers have finished the hour and lack nothing of it.
-Loaders check it before they call an hour complete. Files are not judged, because the loader itself
-knows what it has read; except those of an hour that it rebuilt with fewer events than before: only
-the audit knows whether anything is missing there that no person accepted.
+"""The gate of an hour: whether agents and brokers have finished the hour and lack none of its
+events. Loaders check it before they call an hour complete. Files are judged only if a loader
+rebuilt the hour with fewer events than before, because only the audit knows whether operators have
+accepted all that is missing; otherwise the loader itself knows what it has read.
 
 The answer stays the same while it waits for the same, so it has no counts that change.
 """
@@ -32,8 +32,8 @@ class Gate(NamedTuple):
 
 
 def hour_gate(picture: TopicPicture, destination: str = "", rebuilt: int = 0) -> Gate:
-    """Judges the hour that the picture covers; with its files at a destination, if it was rebuilt
-    there at this time."""
+    """Judges the hour that the picture covers, including its files at a destination if it was
+    rebuilt there at this time."""
     if picture.now < picture.to_time:
         return Gate(complete=False, missing="the end of the hour")
     if picture.unjoined:

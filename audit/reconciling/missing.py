@@ -89,8 +89,8 @@ class Passing(msgspec.Struct, frozen=True):
         return cut.partition if cut else number
 
     def why_gone(self, number: int, offsets: Interval) -> str:
-        """Returns the reason why the later tier lacks offsets; empty if they are in the log of an
-        original."""
+        """Returns the reason why the later tier lacks these offsets: a loss of the log, or what a
+        mirror did with them; else empty."""
         cut = self.cut_off.get(number)
         if cut:
             return f"{words.LOG_LOST}: {cut.reason}"
@@ -191,8 +191,8 @@ def _to_pass(partition: PartitionPicture, pair: Pair, later_tiers: Sequence[Tier
 
 
 class OffsetTimes:
-    """The times of offsets: to the window, from spans; where all tiers passed long ago, to the
-    hour, if that is known."""
+    """The times of offsets: exact to the window where spans are stored; to the hour, if known,
+    where all tiers passed long ago."""
 
     def __init__(self, spans: Iterable[OffsetSpan], placed: Iterable[Placed]) -> None:
         spans_by_place: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
@@ -210,8 +210,8 @@ class OffsetTimes:
         }
 
     def is_too_old(self, partition: int, offsets: Interval) -> bool:
-        """Whether these offsets are too old: the hours of other offsets of the partition are known,
-        and no tier has claimed these for as long as anything is kept."""
+        """Whether these offsets are older than the retention: the hours of other offsets of the
+        partition are known, but not the hours of these."""
         return (None, partition) in self._spans and self._at((None, partition), offsets)[0] < 0
 
     def times_of(self, tier: Tier, partition: int, offsets: Interval) -> tuple[int, int]:
@@ -285,7 +285,7 @@ def missing(
     damaged: Sequence[AlteredBatch],
     offset_times: OffsetTimes,
 ) -> list[NamedMissing]:
-    """Returns the missing events of each pair of tiers. An event is named once, at the first tier
+    """Returns the missing events of each pair of tiers. Each event is named only at the first tier
     that lacks it. Damaged batches are left out."""
     damaged_offsets: dict[int, list[Interval]] = {}
     for batch in damaged:

@@ -69,7 +69,8 @@ class Window(msgspec.Struct, frozen=True):
 
 class PartitionPicture(msgspec.Struct, frozen=True):
     """The offsets that each tier has claimed. A lost end of a log is a partition of its own: it is
-    cut off, and nothing is appended to it. `partition` is the number of the one it belonged to."""
+    cut off, and nothing is appended to it. `partition` is the number of the partition from which it
+    was cut off."""
 
     number: int
     claimed: Mapping[Tier, Intervals]
@@ -139,7 +140,7 @@ class LandedFile(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """The part of a file's run that was shipped earlier, as another source."""
+    """A part of a file that was shipped earlier, as another source."""
 
     original: str
     agent: str  # that shipped the original
@@ -177,7 +178,7 @@ class Inexact(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """A time whose files at a tier were read again from the brokers."""
+    """A period whose files at a tier were read again from the brokers."""
 
     tier: Tier
     from_time: int
@@ -205,9 +206,9 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class ExpectedAgent(msgspec.Struct, frozen=True):
-    """An agent that is expected to ship to the topic. Everything up to `until` is acknowledged; 0
-    before its first acknowledgement. For a host of the inventory that has never reported, `agent`
-    is empty and `heard` is 0."""
+    """An agent that is expected to ship to the topic. Everything up to `until` is acknowledged;
+    `until` is 0 before the first acknowledgement. For a host of the inventory that has never
+    reported, `agent` is empty and `heard` is 0."""
 
     agent: str
     host: str
@@ -331,8 +332,8 @@ class Acceptance(NamedTuple):
 
 
 class TopicPicture(msgspec.Struct, frozen=True):
-    """One topic in a period. `windows` are those with any known event, ascending. `partitions`,
-    `open` and `sources` are not limited to the period."""
+    """One topic in a period. `windows` has those with any known event, in ascending order.
+    `partitions`, `open` and `sources` are not limited to the period."""
 
     key: TopicKey
     from_time: int
@@ -362,7 +363,7 @@ class TopicPicture(msgspec.Struct, frozen=True):
     unjoined: str = ""  # why the origin is unknown, or ambiguous
 
     def is_rebuilt(self, kind: str, destination: str, from_time: int, to_time: int) -> bool:
-        """Whether all files of this time at a destination were read again from the brokers."""
+        """Whether all files of this period at a destination were read again from the brokers."""
         times = merged(
             (rebuilt.from_time, rebuilt.to_time)
             for rebuilt in self.rebuilt

@@ -72,8 +72,8 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def unknown(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields unwatched times in which something happened. Those that are too short to matter are
-    harmless."""
+    """Yields unwatched periods in which something happened. Periods that are too short to matter
+    are harmless."""
     for gap in picture.unwatched:
         finding = of_file(
             *(FaultKind.UNKNOWN, _AGENT, gap),
@@ -174,8 +174,8 @@ def landed_twice(picture: TopicPicture, tier: Tier) -> Iterator[Fault]:
 
 
 def twice(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events that their agent reports to have shipped more than once. `landed_twice` yields
-    those with more than one row."""
+    """Yields events that their agent reports to have shipped more than once. Events with more than
+    one row are left to `landed_twice`."""
     for source in picture.sources:
         rows = merged(
             (repetition.seq, repetition.end_seq)
@@ -316,7 +316,7 @@ class _Untold(NamedTuple):
 
 
 def untold(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields rows that no agent will report any more."""
+    """Yields landed rows that no agent will report any more."""
     done_until = {agent.agent: agent.until for agent in picture.agents}
     for untold_rows in _untold(picture):
         source, (first, end), landing = untold_rows.source, untold_rows.seqs, untold_rows.landing
@@ -386,7 +386,7 @@ class _Stretches(NamedTuple):
 
 
 def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
-    """Unites overlapping batches, by partition and offset; of several reasons, the first is
+    """Merges overlapping batches, by partition and offset; of several reasons, the first is
     kept."""
     batches: list[AlteredBatch] = []
     for batch in sorted(damaged):
@@ -399,7 +399,7 @@ def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
 
 
 def damaged(picture: TopicPicture, offset_times: OffsetTimes) -> Iterator[Fault]:
-    """Yields damaged batches, with the names of their events where they are known."""
+    """Yields damaged batches, and names their events where these are known."""
     batches = [
         batch
         for kind in TierKind

@@ -20,8 +20,9 @@ _MISSING: Final = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UN
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Sums of open findings. `missing` includes unproven and unnamed events. `uncounted` is the
-    number of findings with an unknown number of events; `unknown` is the number of unwatched times
-    and ends of files. `accepted` counts the events that operators accepted."""
+    number of findings with an unknown number of events; `unknown` is the number of unwatched
+    periods and ends of files. `accepted` counts the findings that operators accepted, and their
+    events."""
 
     missing: int = 0
     lost: int = 0
@@ -53,10 +54,10 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict about one window. Sums are by tier, in the order of the picture's tiers. From one
-    tier to the next, the earlier tier's events, less missing and pending, plus excess, unclaimed
-    and elsewhere, are those that the later tier accounts for; with several steps, these are
-    totals."""
+    """The verdict about one window. Sums are by tier, in the order of the picture's tiers. Between
+    two tiers, the events of the earlier tier, minus `missing` and `pending`, plus `excess`,
+    `unclaimed` and `elsewhere`, are those that the later tier accounts for. With more than two
+    tiers, these fields are totals over all steps."""
 
     start: int
     length: int
@@ -128,7 +129,8 @@ def settled_state(state: State) -> State:
 
 def totals(findings: Iterable[Finding]) -> Totals:
     """Adds up open faults, counting each once, so that the totals of a topic, its hosts and its
-    findings agree. Faults with an unknown number of events are counted themselves."""
+    findings agree. A fault whose number of events is unknown is counted as one fault, separately
+    from the event counts."""
     all_findings = list(findings)
     open_findings = [finding for finding in all_findings if finding.is_open]
     kinds = counted(open_findings)

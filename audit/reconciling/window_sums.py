@@ -430,9 +430,9 @@ def _waits_for_agents(window: Window, done: Sequence[tuple[int, int]]) -> bool:
 def lay(
     faults: Sequence[Fault], lack: dict[int, int], axis: Axis, awaited: Collection[int]
 ) -> list[Fault]:
-    """Subtracts from the lack of each window what these faults explain, and returns the faults that
-    explain nothing. A fault without a time may be in any window. Windows that still expect reports
-    come last, because their lack may have a better reason."""
+    """Subtracts the events that these faults explain from what each window lacks, and returns the
+    faults that explain nothing. A fault without a time may be in any window. Windows that still
+    expect reports come last, because those reports may explain what they lack."""
     remaining_events = {id(fault): fault.count for fault in faults}
     for windows in (
         [number for number in sorted(lack) if number not in awaited],

@@ -69,7 +69,7 @@ def sums_at(window: Window, tier: Tier) -> WindowSums:
 
 
 def is_counted(window: Window, pair: Pair) -> bool:
-    """Whether the sums of both tiers include all that they have reported."""
+    """Whether the sums of both tiers include everything that the tiers have reported."""
     return window.uncounted.isdisjoint(pair)
 
 
@@ -132,8 +132,9 @@ def _together(window: Window, next_window: Window) -> Window:
 
 
 def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Replaces a mirror's sums that are too small by the brokers' sums, if the mirror's offsets
-    cover everything that brokers have of the copy: then no other program writes there."""
+    """Replaces the sums of a mirror with those of the brokers where the mirror's are too small and
+    its offsets cover everything that brokers have of the copy, so that no other program can have
+    written there."""
     mirror, broker = Tier(TierKind.MIRROR), Tier(TierKind.BROKER)
     if not {mirror, broker}.issubset(picture.tiers):
         return windows
@@ -156,7 +157,7 @@ def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Wi
 
 
 def with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Adds empty windows for the times in which agents did not watch."""
+    """Adds empty windows for the periods in which agents did not watch."""
     unwatched_times = merged(
         (max(gap.from_time, picture.from_time), min(gap.to_time, picture.to_time))
         for gap in picture.unwatched

@@ -69,7 +69,7 @@ def count(value: int, singular: str, plural: str = "") -> str:
 
 
 def moment(time: int) -> str:
-    """Formats a time, to the second; a time outside the calendar in milliseconds."""
+    """Formats a time to the second, or in milliseconds if it is outside the calendar."""
     try:
         return datetime.fromtimestamp(time / 1000, UTC).strftime(_DAY_AND_TIME)
     except (ValueError, OverflowError, OSError):
@@ -126,7 +126,7 @@ def _accepted(counted: KindCount) -> str:
 
 
 def place(tier: str, destination: str) -> str:
-    """Describes the place of a fault."""
+    """Describes where a fault is."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
     if tier == TierKind.ORIGIN:
@@ -237,7 +237,7 @@ _UNWATCHED: Final = {
 
 
 def why(fault: Fault) -> str:
-    """Returns only the reason of a fault."""
+    """Returns the reason of a fault, without the rest of the sentence."""
     finding = fault.finding
     if finding.kind is not FaultKind.UNKNOWN or finding.partition >= 0:
         return fault.reason
@@ -443,7 +443,7 @@ def behind(agent: ExpectedAgent) -> str:
 
 
 def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
-    """Explains the remaining work of a later tier."""
+    """Describes the remaining work of a later tier."""
     subject = {
         TierKind.BROKER: "the brokers have yet to count",
         TierKind.ORIGIN: f"the brokers of {tier.destination} have yet to count",
@@ -455,7 +455,7 @@ def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
 
 
 def copies_ahead(offsets: int, origin: str, since: int) -> str:
-    """Explains the remaining work of the brokers of a copy."""
+    """Describes the remaining work of the brokers of a copy."""
     from_when = f", from {moment(since)} on" if since >= 0 else ""
     return f"{count(offsets, 'offset')} of {origin} are yet to be copied, and counted{from_when}"
 

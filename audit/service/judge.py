@@ -50,7 +50,7 @@ def picture_of(
 ) -> TopicPicture:
     """Reads the picture of a topic. `now`: the last time at which the ledger of the topic's cluster
     was read to its end; `as_of`: that time for every cluster. A copy is known up to the earlier of
-    its own time and its origin's."""
+    its own cluster's time and its origin's."""
     expected_millis = int(config.expected * 1000)
     picture = reading.picture(
         key, *between, now, expected_millis=expected_millis, is_deleted=is_deleted
@@ -94,7 +94,7 @@ class Judge:
         self._begun = False
 
     def is_behind(self, clusters: Container[str]) -> bool:
-        """Whether these clusters have hours that changed and have not been judged since."""
+        """Whether these clusters have hours that have changed since they were last judged."""
         return not self._begun or any(key.cluster in clusters for key in self._due)
 
     @property

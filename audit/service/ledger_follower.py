@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 
 
 class ReadTo(msgspec.Struct, frozen=True):
-    """Says that everything that was in the ledger at this time has been handed over."""
+    """Marks that everything that was in the ledger at this time has been handed over."""
 
     time: int
 
 
 class FollowerStopped(Exception):
-    """The writer thread has ended."""
+    """The writer thread has ended, so it takes no more chunks."""
 
 
 Handed = LedgerChunk | ReadTo

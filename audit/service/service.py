@@ -85,7 +85,7 @@ class Service(msgspec.Struct):
         return self._reading
 
     def reads(self, reading: StoreReading | None) -> None:
-        """Sets the database that answers are read from."""
+        """Sets the database from which answers are read."""
         with self._guard:
             self._reading = reading
             self._kept.clear()
@@ -101,7 +101,7 @@ class Service(msgspec.Struct):
             raise StoreDamaged(reason)
 
     def note_groups(self, cluster: str, seen: GroupsSeen) -> None:
-        """Receives polled groups, which do not affect any verdict."""
+        """Stores polled groups, which do not affect any verdict."""
         former_groups = self._settled.get(cluster, {})
         current_groups = settled(former_groups, seen)
         if seen.lags or not seen.troubles:
@@ -115,11 +115,12 @@ class Service(msgspec.Struct):
         self.standing.stir()
 
     def taken_marks(self) -> list[Mark]:
-        """Takes the marks noted since the last call."""
+        """Removes and returns the marks noted since the last call."""
         return [self._marks.popleft() for _ in range(len(self._marks))]
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Returns the cached value of a key, or makes it again if the state has changed since."""
+        """Returns the cached value of a key, or computes it again if the state has changed
+        since."""
         version = self.standing.version
         with self._guard:
             if version == self._kept_version and key in self._kept:

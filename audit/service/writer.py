@@ -1,5 +1,5 @@
-"""The writer thread: folds the chunks that followers have read, has changed hours judged, raises
-and resolves alerts, and expires old data, in rounds until it is stopped.
+"""The writer thread. In rounds until it is stopped, it folds the chunks that followers have read,
+has changed hours judged, raises and resolves alerts, and expires old data.
 
 Followers wait while a chunk is folded. A cluster is not judged while its ledger is read only in
 part: some tiers' reports are there then, and others' are not. Other clusters wait for it only a
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class _Every(msgspec.Struct):
-    """A task that is due at intervals."""
+    """A task that becomes due at intervals."""
 
     seconds: float
     _at: float = 0.0

@@ -1,4 +1,4 @@
-"""Reads the database from any thread, each with a connection of its own.
+"""Reads the database from any thread; each thread has a connection of its own.
 
 Each answer is a snapshot. Queries are passed down, and answers passed up, unchanged, except for
 what only the judge knows.
@@ -125,8 +125,8 @@ class StoreReading:
         names: bool = True,
         is_deleted: bool = False,
     ) -> TopicPicture:
-        """Returns the picture to judge; with `names`, including sources. `is_deleted`: the cluster
-        lacks the topic, so everything that no loader has read by now is lost."""
+        """Returns the picture to judge, which includes sources if `names` is set. `is_deleted`: the
+        cluster lacks the topic, so everything that no loader has read by now is lost."""
         with self._moment() as connection:
             query = pictures.PictureQuery(
                 from_time, to_time, now, expected_millis, self._grace_millis, names, is_deleted
@@ -134,7 +134,7 @@ class StoreReading:
             return pictures.picture(connection, key, query)
 
     def origin(self, key: TopicKey) -> TopicKey | None:
-        """Returns the topic that this one is a copy of."""
+        """Returns the topic that this one is a copy of; None if it is not a copy."""
         with self._moment() as connection:
             keys = origins.origins(connection, pictures.Topic(connection, key).id)
             return keys[0] if keys else None
@@ -156,13 +156,13 @@ class StoreReading:
             return topics.faulty_hours(connection, pictures.Topic(connection, key).id)
 
     def hole_hours(self, key: TopicKey) -> set[int]:
-        """Returns the hours that missing entries or unwatched times may affect, whether known or
-        not."""
+        """Returns the hours that missing entries or unwatched periods may affect, including hours
+        that are not yet known."""
         with self._moment() as connection:
             return pictures.hole_hours(pictures.Topic(connection, key))
 
     def hour_counts(self, from_hour: int) -> dict[TopicKey, dict[int, int]]:
-        """Returns events by hour, as counted by the first tier that counts."""
+        """Returns the number of events in each hour, from the first tier that has counted them."""
         with self._moment() as connection:
             return topics.hour_counts(connection, from_hour)
 
@@ -199,7 +199,7 @@ class StoreReading:
             return agents.agents(connection, query, patience)
 
     def agents_of(self, cluster: str, patience: SilencePatience) -> dict[str, AgentRow]:
-        """Returns all agents that were ever heard, by id."""
+        """Returns all agents that were ever heard from, by id."""
         with self._moment() as connection:
             return agents.by_agent(connection, cluster, patience)
 
@@ -219,12 +219,12 @@ class StoreReading:
             return loads.ends(connection)
 
     def load_advice(self, key: TopicKey) -> dict[str, str]:
-        """Returns, by destination, what a topic's last load said about how to load it."""
+        """Returns, by destination, the advice in a topic's last load on how to load the topic."""
         with self._moment() as connection:
             return loads.advice(connection, key.cluster, key.topic)
 
     def failing_loads(self) -> list[FailingLoad]:
-        """Returns tables whose last load failed, the longest failing first."""
+        """Returns tables whose last load failed, those that have been failing longest first."""
         with self._moment() as connection:
             return loads.failing(connection)
 
@@ -245,13 +245,13 @@ class StoreReading:
 
     def delays(self, key: TopicKey, from_time: int, to_time: int) -> Delays:
         """Returns counts of delays by tier: element 0 counts delays below a millisecond, element i
-        those from 2^(i-1) to 2^i milliseconds."""
+        delays from 2^(i-1) to 2^i milliseconds."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays(connection, topic.id, topic.tiers, from_time, to_time)
 
     def flow(self, key: TopicKey, from_time: int, to_time: int) -> Flow:
-        """Returns the outcome of lines, in the windows of the events with which they were read."""
+        """Returns the outcome of lines, by the windows of the events with which they were read."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 
@@ -269,12 +269,12 @@ class StoreReading:
             return altered_text.totals(connection, from_time)
 
     def shares(self, from_time: int) -> list[TopicShare]:
-        """Returns the shares of dead letters and altered lines of all topics since then."""
+        """Returns the shares of dead letters and altered lines of all topics since this time."""
         with self._moment() as connection:
             return shares.shares(connection, from_time)
 
     def delays_by_hour(self, key: TopicKey, from_time: int, to_time: int) -> dict[int, Delays]:
-        """Returns `delays` by hour, in ascending order."""
+        """Returns counts of delays by hour, in ascending order."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays_by_hour(connection, topic.id, topic.tiers, from_time, to_time)
@@ -285,7 +285,7 @@ class StoreReading:
             return lags.lags(connection, query)
 
     def agent_lags(self) -> list[MeasuredLag]:
-        """Returns the present lags of agents."""
+        """Returns the current lags of agents."""
         with self._moment() as connection:
             return lags.agent_lags(connection)
 

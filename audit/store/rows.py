@@ -47,8 +47,8 @@ class Alert(NamedTuple):
 
 class TopicShare(NamedTuple):
     """The number of lines that agents read from a topic's files in a period, and how many of them
-    became dead letters or were altered. Of the events that loaders could not decode, those in the
-    root with the most."""
+    became dead letters or were altered. Events that loaders could not decode are counted only in
+    the root that has the most of them."""
 
     cluster: str
     topic: str

@@ -61,8 +61,8 @@ def _now_millis() -> int:
 
 
 class AuditStore(msgspec.Struct):
-    """The database, open for writing by one process at a time, which the directory's lock
-    ensures."""
+    """The database, open for writing. The directory's lock ensures that only one process writes at
+    a time."""
 
     directory: Path
     window_millis: int
@@ -174,7 +174,7 @@ class AuditStore(msgspec.Struct):
         lags_: Sequence[lags.MeasuredLag],
         marks_: Sequence[Mark],
     ) -> None:
-        """Stores the lags of these kinds and clusters as measured at a time, and new marks."""
+        """Stores the lags measured at a time for these kinds and clusters, and new marks."""
         with self._transaction() as connection:
             lags.keep(connection, self._numbers.lag_series, time, measured, lags_)
             marks.keep_seen(connection, marks_)

@@ -118,7 +118,8 @@ class _Standing:
                 self._by_principal.setdefault(rule[0], []).append(rule)
 
     def rules_for(self, principals: Iterable[str]) -> Iterable[_Rule]:
-        """Returns the rules for these principals from the index of a larger number of rules."""
+        """Returns the rules for these principals from the index, which exists only if there are
+        many rules."""
         return chain.from_iterable(
             self._by_principal.get(principal, ()) for principal in principals
         )
@@ -139,7 +140,7 @@ class _OneKind:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def order(self) -> None:
-        """Prepares for lookups, once all ACLs are added."""
+        """Indexes the prefixed patterns for lookups. Call it once all ACLs are added."""
         self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
         enclosing_prefixes: list[str] = []

@@ -61,20 +61,20 @@ class Rights:
         return self.may(operation, ResourceType.CLUSTER, THE_CLUSTER)
 
     def may_on_some_topic(self, operation: Operation) -> bool:
-        """Whether the operation may be allowed on some topic."""
+        """Returns whether the operation may be allowed on some topic."""
         if self._permissions is None:
             return True
         return self._permissions.allows_somewhere(self._principal, self._host, operation, _TOPIC)
 
     def operations(self, kind: ResourceType, name: str) -> int:
-        """All operations allowed on a resource, as the bits that clients get."""
+        """Returns all operations allowed on a resource, as Kafka's bit field."""
         if self._permissions is None:
             return ON[kind]
         return self._permissions.allowed(self._principal, self._host, kind, name) & ON[kind]
 
     def operations_on_cluster(self) -> int:
-        """The allowed operations on the cluster, as bits; none for a caller that may not describe
-        it."""
+        """Returns the operations allowed on the cluster, as bits; 0 for a caller that may not
+        describe it."""
         if not self.may_on_cluster(Operation.DESCRIBE):
             return 0
         return self.operations(ResourceType.CLUSTER, THE_CLUSTER)

@@ -1,4 +1,4 @@
-"""Producer ids that cannot be guessed, and from which every broker can tell the principal.
+"""Producer ids that cannot be guessed and that identify the principal to every broker.
 
 An id is a positive int64: 40 random bits, then 23 bits of a keyed hash of these and of the
 principal that it was assigned to. The key is the cluster's, and only brokers can read it. So every

@@ -1,4 +1,4 @@
-"""Broker configs that can be changed while brokers run, on behalf of clients.
+"""Changes broker configs on behalf of clients while brokers run.
 
 Any broker serves such a change. A broker that changes its own configs answers once they are in
 force; other brokers apply a change within a second.

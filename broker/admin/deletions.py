@@ -81,8 +81,8 @@ class Deletions:
 
 
 def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
-    """Returns the deleted topics that await this broker's confirmation and, since it applied the
-    snapshot, have no data here.
+    """Returns the deleted topics that this broker can now confirm: since it applied the snapshot,
+    it has no data of them.
 
     A topic that is still there and unmarked was read between its note and its mark.
     """

@@ -34,8 +34,8 @@ class LeaderAdmin:
     async def elect(
         self, wanted: Sequence[Key] | None, *, unclean: bool, timeout_ms: int
     ) -> Outcomes:
-        """Returns the outcome for each partition, None for an elected leader. Without `wanted`,
-        covers all partitions that need an election."""
+        """Elects leaders of the `wanted` partitions, or of all that need an election if it is None.
+        Returns the error for each partition, None for an elected leader."""
         epoch = await self._topics.controllership(timeout_ms)
         outcomes: Outcomes = {}
         changes: list[StateChange] = []

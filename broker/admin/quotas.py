@@ -53,7 +53,7 @@ class QuotaAdmin:
 
 
 def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
-    """The entity in canonical order. Raises ApiError unless it can have quotas."""
+    """Returns the entity in canonical order. Raises ApiError unless it can have quotas."""
     kinds = [kind for kind, _ in parts]
     if unknown_kind := next((kind for kind in kinds if kind not in _KINDS), None):
         raise _invalid(f"Unhandled client quota entity type: {unknown_kind:.50}")

@@ -38,8 +38,8 @@ class ReassignmentAdmin:
         self._most_partitions = most_partitions
 
     async def reassign(self, name: str, targets: Targets, timeout_ms: int) -> Outcomes:
-        """Returns the outcome for each partition of a topic. Starts again from the new state if a
-        leader changes an in-sync set meanwhile."""
+        """Begins or cancels reassignments of a topic's partitions; returns the error for each, None
+        for success. Retries if a leader changes an in-sync set meanwhile."""
         for _ in range(_TRIES - 1):
             outcomes, is_overtaken = await self._begin(name, targets, timeout_ms)
             if not is_overtaken:

@@ -295,7 +295,8 @@ class TopicAdmin:
     # Preconditions
 
     async def controllership(self, timeout_ms: int) -> ControllerEpoch:
-        """Returns the right to write the map; waits for a controller if there is none yet."""
+        """Returns the controller epoch, which a write to the map requires; waits if there is no
+        controller yet. Raises ApiError unless this broker becomes the controller."""
         patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -335,7 +336,7 @@ class TopicAdmin:
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
-        """Returns when the view shows the change. Polls, because waiting in the view would hold a
+        """Returns once the view shows the change. Polls, because waiting in the view would hold a
         thread for each client."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
@@ -386,7 +387,7 @@ async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 async def within(timeout_ms: int, done: Awaitable[None]) -> None:
-    """Waits for the effect of a write, for as long as the client waits."""
+    """Waits until a write takes effect, at most for the client's timeout. Raises ApiError."""
     try:
         async with asyncio.timeout(max(timeout_ms, 0) / 1000):
             await done

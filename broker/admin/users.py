@@ -38,8 +38,8 @@ class UserAdmin:
         return self._view.users
 
     async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
-        """Makes all changes of a user, or none; returns the reason for each user without
-        changes."""
+        """Applies all changes of a user, or none; returns the error for each user, None for
+        success."""
         return await asyncio.to_thread(self._alter, changes)
 
     def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:

@@ -1,5 +1,4 @@
-"""Records changes that clients make through one broker in its administration log: who, when, from
-where.
+"""The administration log of one broker: which client changed what through it, when and from where.
 
 Every administrative request leaves its entries there (`broker.api.changes`). If a handler fails,
 the entry says that the outcome is unknown. Belongs to the event loop, and never waits for the disk.

@@ -35,7 +35,7 @@ _WORTH_A_LINE: Final = frozenset({ErrorCode.invalid_record, ErrorCode.unknown_pr
 
 
 class BatchChecks(Protocol):
-    """Checks the records of large batches on a thread, beside the event loop."""
+    """Checks the records of large batches on a thread, off the event loop."""
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Serves the rest of a request in a task."""
@@ -247,7 +247,8 @@ class _Answer:
 
 
 def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:
-    """Returns the batches with small ones copied, as the connection reuses its shared buffer."""
+    """Returns the batches for use after the connection has reused its shared buffer: copies small
+    ones, which may be in that buffer."""
     return [
         batch._replace(records=memoryview(bytearray(batch.records)))
         if batch.records is not None and len(batch.records) <= SHARED_BUFFER

@@ -168,7 +168,7 @@ class _Fetch(ABC):
 
     @property
     def satisfied(self) -> bool:
-        """Whether the data of the last look can be sent without waiting for more."""
+        """Whether the data found by the last `look` can be sent without waiting for more."""
         return self._decided or sum(piece.length for _, piece in self._read) >= self._enough
 
     def look(self) -> None:
@@ -188,7 +188,7 @@ class _Fetch(ABC):
         yield
 
     def answer(self, connection: Connection) -> FetchResponse:
-        """Returns the response with the data of the last look."""
+        """Returns the response with the data found by the last `look`."""
         self._count(connection)
         return self._answer()
 
@@ -220,7 +220,7 @@ class _Fetch(ABC):
     def _answer(self) -> FetchResponse: ...
 
     def wait(self, parked: "_Parked") -> None:
-        """Registers for a wake-up by anything that can add to the last look."""
+        """Registers for a wake-up by any change that can add data to the response."""
         self._read = []  # it is read again after the wait: until then it holds no files
         self._wait(parked)
 
@@ -521,7 +521,8 @@ class _WholeFetch(_Fetch):
 
 
 class _SessionFetch(_Fetch):
-    """A request within a session, whose response has only the partitions with news."""
+    """A request within a session, whose response has only partitions with new data or a new
+    state."""
 
     __slots__ = ("_looks", "_session")
 
@@ -617,8 +618,8 @@ class _Parked:
         fetch.wait(self)
 
     def wake(self) -> None:
-        """Looks once more in the next turn of the event loop, as many partitions may get data in
-        one turn."""
+        """Reads the partitions again in the next turn of the event loop: several may get data in
+        this turn."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._look)

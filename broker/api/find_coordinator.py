@@ -61,7 +61,8 @@ def handle(
 
 
 def without_transactions(caller: Caller) -> ErrorCode:
-    """Returns the error for a request about a transaction, which this client treats as fatal."""
+    """Returns an error that this client treats as fatal, for a request about transactions, which
+    are not supported."""
     if caller.is_librdkafka:
         return ErrorCode.transactional_id_authorization_failed
     return ErrorCode.unsupported_version

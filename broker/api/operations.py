@@ -23,7 +23,8 @@ Right = tuple[Operation, ResourceType]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A required right, what needs it, and the other right that Kafka accepts instead."""
+    """A required right, the purpose that needs it, and the other right that Kafka accepts
+    instead."""
 
     operation: Operation
     kind: ResourceType

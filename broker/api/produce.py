@@ -198,7 +198,7 @@ def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int)
 
 
 class LargeChecks:
-    """Checks the records of large batches on a thread, beside the event loop.
+    """Checks the records of large batches on a thread, off the event loop.
 
     One at a time, so that at most one is in memory unpacked. It is unpacked and walked over on a
     thread, which releases the interpreter lock. With aiokafka's parser alone (`NATIVE` is false),

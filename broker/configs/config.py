@@ -140,7 +140,7 @@ class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Permissions beside the [ACLs](broker-access.md#authorization)."""
+    """Permissions besides the [ACLs](broker-access.md#authorization)."""
 
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, regardless of ACLs. The prefix `User:` is optional."""
@@ -338,13 +338,13 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def reaching(self) -> BetweenBrokers:
-        """How this broker connects to other brokers: as its own processes connect to it."""
+        """The settings with which this broker connects to other brokers: those of `between`."""
         is_reachable = self.between_brokers is not None or self._open_listener is not None
         return self.between if is_reachable else BetweenBrokers(listener="")
 
     @property
     def between(self) -> BetweenBrokers:
-        """How this broker's own processes, and other brokers of the cluster, connect to it."""
+        """The settings with which this broker's own processes, and other brokers, connect to it."""
         if self.between_brokers is not None:
             return self.between_brokers
         listener = self._open_listener

@@ -1,4 +1,4 @@
-"""Parsing and formatting of config values: the types that Kafka's configs have.
+"""The types of config values, as in Kafka: how values are parsed and formatted.
 
 A parser takes the text and returns its value, or raises `ValueError` with a reason for people.
 `text_of` is its inverse: the canonical form, the one Kafka would show.
@@ -68,8 +68,8 @@ def boolean() -> ValueType:
 
 
 def one_of(*allowed: str, otherwise: str = "") -> ValueType:
-    """Accepts one of the allowed words; `otherwise` explains why others that Kafka may know are
-    rejected."""
+    """Accepts one of the allowed words; `otherwise` explains why other words, which Kafka may
+    accept, are rejected."""
 
     def read(text: str) -> Value:
         if (word := text.strip()) in allowed:
@@ -128,7 +128,7 @@ def some_of(*allowed: str) -> ValueType:
 
 
 def throttled_replicas() -> ValueType:
-    """Accepts replicas as in Kafka's throttles: `partition:broker`, or all of them."""
+    """Accepts replicas as in Kafka's throttles: a list of `partition:broker`, or `*` for all."""
 
     def read(text: str) -> Value:
         words = _words(text)

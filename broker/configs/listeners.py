@@ -149,8 +149,8 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def from_here(self) -> tuple[str, int]:
-        """Returns the address for processes of this machine: the name in the certificate, if it has
-        one."""
+        """The address for processes of this machine: with TLS the advertised one, which the
+        certificate names."""
         if self.tls is not None:
             return self.advertised
         host = self.config.host

@@ -48,7 +48,7 @@ class TopicDefaults(msgspec.Struct, frozen=True):
         )
 
     def for_replicas(self, count: int) -> Mapping[str, str]:
-        """The configs of a topic with this replication factor and no overrides."""
+        """Returns the configs of a topic with this replication factor and no overrides."""
         if MIN_IN_SYNC in self.configs or count < _MANY_REPLICAS:
             return self.configs
         return {**self.configs, MIN_IN_SYNC: built_in(topic_config_key(MIN_IN_SYNC), count)}
@@ -103,7 +103,8 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     def salvage(
         cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
     ) -> tuple["TopicConfig", list[str]]:
-        """Parses overrides from the map; returns the problems of those that it ignores, too."""
+        """Parses overrides from the map, and ignores invalid ones; also returns a description of
+        each ignored one."""
         valid_overrides: dict[str, str] = {}
         problems: list[str] = []
         for name, text in overrides.items():
@@ -117,7 +118,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unused(self) -> dict[str, str]:
-        """Overrides that have no effect in Penstock, and differ from the default."""
+        """The overrides that have no effect in Penstock, and differ from the default."""
         keys = {name: topic_config_key(name) for name in self.overrides}
         return {
             name: self.overrides[name]
@@ -157,7 +158,8 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         return (partition, end_offset, base_offset) in map(gap, gap_words)
 
     def cut_of(self, topic_id: str, partition: int) -> MirrorCut | None:
-        """Returns the cut that an operator has ordered at the end of a partition's log."""
+        """Returns the cut that an operator has ordered at the end of a partition's log; None if
+        there is none."""
         prefix = f"{topic_id}/{partition}:"
         for word in cast(tuple[str, ...], self.values[CUT]):
             if word.startswith(prefix):

@@ -33,7 +33,8 @@ class NewTopic(msgspec.Struct, frozen=True):
 
 
 def replication_factor(info: TopicInfo) -> int:
-    """The intended number of replicas of each partition; a partition being moved has more."""
+    """Returns the intended number of replicas of each partition; a partition being moved has
+    more."""
     return min(
         (
             len(partition.move.target if partition.move else partition.replicas)

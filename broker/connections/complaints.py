@@ -79,8 +79,8 @@ class Complaints:
         self._others: dict[ComplaintKind, _Repeated] = {}
 
     def say(self, kind: ComplaintKind, address: str, text: str, *, like: Hashable = "") -> None:
-        """Complains about an address, given without its port. Complaints with different `like` are
-        logged separately; an address should have few such."""
+        """Logs a complaint about an address (without its port). Complaints with different `like`
+        are logged separately, so an address should have few of them."""
         self._say(kind, (address, like), text)
 
     def batch_refused(

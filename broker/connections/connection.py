@@ -46,8 +46,8 @@ _BYTES_A_TURN = 4 * 1024 * 1024
 
 
 class ShortFile(Exception):
-    """Raised when a file ends before its slice: the response has promised more, and cannot be taken
-    back."""
+    """Raised when a file ends before its slice does, after the response has announced more
+    bytes."""
 
 
 class SendQueue:
@@ -132,7 +132,7 @@ class SendQueue:
 
 
 class Reply:
-    """The answer to one request, now or later; `parts` is None until it is known.
+    """The answer to one request, now or later; `parts` is None until the answer is known.
 
     `dropped`, if set, is called if the client disconnects before it was answered.
     """
@@ -324,7 +324,8 @@ class Connection:
         return reply
 
     def serve_on(self) -> None:
-        """Serves the next requests, as the exclusive reply no longer needs its request."""
+        """Serves the next requests, once the exclusive reply no longer needs the memory of its
+        request."""
         self._exclusive = False
         self._loop.call_soon(self._resume_waiting)
 
@@ -507,7 +508,7 @@ class Connection:
         return self._sender.holds_files
 
     def stop_serving(self) -> None:
-        """Stops serving requests; owed replies are still sent."""
+        """Stops serving requests; replies to earlier requests are still sent."""
         self._stopping = True
         self._read_no_more()
         self._drop_waiting()
@@ -559,9 +560,9 @@ class Connection:
         self._hang_up()
 
     def refuse(self, why: str, *, like: str = "") -> None:
-        """Disconnects a client that broke a rule of the protocol: releases everything but the
-        socket, and closes that a moment later. The delay slows down a client that connects again
-        after each refusal."""
+        """Disconnects a client that broke a rule of the protocol. Releases everything at once, but
+        closes the socket a moment later, to slow down a client that reconnects after each
+        refusal."""
         if self.open:
             self._release(why, like)
             self._refusal = self._loop.call_later(_REFUSAL_SECONDS, self._hang_up)

@@ -27,7 +27,7 @@ Done = Callable[[Listener, ssl.SSLSocket, tuple[str, int]], None]
 
 
 class Handshakes:
-    """All handshakes of a broker. Calls `done` with those that succeed, and `ended` whenever one
+    """All handshakes of a broker. Calls `done` for each that succeeds, and `ended` whenever one
     ends, successful or not. Belongs to the event loop."""
 
     def __init__(

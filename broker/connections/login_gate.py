@@ -21,7 +21,7 @@ LARGEST_REQUEST: Final = 256 * 1024  # before a login; an OAuth token may have s
 
 
 class GateError(Exception):
-    """A step that is not allowed, with Kafka's code for it."""
+    """A step that is not allowed, with Kafka's error code for it."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class LoginGate:
         self._until = 0.0  # by `time.monotonic()`: shut from then on
 
     def lets(self, api_key: int) -> bool:
-        """Returns whether a request of this kind is answered now."""
+        """Returns whether a request of this kind may be served now."""
         return self.is_open or api_key in WITHOUT_LOGIN
 
     @property
@@ -80,8 +80,9 @@ class LoginGate:
         self._login = self._logins.begin(mechanism, self._host)
 
     async def step(self, data: bytes) -> tuple[bytes, int]:
-        """Returns the answer, and the lifetime of the login in milliseconds: 0 if unlimited, or
-        until the login is done. Raises GateError; the client is disconnected after that."""
+        """Performs a step of the login. Returns the answer, and the login's lifetime in
+        milliseconds: 0 if it is unlimited, or the login is incomplete. Raises GateError; the client
+        is disconnected after that."""
         login = self._login
         if login is None:
             raise self._cut_off(

@@ -56,7 +56,7 @@ class Share:
 
 
 class Mutations:
-    """One request's use of its client's share of creations and deletions.
+    """Counts the partitions that one request creates or deletes against its client's share.
 
     A `strict` one is rejected after overuse; otherwise the request is done, and throttled
     afterwards. In both cases `wait_s` is then the throttle time.
@@ -102,7 +102,7 @@ class Quotas:
         self._shares: dict[tuple[str, str | None, bool], Share] = {}
 
     def follow(self, snapshot: QuotaSnapshot, now: float) -> None:
-        """Applies new quotas, and keeps the usage of those that stay."""
+        """Applies new quotas. Usage under an unchanged quota still counts."""
         self._snapshot = snapshot
         self.active = bool(snapshot)
         self.generation += 1
@@ -139,7 +139,7 @@ class Quotas:
         return share
 
     def connection_from(self, address: str, now: float) -> float:
-        """Counts a client's connection; returns the time that it should have waited."""
+        """Counts a connection from this address; returns the seconds until the quota allows it."""
         for entity in (((ADDRESS, address),), ((ADDRESS, None),)):
             rate = self._snapshot.get(entity, {}).get(Quota.CONNECTIONS)
             if rate is not None:
@@ -184,7 +184,8 @@ def _new_meter(quota: Quota, rate: float, now: float) -> Meter:
 def find(
     snapshot: QuotaSnapshot, quota: Quota, user: str, client: str | None
 ) -> tuple[Entity, float] | None:
-    """Returns the key under which the client's usage is counted, and its limit a second."""
+    """Returns the key under which the client's usage is counted, and its limit per second; None if
+    no quota applies."""
     name = client or ""
     user_and_client: Entity = ((CLIENT, name), (USER, user))
     one_user: Entity = ((USER, user),)

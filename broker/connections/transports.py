@@ -76,8 +76,8 @@ class Clear:
 
 
 class Encrypted:
-    """TLS after its handshake. OpenSSL accepts data whole or not at all, and then requires the same
-    data again: the first part stays first until it is accepted."""
+    """TLS after its handshake. OpenSSL accepts data whole or not at all; data that it did not
+    accept must be sent again, unchanged, before any other."""
 
     __slots__ = ("_held", "_sock", "descriptor")
 

@@ -29,8 +29,9 @@ async def hand_over(
     broker_id: int,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Returns once no other broker could lead any partition that this broker leads, or after
-    `patience_seconds`. Never raises: a broker must be able to stop without ZooKeeper."""
+    """Announces the stop, and waits until no other broker could lead a partition that this broker
+    leads, or for `patience_seconds`. Never raises: a broker must be able to stop without
+    ZooKeeper."""
     if not to_hand_over(view.snapshot, broker_id):
         return
     announcement = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))

@@ -88,8 +88,9 @@ class Leaders:
         propose: Callable[[ClusterSnapshot], Sequence[StateChange]],
         epoch: ControllerEpoch,
     ) -> list[PartitionInfo | None]:
-        """Writes the changes that `propose` derives from the newest snapshot. Returns the resulting
-        states; None if the map has changed meanwhile. Blocks; raises Fenced, Unavailable."""
+        """Writes the changes that `propose` derives from the newest snapshot. Returns the state
+        after each change; None where the map has changed meanwhile. Blocks; raises Fenced,
+        Unavailable."""
         with self._writing:
             return self._write(propose(self._view.snapshot), epoch)
 

@@ -95,7 +95,7 @@ class CountingFindings:
 
     @property
     def remarks(self) -> list[str]:
-        """Returns a line for each damaged batch."""
+        """A line about each damaged batch."""
         return [
             f"damaged: {damage.topic}-{damage.partition}, messages {damage.first:,} to "
             f"{damage.first + damage.offsets - 1:,}: {damage.reason}; what ends this line: "
@@ -105,7 +105,7 @@ class CountingFindings:
 
     @property
     def problems(self) -> list[Problem]:
-        """The same for the ledger, one for each partition."""
+        """The first damage of each partition, as a problem for the ledger."""
         first = {(damage.topic, damage.partition): damage for damage in reversed(self.damaged)}
         return [
             Problem(
@@ -156,7 +156,7 @@ class LedgerCounter:
         self._running = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """Ends the counting process, too, at any point of its work."""
+        """Stops counting, and ends the counting process even in the middle of its work."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 

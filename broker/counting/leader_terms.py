@@ -32,8 +32,8 @@ MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking
 
 class Ledger(Protocol):
     def ends(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
-        """Returns the end of what was reported for these partitions, without those that have no
-        report."""
+        """Returns the end of the batches reported for each of these partitions; omits partitions
+        without a report."""
 
 
 class Term(NamedTuple):

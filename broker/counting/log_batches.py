@@ -138,8 +138,8 @@ def wrong_crcs(run: BatchRun) -> list[int]:
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> CountPosition:
-    """Returns the place of the next readable batch after damage, from this offset on; at most the
-    exposed end."""
+    """Returns the place at which reading can continue after damage at `offset`: a readable batch,
+    the next segment, or the exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
     located_batch = find_valid(file, broken.byte, size, offset - 1)

@@ -167,7 +167,7 @@ class _Passing:
         self._has_holes = led.compacts or is_compacted
 
     def run(self, run: BatchRun) -> None:
-        """Counts a run in parts of one epoch; reports damaged batches instead of counting them."""
+        """Counts a run epoch by epoch; reports damaged batches instead of counting them."""
         for epoch, part in _by_epoch(run):
             self._begin(self._plausible_epoch(epoch))
             first_index = 0

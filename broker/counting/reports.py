@@ -41,7 +41,8 @@ class Led(NamedTuple):
 
     @property
     def begins(self) -> int:
-        """The first offset of the leader's epoch; other brokers may have counted earlier ones."""
+        """The first offset of the leader's epoch; other brokers may have counted earlier
+        offsets."""
         return self.epochs[-1].first
 
 
@@ -95,8 +96,8 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CountingReport(msgspec.Struct, array_like=True, frozen=True):
-    """The state of the led partitions, the names of those not served now, losses that are not
-    confirmed as reported, and the broker's own health."""
+    """The state of the led partitions, the names of led partitions that are not served now, losses
+    that are not confirmed as reported, and the broker's own health."""
 
     led: list[Led]
     not_served: list[tuple[str, int]]

@@ -1,4 +1,5 @@
-"""Reads stored segments again and reports damage to the ledger: young data often, all of it seldom.
+"""Re-reads stored segments, and reports damage to the ledger. Reads recent data often, and all data
+seldom.
 
 Two readings take turns, each at its own rate:
 
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 
 class CheckTimes(NamedTuple):
     """The times when a log was last re-read, in milliseconds since 1970; -1: never. Each is the
-    beginning of that reading: everything written before it was read."""
+    time when re-reading began, so everything written before it was read."""
 
     recent: int = -1  # its young segments
     whole: int = -1  # all of its segments
@@ -76,8 +77,8 @@ class _Progress(msgspec.Struct):
 
 
 class _Reading:
-    """The pieces of a reading by size, None while no reading is due; and the time of the next
-    piece."""
+    """A reading in progress. `pieces` yields the size of each piece, or None while no reading is
+    due; `ready` is the time of the next piece."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces
@@ -137,7 +138,7 @@ class Scrubbing:
         return damages, count, self._progress.finished_millis, checked_logs
 
     def step(self) -> float | None:
-        """Reads a piece; returns the seconds until the next one; None: wait for a report."""
+        """Reads a piece; returns the seconds until the next one, or None to wait for a report."""
         if not self._led:
             return None
         now = self._clock()

@@ -120,7 +120,8 @@ class CoordinatedGroups:
             self.changed.set()
 
     def coordinator_of(self, name: str) -> int | None:
-        """Returns a group's coordinator by this broker's map; None if no broker can coordinate."""
+        """Returns a group's coordinator according to this broker's map; None if no broker can
+        coordinate."""
         return first_of(name, self._brokers)
 
     def is_ours(self, name: str) -> bool:
@@ -153,17 +154,17 @@ class CoordinatedGroups:
         self._give_up_all(ErrorCode.coordinator_not_available)
 
     def _give_up_all(self, code: ErrorCode) -> None:
-        for live in tuple(self.live.values()):
-            self.drop(live, code)
+        for live_group in tuple(self.live.values()):
+            self.drop(live_group, code)
 
-    def drop(self, live: LiveGroup, code: ErrorCode) -> None:
-        if self.live.get(live.name) is live:
-            del self.live[live.name]
-            self.members_bytes.take(live.maker, -live.size)
-            self._count.take(live.maker, -1)
-        live.set_timer(self._loop, None, self._time_up)
-        self.commits.forget(live.fence)
-        live.group.die(code)
+    def drop(self, live_group: LiveGroup, code: ErrorCode) -> None:
+        if self.live.get(live_group.name) is live_group:
+            del self.live[live_group.name]
+            self.members_bytes.take(live_group.maker, -live_group.size)
+            self._count.take(live_group.maker, -1)
+        live_group.set_timer(self._loop, None, self._time_up)
+        self.commits.forget(live_group.fence)
+        live_group.group.die(code)
 
     # Finding one
 
@@ -173,9 +174,9 @@ class CoordinatedGroups:
         """Returns a group; None if the group does not exist and `make` is not set. Raises
         ApiError."""
         while True:
-            live = self.live.get(name)
-            if live is not None:
-                return live
+            live_group = self.live.get(name)
+            if live_group is not None:
+                return live_group
             self._check_name(name)
             busy_task = self._busy.get(name)
             if busy_task is not None:
@@ -222,17 +223,17 @@ class CoordinatedGroups:
     async def _load(self, name: str, *, make: bool, client: Client) -> LiveGroup | None:
         maker = client if make else None
         self._count.take(maker, 1)
-        live = None
+        live_group = None
         try:
-            live = await self._loaded(name, maker, make=make, client=client)
+            live_group = await self._loaded(name, maker, make=make, client=client)
         finally:
             del self._busy[name]
-            if live is None:
+            if live_group is None:
                 self._count.take(maker, -1)
-        if live is not None:
-            self.live[name] = live
-            self.after(live)
-        return live
+        if live_group is not None:
+            self.live[name] = live_group
+            self.after(live_group)
+        return live_group
 
     async def _loaded(
         self, name: str, maker: Client, *, make: bool, client: Client
@@ -252,88 +253,92 @@ class CoordinatedGroups:
         group = Group.from_record(loaded_group.record, self._rules.group, self._loop.time())
         return LiveGroup(name, group, loaded_group.fence, loaded_group.empty_since_ms, maker)
 
-    async def written(self, live: LiveGroup, writing: Coroutine[Any, Any, ErrorCode]) -> ErrorCode:
-        live.under_way += 1
+    async def written(
+        self, live_group: LiveGroup, writing: Coroutine[Any, Any, ErrorCode]
+    ) -> ErrorCode:
+        live_group.under_way += 1
         try:
             code = await writing
         finally:
-            live.under_way -= 1
-        if code is ErrorCode.not_coordinator and self.live.get(live.name) is live:
-            log.info("group has moved to another broker group=%r", live.name)
-            self.drop(live, code)
+            live_group.under_way -= 1
+        if code is ErrorCode.not_coordinator and self.live.get(live_group.name) is live_group:
+            log.info("group has moved to another broker group=%r", live_group.name)
+            self.drop(live_group, code)
         return code
 
     # Consequences
 
-    def after(self, live: LiveGroup, *, look: bool = False) -> None:
-        """Handles the consequences of an event; `look`: checks whether the group is unused."""
-        if self.live.get(live.name) is not live:
+    def after(self, live_group: LiveGroup, *, look: bool = False) -> None:
+        """Handles the consequences of an event. With `look`, reports the group as unused even if it
+        was before."""
+        if self.live.get(live_group.name) is not live_group:
             return
-        group = live.group
-        if (size := group.size) != live.size:
-            self.members_bytes.take(live.maker, size - live.size)
-            live.size = size
-        if group.generation != live.generation:
-            self._counts.rebalances += group.generation - live.generation
-            live.generation = group.generation
-            self._tell_of(live)
-        if not live.is_empty:
-            live.empty_since_ms = None
-        elif live.empty_since_ms is None:
-            live.empty_since_ms = now_ms()
+        group = live_group.group
+        if (size := group.size) != live_group.size:
+            self.members_bytes.take(live_group.maker, size - live_group.size)
+            live_group.size = size
+        if group.generation != live_group.generation:
+            self._counts.rebalances += group.generation - live_group.generation
+            live_group.generation = group.generation
+            self._tell_of(live_group)
+        if not live_group.is_empty:
+            live_group.empty_since_ms = None
+        elif live_group.empty_since_ms is None:
+            live_group.empty_since_ms = now_ms()
         record = group.take_save()
         if record is not None:
-            self.start(self._save(live, record))
-        live.set_timer(self._loop, group.next_time(), self._time_up)
-        is_unused = live.is_unused and not live.had_members
-        if is_unused and (look or not live.was_unused) and not live.is_watched:
-            self.on_unused(live)
-        live.was_unused = is_unused
+            self.start(self._save(live_group, record))
+        live_group.set_timer(self._loop, group.next_time(), self._time_up)
+        is_unused = live_group.is_unused and not live_group.had_members
+        if is_unused and (look or not live_group.was_unused) and not live_group.is_watched:
+            self.on_unused(live_group)
+        live_group.was_unused = is_unused
 
-    def _tell_of(self, live: LiveGroup) -> None:
+    def _tell_of(self, live_group: LiveGroup) -> None:
         """Log a new generation, except those that follow quickly on a logged one."""
-        now, group = self._loop.time(), live.group
-        if live.told_at is None or now - live.told_at > _BETWEEN_LINES:
-            live.told_at = now
+        now, group = self._loop.time(), live_group.group
+        if live_group.told_at is None or now - live_group.told_at > _BETWEEN_LINES:
+            live_group.told_at = now
             log.info(
                 "group rebalanced group=%r generation=%d members=%d reason=%r",
-                *(live.name, group.generation, len(group), group.reason[:_LONGEST_REASON]),
+                *(live_group.name, group.generation, len(group), group.reason[:_LONGEST_REASON]),
             )
 
-    def _time_up(self, live: LiveGroup) -> None:
-        live.timer_fired()
-        live.group.advance(self._loop.time())
-        self.after(live)
+    def _time_up(self, live_group: LiveGroup) -> None:
+        live_group.timer_fired()
+        live_group.group.advance(self._loop.time())
+        self.after(live_group)
 
-    async def _save(self, live: LiveGroup, record: GroupRecord) -> None:
-        empty_since_ms = None if record.members else live.empty_since_ms or now_ms()
+    async def _save(self, live_group: LiveGroup, record: GroupRecord) -> None:
+        empty_since_ms = None if record.members else live_group.empty_since_ms or now_ms()
         try:
-            await self.in_thread(lambda: self.store.save(live.fence, record, empty_since_ms))
+            await self.in_thread(lambda: self.store.save(live_group.fence, record, empty_since_ms))
         except Fenced:
-            log.info("group has moved to another broker group=%r", live.name)
-            self.drop(live, ErrorCode.not_coordinator)
+            log.info("group has moved to another broker group=%r", live_group.name)
+            self.drop(live_group, ErrorCode.not_coordinator)
         except ClusterError as error:
-            self._failed(live.name, f"not saved: {error}")
-            live.group.not_saved(code_of(error), self._loop.time())
+            self._failed(live_group.name, f"not saved: {error}")
+            live_group.group.not_saved(code_of(error), self._loop.time())
         except Exception:
-            log.exception("group not saved group=%r", live.name)
-            live.group.not_saved(ErrorCode.unknown_server_error, self._loop.time())
+            log.exception("group not saved group=%r", live_group.name)
+            live_group.group.not_saved(ErrorCode.unknown_server_error, self._loop.time())
         else:
-            live.group.saved(self._loop.time())
-        self.after(live)
+            live_group.group.saved(self._loop.time())
+        self.after(live_group)
 
-    def begin_deleting(self, live: LiveGroup) -> asyncio.Task[None]:
-        """Drops the group; clients that ask for it wait until it is deleted everywhere."""
-        self.drop(live, ErrorCode.group_id_not_found)
-        task = self._busy[live.name] = asyncio.ensure_future(self._delete(live))
+    def begin_deleting(self, live_group: LiveGroup) -> asyncio.Task[None]:
+        """Drops the group, and returns the task that deletes it. Clients that ask for the group
+        wait for the task."""
+        self.drop(live_group, ErrorCode.group_id_not_found)
+        task = self._busy[live_group.name] = asyncio.ensure_future(self._delete(live_group))
         task.add_done_callback(_look_at)
         return task
 
-    async def _delete(self, live: LiveGroup) -> None:
+    async def _delete(self, live_group: LiveGroup) -> None:
         try:
-            await self.in_thread(lambda: self.store.delete(live.fence))
+            await self.in_thread(lambda: self.store.delete(live_group.fence))
         finally:
-            del self._busy[live.name]
+            del self._busy[live_group.name]
 
     # Threads and tasks
 

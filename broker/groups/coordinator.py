@@ -95,7 +95,8 @@ class Coordinator:
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
-        """Returns a group's coordinator by this broker's map; None if no broker can coordinate."""
+        """Returns a group's coordinator according to this broker's map; None if no broker can
+        coordinate."""
         return self._groups.coordinator_of(name)
 
     # Requests of members
@@ -103,10 +104,12 @@ class Coordinator:
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
         """Adds a member. The caller cancels the call when the client disconnects."""
         self._check_member_group(name)
-        live = await self._groups.find(name, make=joining.member_id == NO_MEMBER, client=client)
-        if live is None:
+        live_group = await self._groups.find(
+            name, make=joining.member_id == NO_MEMBER, client=client
+        )
+        if live_group is None:
             return JoinOutcome(code=ErrorCode.unknown_member_id, member_id=joining.member_id)
-        if not self._groups.members_bytes.has_room(live.maker, details_of(joining).size):
+        if not self._groups.members_bytes.has_room(live_group.maker, details_of(joining).size):
             code = ErrorCode.group_max_size_reached
             return JoinOutcome(code=code, member_id=joining.member_id)
         result: asyncio.Future[JoinOutcome] = self._loop.create_future()
@@ -114,58 +117,58 @@ class Coordinator:
         def answer(outcome: JoinOutcome) -> None:
             _tell(result, outcome)
 
-        live.touched += 1
-        live.group.join(joining, answer, self._loop.time())
-        self._groups.after(live, look=True)
+        live_group.touched += 1
+        live_group.group.join(joining, answer, self._loop.time())
+        self._groups.after(live_group, look=True)
         try:
             return await result
         except asyncio.CancelledError:
-            live.group.gone(answer, self._loop.time())
-            self._groups.after(live)
+            live_group.group.gone(answer, self._loop.time())
+            self._groups.after(live_group)
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
         """Returns a member's assignment. The caller cancels the call when the client
         disconnects."""
         self._check_member_group(name)
-        live = await self._groups.find(name)
-        if live is None:
+        live_group = await self._groups.find(name)
+        if live_group is None:
             return SyncOutcome(code=ErrorCode.unknown_member_id)
         result: asyncio.Future[SyncOutcome] = self._loop.create_future()
 
         def answer(outcome: SyncOutcome) -> None:
             _tell(result, outcome)
 
-        live.group.sync(syncing, answer, self._loop.time())
-        self._groups.after(live)
+        live_group.group.sync(syncing, answer, self._loop.time())
+        self._groups.after(live_group)
         try:
             return await result
         except asyncio.CancelledError:
-            live.group.gone(answer, self._loop.time())
-            self._groups.after(live)
+            live_group.group.gone(answer, self._loop.time())
+            self._groups.after(live_group)
             raise
 
     async def heartbeat(
         self, name: str, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
-        live = self._groups.live.get(name)
-        if live is None:
+        live_group = self._groups.live.get(name)
+        if live_group is None:
             self._check_member_group(name)
-            live = await self._groups.find(name)
-        if live is None:
+            live_group = await self._groups.find(name)
+        if live_group is None:
             return ErrorCode.unknown_member_id
-        code = live.group.heartbeat(member_id, instance_id, generation, self._loop.time())
-        self._groups.after(live)
+        code = live_group.group.heartbeat(member_id, instance_id, generation, self._loop.time())
+        self._groups.after(live_group)
         return code
 
     async def leave(self, name: str, leaving: Sequence[Leaving]) -> LeaveOutcome:
         self._check_member_group(name)
-        live = await self._groups.find(name)
-        if live is None:
+        live_group = await self._groups.find(name)
+        if live_group is None:
             codes = (ErrorCode.unknown_member_id,) * len(leaving)
             return LeaveOutcome(ErrorCode.none, codes)
-        outcome = live.group.leave(leaving, self._loop.time())
-        self._groups.after(live)
+        outcome = live_group.group.leave(leaving, self._loop.time())
+        self._groups.after(live_group)
         return outcome
 
     async def commit(
@@ -181,7 +184,7 @@ class Coordinator:
         """Commits offsets. Returns NONE once durable; without offsets, returns whether a commit
         would be allowed."""
         try:
-            live = await self._groups.find(
+            live_group = await self._groups.find(
                 name, make=generation < 0 and bool(offsets), client=client
             )
         except OfClaims:
@@ -192,16 +195,16 @@ class Coordinator:
                 ),
                 client,
             )
-        if live is None:
+        if live_group is None:
             return ErrorCode.none if generation < 0 else ErrorCode.illegal_generation
         now = self._loop.time()
-        code = live.group.check_commit(member_id, instance_id, generation, now)
-        self._groups.after(live)
+        code = live_group.group.check_commit(member_id, instance_id, generation, now)
+        self._groups.after(live_group)
         if code is not ErrorCode.none or not offsets:
             return code
-        live.touched += 1
+        live_group.touched += 1
         return await self._groups.written(
-            live, self._groups.commits.commit(live.fence, offsets, client)
+            live_group, self._groups.commits.commit(live_group.fence, offsets, client)
         )
 
     async def offsets(
@@ -224,14 +227,14 @@ class Coordinator:
 
     async def describe(self, name: str, client: Client = None) -> GroupDescription:
         try:
-            live = await self._groups.find(name, client=client)
+            live_group = await self._groups.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
                 lambda session: claimed_groups.describe(session, name), client
             )
-        if live is None:
+        if live_group is None:
             return GroupDescription(state=State.DEAD, protocol_type="", protocol="", members=())
-        return live.group.describe()
+        return live_group.group.describe()
 
     async def listed(self, client: Client = None) -> list[tuple[str, str, State]]:
         """Returns name, protocol type and state of each group that this broker coordinates."""
@@ -242,9 +245,11 @@ class Coordinator:
             raise told(error) from None
         groups = []
         for info in stored_groups:
-            live = self._groups.live.get(info.name)
-            if live is not None:
-                groups.append((live.name, live.group.protocol_type or "", live.group.state))
+            live_group = self._groups.live.get(info.name)
+            if live_group is not None:
+                groups.append(
+                    (live_group.name, live_group.group.protocol_type or "", live_group.group.state)
+                )
             elif not self._groups.is_ours(info.name):
                 continue
             elif info.kind is GroupKind.PENSTOCK:
@@ -262,17 +267,17 @@ class Coordinator:
 
     async def delete(self, name: str, client: Client = None) -> ErrorCode:
         try:
-            live = await self._groups.find(name, client=client)
+            live_group = await self._groups.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
                 lambda session: claimed_groups.delete(session, name), client
             )
-        if live is None:
+        if live_group is None:
             return ErrorCode.group_id_not_found
-        if not live.is_empty:
+        if not live_group.is_empty:
             return ErrorCode.non_empty_group
         try:
-            await asyncio.shield(self._groups.begin_deleting(live))
+            await asyncio.shield(self._groups.begin_deleting(live_group))
         except ClusterError as error:
             return code_of(error)
         return ErrorCode.none
@@ -280,18 +285,18 @@ class Coordinator:
     async def delete_offsets(
         self, name: str, partitions: Sequence[TopicPartition], client: Client = None
     ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
-        """Returns the group's error code, and one for each partition."""
+        """Deletes committed offsets. Returns the group's error code, and one for each partition."""
         try:
-            live = await self._groups.find(name, client=client)
+            live_group = await self._groups.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
                 lambda session: claimed_groups.delete_offsets(session, name, partitions), client
             )
-        if live is None:
+        if live_group is None:
             return ErrorCode.group_id_not_found, {}
         topics: frozenset[str] = frozenset()
-        if not live.is_empty:
-            subscribed_topics = subscribed(live.group)
+        if not live_group.is_empty:
+            subscribed_topics = subscribed(live_group.group)
             if subscribed_topics is None:
                 return ErrorCode.non_empty_group, {}
             topics = subscribed_topics
@@ -307,14 +312,14 @@ class Coordinator:
         if not deletable_partitions:
             return ErrorCode.none, codes
         return await self._groups.written(
-            live, self._groups.commits.delete(live.fence, deletable_partitions, client)
+            live_group, self._groups.commits.delete(live_group.fence, deletable_partitions, client)
         ), codes
 
     def families(self) -> Iterator[Metric]:
         """Returns the metrics of groups. Safe to call on any thread."""
         groups = tuple(self._groups.live.values())
         return self._counts.families(
-            ((live.group.state, len(live.group)) for live in groups),
+            ((live_group.group.state, len(live_group.group)) for live_group in groups),
             self._groups.members_bytes.taken,
         )
 

@@ -11,8 +11,8 @@ from cluster.values import GroupFence
 
 class LiveGroup:
     """A group in memory. `maker` is the client whose share the group counts against, `touched`
-    counts joins and commits, `under_way` counts unfinished commits and deletions of offsets. A
-    timer that fires too early costs less than a reset at each heartbeat."""
+    counts joins and commits, `under_way` counts unfinished commits and deletions of offsets. The
+    timer may fire too early, which costs less than resetting it at each heartbeat."""
 
     __slots__ = (
         "_timer", "empty_since_ms", "fence", "generation", "group", "is_watched", "maker", "name",
@@ -47,7 +47,7 @@ class LiveGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether the group has no members, no joins, and no unsaved state."""
+        """Whether the group has no members, no pending joins, and no unsaved state."""
         return self.is_empty and self.group.is_idle
 
     @property
@@ -55,7 +55,7 @@ class LiveGroup:
         return self.group.generation > 0
 
     def is_empty_since(self, before_ms: int) -> bool:
-        """Returns whether the group has been empty since then, or never had a member."""
+        """Returns whether the group has been empty since `before_ms`, or never had a member."""
         if not self.had_members:
             return True
         return self.empty_since_ms is not None and self.empty_since_ms <= before_ms

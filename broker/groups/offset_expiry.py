@@ -35,7 +35,7 @@ def too_old(
     empty_since_ms: int | None,
     before_ms: int,
 ) -> list[TopicPartition]:
-    """Returns the offsets whose retention began before that time."""
+    """Returns the offsets whose retention began before `before_ms`."""
     if group.state is State.EMPTY:
         if empty_since_ms is None or empty_since_ms > before_ms:
             return []

@@ -108,70 +108,80 @@ class Retention:
                 )
 
     async def _expire_all(self) -> None:
-        for index, live in enumerate(tuple(self._groups.live.values())):
+        for index, live_group in enumerate(tuple(self._groups.live.values())):
             if index % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            await self._expire(live)
+            await self._expire(live_group)
 
-    async def _expire(self, live: LiveGroup) -> None:
-        touch_count = live.touched
-        offsets = await self._remaining_offsets(live)
+    async def _expire(self, live_group: LiveGroup) -> None:
+        touch_count = live_group.touched
+        offsets = await self._remaining_offsets(live_group)
         if (
             offsets is None
-            or live.touched != touch_count
-            or self._groups.live.get(live.name) is not live
+            or live_group.touched != touch_count
+            or self._groups.live.get(live_group.name) is not live_group
         ):
             return
         before_ms = now_ms() - round(self._rules.retention_seconds * 1000)
-        since_ms = live.empty_since_ms
-        old_partitions = too_old(live.group, offsets, empty_since_ms=since_ms, before_ms=before_ms)
-        if old_partitions and len(old_partitions) == len(offsets) and self._may_be_forgotten(live):
+        since_ms = live_group.empty_since_ms
+        old_partitions = too_old(
+            live_group.group, offsets, empty_since_ms=since_ms, before_ms=before_ms
+        )
+        if (
+            old_partitions
+            and len(old_partitions) == len(offsets)
+            and self._may_be_forgotten(live_group)
+        ):
             self._counts.expired += len(old_partitions)
-            await self._forget(live)
+            await self._forget(live_group)
         elif old_partitions:
             code = await self._groups.written(
-                live, self._groups.commits.delete(live.fence, old_partitions)
+                live_group, self._groups.commits.delete(live_group.fence, old_partitions)
             )
             self._counts.expired += len(old_partitions) if code is ErrorCode.none else 0
-        elif not offsets and self._may_be_forgotten(live) and live.is_empty_since(before_ms):
-            await self._forget(live)
+        elif (
+            not offsets
+            and self._may_be_forgotten(live_group)
+            and live_group.is_empty_since(before_ms)
+        ):
+            await self._forget(live_group)
 
-    def _watch_unused(self, live: LiveGroup) -> None:
+    def _watch_unused(self, live_group: LiveGroup) -> None:
         """Remove a group that never had a member, and has no offsets."""
-        live.is_watched = True
-        self._groups.start(self._forget_unused(live))
+        live_group.is_watched = True
+        self._groups.start(self._forget_unused(live_group))
 
-    async def _forget_unused(self, live: LiveGroup) -> None:
-        touch_count = live.touched
-        offsets = await self._read_quietly(live)
-        live.is_watched = False
-        is_here = self._groups.live.get(live.name) is live
+    async def _forget_unused(self, live_group: LiveGroup) -> None:
+        touch_count = live_group.touched
+        offsets = await self._read_quietly(live_group)
+        live_group.is_watched = False
+        is_here = self._groups.live.get(live_group.name) is live_group
         if (
             offsets == {}
-            and live.touched == touch_count
+            and live_group.touched == touch_count
             and is_here
-            and self._may_be_forgotten(live)
+            and self._may_be_forgotten(live_group)
         ):
-            await self._forget(live)
+            await self._forget(live_group)
 
-    def _may_be_forgotten(self, live: LiveGroup) -> bool:
-        return live.is_unused and not live.under_way
+    def _may_be_forgotten(self, live_group: LiveGroup) -> bool:
+        return live_group.is_unused and not live_group.under_way
 
-    async def _forget(self, live: LiveGroup) -> None:
+    async def _forget(self, live_group: LiveGroup) -> None:
         with contextlib.suppress(ClusterError):  # it is loaded again when a client asks
-            await asyncio.shield(self._groups.begin_deleting(live))
+            await asyncio.shield(self._groups.begin_deleting(live_group))
 
-    async def _read_quietly(self, live: LiveGroup) -> Offsets | None:
+    async def _read_quietly(self, live_group: LiveGroup) -> Offsets | None:
         try:
-            return await self._groups.in_thread(lambda: self._groups.store.offsets(live.name))
+            return await self._groups.in_thread(lambda: self._groups.store.offsets(live_group.name))
         except ClusterError as error:
-            log.warning("offsets not read group=%r error=%r", live.name, str(error))
+            log.warning("offsets not read group=%r error=%r", live_group.name, str(error))
             return None
 
     async def _forget_topics(self) -> None:
         """Remove offsets of deleted topics: they mean nothing for new ones of the same name."""
-        for live in tuple(self._groups.live.values()):
-            await self._remaining_offsets(live)
+        for live_group in tuple(self._groups.live.values()):
+            await self._remaining_offsets(live_group)
         try:
             stored_groups = await self._groups.in_thread(self._groups.store.listed)
         except ClusterError:
@@ -181,15 +191,15 @@ class Retention:
             [info for info in claimed_groups if self._groups.is_ours(info.name)]
         )
 
-    async def _remaining_offsets(self, live: LiveGroup) -> Offsets | None:
+    async def _remaining_offsets(self, live_group: LiveGroup) -> Offsets | None:
         """The offsets left after removing those of deleted topics; None if unknown."""
-        touch_count = live.touched
+        touch_count = live_group.touched
         try:
             stored_offsets = await self._groups.in_thread(
-                lambda: self._groups.store.stored(live.name)
+                lambda: self._groups.store.stored(live_group.name)
             )
         except ClusterError as error:
-            log.warning("offsets not read group=%r error=%r", live.name, str(error))
+            log.warning("offsets not read group=%r error=%r", live_group.name, str(error))
             return None
         deleted_partitions = [
             partition
@@ -197,11 +207,11 @@ class Retention:
             if stored_offset.is_left_over
         ]
         if deleted_partitions:
-            is_here = self._groups.live.get(live.name) is live
-            if live.touched != touch_count or not is_here:
+            is_here = self._groups.live.get(live_group.name) is live_group
+            if live_group.touched != touch_count or not is_here:
                 return None  # it may have been committed since, for another topic
             code = await self._groups.written(
-                live, self._groups.commits.delete(live.fence, deleted_partitions)
+                live_group, self._groups.commits.delete(live_group.fence, deleted_partitions)
             )
             if code is not ErrorCode.none:
                 return None

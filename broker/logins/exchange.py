@@ -35,7 +35,7 @@ class LoginRefused(BrokerError):
 
 
 class StepResult(msgspec.Struct, frozen=True):
-    """The answer to one step of the client; the last answer has the principal."""
+    """The answer to one step of the client; the answer to the last step includes the principal."""
 
     answer: bytes
     principal: str = ""

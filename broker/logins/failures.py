@@ -1,5 +1,5 @@
-"""Slows down failed logins: delays their refusals, and refuses further attempts of busy addresses
-unchecked.
+"""Slows down failed logins: delays the refusals, and refuses further attempts from busy addresses
+without checking them.
 
 Rule 1: a refusal is delayed: a tenth of a second at first, doubled with each further failure of the
         same address or the same user, up to a few seconds. Failures count for less as time passes.
@@ -48,7 +48,7 @@ class Scores:
 
 
 def delay(score: float) -> float:
-    """Returns the delay of the next refusal after this score."""
+    """Returns the delay of a refusal, given the score of recent failures."""
     return min(LONGEST_DELAY, FIRST_DELAY * math.exp2(max(0.0, min(score, 100.0) - _FREE)))
 
 
@@ -68,7 +68,7 @@ class Failures:
 
     def is_swamped(self, host: str) -> bool:
         """Returns whether the address has so many delayed refusals that further attempts are
-        refused unchecked."""
+        refused without a check."""
         return self._held[network_of(host)] >= MOST_HELD_OF_ADDRESS
 
     def pause(self, host: str) -> float:

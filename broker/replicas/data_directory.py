@@ -41,7 +41,7 @@ _CHECKPOINTS = (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS)
 
 
 class Checkpoint(NamedTuple):
-    """The state of one partition that is kept between starts of the broker."""
+    """The state of one partition that survives a restart of the broker."""
 
     recovery_point: int
     start_offset: int
@@ -53,8 +53,8 @@ class DirectoryInUse(BrokerError):
 
 
 class DataDirectory:
-    """A broker's data directory. One process holds it, from its creation until `release` or the end
-    of the process."""
+    """A broker's data directory, locked by this process until `release` or the end of the
+    process."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ class DataDirectory:
         self._lock.close()
 
     def note_alive(self) -> None:
-        """Records the time, for the next start."""
+        """Records that the broker runs now: the next start reads the time."""
         os.utime(self._lock.fileno())
 
     def _note_start(self) -> int | None:

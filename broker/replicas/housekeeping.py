@@ -136,7 +136,7 @@ class Housekeeping:
 
 
 class Compaction:
-    """Compacts the logs of topics that ask for compaction, one after the other, each in a separate
+    """Compacts the logs of topics whose configs demand it, one after the other, each in a separate
     process. Belongs to the event loop.
 
     The data directory records up to where a log was cleaned. Losing that costs an unnecessary

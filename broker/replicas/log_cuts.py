@@ -50,7 +50,8 @@ def is_due(partition_log: Log, cut: MirrorCut) -> bool:
 
 
 class LogCuts:
-    """Performs ordered cuts of one broker's logs. Belongs to the event loop."""
+    """Performs the cuts of one broker's logs that operators have ordered. Belongs to the event
+    loop."""
 
     def __init__(
         self,

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
-    """A range of lost offsets: at least `count` from `first` on; UNKNOWN if their number is
-    unknown. The log continued at `resumes`, under this leader epoch."""
+    """A range of lost offsets: at least `count` from `first` on; `count` is UNKNOWN if their number
+    is unknown. The log continued at `resumes`, under this leader epoch."""
 
     number: int
     topic: str

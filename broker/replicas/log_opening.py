@@ -50,7 +50,7 @@ _COUNTER: Final = "broker"
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """A range of lost offsets: `count` from `first` on; UNKNOWN if their number is unknown."""
+    """A range of lost offsets, from `first` on; `count` is UNKNOWN if their number is unknown."""
 
     first: int
     count: int
@@ -65,7 +65,7 @@ class OpenedLog(msgspec.Struct, frozen=True):
 
 
 class States(Protocol):
-    """Reads and changes the state in the map of this broker's replicas
+    """Reads and changes the states of this broker's replicas in the map
     (cluster/controller/own_states.py)."""
 
     @property
@@ -79,7 +79,7 @@ class States(Protocol):
 
 
 class LogOpener:
-    """Opens logs, while one broker process runs."""
+    """Opens the logs of one broker, as long as its process runs."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class LogOpener:
         return OpenedLog(opened_log, info)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
-        """Takes a replica that can no longer be written to out of the in-sync set, unless it is the
+        """Removes from the in-sync set a replica that can no longer be written to, unless it is the
         only member. If the map cannot be changed, the leader notices that the replica lags."""
         try:
             info = self._states.leave_in_sync(topic, topic_id, partition)
@@ -188,7 +188,7 @@ class LogOpener:
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
         """Notes that all logs of these topics are open, so that logs opened later count as new.
-        Deletes the records of other topics unless their data exists: the map may name them
+        Deletes the recorded ranges of other topics, unless their data exists: the map may list them
         again."""
         self._clean = self._is_replaced = False
         self._counted = {}
@@ -316,8 +316,9 @@ def _former_end(reached: int, known: AcknowledgedRange | None) -> str:
 
 
 def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
-    """Returns whether segments are missing that were not removed on purpose: retention records the
-    new start before it removes any, and deleting records leaves a mark in the directory."""
+    """Returns the loss if segments at the start are missing that were not removed on purpose:
+    retention records the new start before it removes any, and deleting records leaves a mark in the
+    directory."""
     if known is None or opened.start_offset <= known.start:
         return []
     files = layout.scan(opened.directory)

@@ -102,8 +102,8 @@ class RestingLog(Protocol):
 
 
 class OpenLogs:
-    """The logs with open files. Belongs to the event loop. Calls `on_short` if only responses to
-    clients hold the files that are needed: it may drop responses that wait to be sent."""
+    """The logs with open files. Belongs to the event loop. Calls `on_short`, which may drop unsent
+    responses, if only responses to clients hold the files that are needed."""
 
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit

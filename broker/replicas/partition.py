@@ -185,8 +185,8 @@ class Partition:
 
     @contextmanager
     def noticing_failure(self) -> Iterator[Log]:
-        """Returns the log, as a context manager for work that may fail it; takes the partition
-        offline if it does."""
+        """A context manager for work on the log, which it returns; takes the partition offline if
+        the work makes the log fail."""
         try:
             yield self.log
         finally:
@@ -235,8 +235,8 @@ class Partition:
         return self.log.topic_id
 
     def lead(self, info: PartitionInfo) -> None:
-        """Leads the partition as the map says. A call with the same epoch changes the in-sync
-        set."""
+        """Leads the partition as the map says. Another call with the same epoch changes only the
+        in-sync set."""
         if self.leads and info.leader_epoch == self.leader_epoch:
             self.follow_in_sync(info)
             return
@@ -339,7 +339,7 @@ class Partition:
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether the map has this replica in sync: the leader then waits for its flushes."""
+        """Whether the map lists this replica as in sync: the leader then waits for its flushes."""
         return self.broker_id in self.info.isr
 
     @property
@@ -558,14 +558,14 @@ class Partition:
     # Reading
 
     def read(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
-        """Returns exposed batches from `offset` on, as `Log.read` does."""
+        """Returns exposed batches from `offset` on, or None, as `Log.read` does."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
             self._wake(client, to_read=True)
         return self.log.read(offset, max_bytes)
 
     def read_for_follower(self, offset: int, max_bytes: int, client: Hashable) -> FileSlice | None:
-        """Returns batches from `offset` on, flushed or not."""
+        """Returns batches from `offset` on, flushed or not; None at the end of the log."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
             self._wake(client, to_read=True)
@@ -579,14 +579,14 @@ class Partition:
         self._awaiting_append.discard(callback)
 
     def offset_for_timestamp(self, timestamp: int, client: Hashable) -> TimestampedOffset | None:
-        """Returns the first exposed record with this timestamp or a later one; see
-        `Log.offset_for_timestamp`."""
+        """Returns the first exposed record with this timestamp or a later one; None if there is
+        none."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.offset_for_timestamp(timestamp)
 
     def latest_timestamp(self, client: Hashable) -> TimestampedOffset | None:
-        """Returns the exposed record with the highest timestamp; see `Log.latest_timestamp`."""
+        """Returns the exposed record with the highest timestamp; None if there is no record."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.latest_timestamp()

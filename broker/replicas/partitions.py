@@ -184,7 +184,8 @@ class Partitions:
                 )
 
     def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
-        """Returns whether each of these partitions is open here, offline, or belongs elsewhere."""
+        """Returns whether all of these partitions are settled: open here, offline, or only on other
+        brokers."""
         return all(
             key in self._elsewhere
             or key in self._offline
@@ -270,8 +271,8 @@ class Partitions:
                 raise failure
 
     async def look_for_removed(self) -> None:
-        """Reopens partitions whose files were removed while they were open, to report their loss.
-        Ignores a log that truncates itself, as it removes its own files."""
+        """Reopens partitions whose files were removed while they were open, to report the loss.
+        Ignores a log that is being truncated, which removes files itself."""
         active_paths = {
             key: served.log.active_path for key, served in tuple(self._partitions.items())
         }

@@ -31,7 +31,7 @@ class BadCopy(Exception):
 
 
 class Overlaps(Exception):
-    """Raised when the first batch begins at `base`, before the log's end, and ends after it: the
+    """Raised when the first batch spans the log's end: it begins at `base`, before the end. The
     leader has compacted, or its log starts within a batch."""
 
     def __init__(self, base: int) -> None:
@@ -49,8 +49,8 @@ class Run(NamedTuple):
 def checked_runs(
     records: memoryview, end: int, last_epoch: int, leader_epoch: int
 ) -> Iterator[Run]:
-    """Yields the runs to append to a log that ends at `end`, with a batch of `last_epoch`. Leaves a
-    truncated batch at the end out, if a complete one precedes it."""
+    """Yields the runs to append to a log that ends at `end`, with a batch of `last_epoch`. Omits a
+    truncated batch at the end if a complete one precedes it."""
     _check_overlap(records, end)
     size, position, run_start = len(records), 0, 0
     run: list[BatchHeader] = []

@@ -47,7 +47,7 @@ class FollowedPartition(Protocol):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether the map has this replica in sync."""
+        """Whether the map lists this replica as in sync."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class FollowedPartition(Protocol):
         """Removes everything; the next record has this offset."""
 
     async def flushed_copy(self) -> None:
-        """Returns when everything appended is on disk; raises if it cannot be."""
+        """Returns once everything appended is on disk; raises if flushing fails."""
 
 
 class NotCopied(Exception):
@@ -76,8 +76,8 @@ class NotCopied(Exception):
 
 
 class Refused(NotCopied):
-    """Raised when the leader refuses: usually one of the two brokers does not know of a new leader
-    yet."""
+    """Raised when the leader rejects a request, usually because one of the two brokers does not
+    know a new leader yet."""
 
 
 class CopiedPartition:

@@ -103,9 +103,9 @@ class Followers:
     # In-sync set
 
     def lagging(self, end_offset: int, now: float, patience: float) -> frozenset[int]:
-        """Returns in-sync replicas that have not caught up for this long. A caught-up replica with
+        """Returns in-sync replicas that have not caught up for `patience`. A caught-up replica with
         nothing to fetch does not ask, and counts as caught up: so call this several times within
-        that time."""
+        `patience`."""
         for follower in self._counted:
             if follower.offset >= end_offset:
                 follower.caught_up_at = now

@@ -227,8 +227,8 @@ class FetchSession:
             self.look_at_all()
 
     def asks_for_all(self, now: float) -> bool:
-        """Returns whether all partitions of the session are due to be read again. A request is
-        about all of them, named or not; those not named continue at their positions."""
+        """Returns whether all partitions of the session are due to be read again. A request covers
+        all of them, named or not: those not named continue at their positions."""
         if now - self._asked_at < _ALL_ARE_ASKED_SECONDS:
             return False
         self._asked_at = now
@@ -298,9 +298,9 @@ class FetchSessions:
         return session
 
     def resume(self, request: FetchRequest, owner: Owner) -> FetchSession:
-        """Applies the request to its session; the next request must have the next epoch. The
-        session ends, and its `id` becomes NO_SESSION, if it has no partition left, or if the added
-        partitions do not fit."""
+        """Applies the request to its session, which then expects the next epoch. The session ends,
+        and its `id` becomes NO_SESSION, if it has no partition left, or if the added partitions do
+        not fit."""
         session_id, epoch = request.session_id, request.session_epoch
         session = self._of(session_id, owner)
         if session is None or session.replica_id != request.replica_id:

@@ -55,7 +55,7 @@ class Throttle:
             self.bytes_used += amount
 
     def wait_s(self, now: float) -> float:
-        """Returns the seconds to wait before the next request; 0: none."""
+        """Returns the seconds to wait before the next request; 0 if it may be sent at once."""
         wait_seconds = 0.0 if self._meter is None else self._meter.use(0, now)
         if wait_seconds < _MOMENT_SECONDS:
             return 0.0
@@ -65,7 +65,7 @@ class Throttle:
         return wait_seconds
 
     def portion(self, most: int) -> int:
-        """The number of bytes to request at once."""
+        """Returns the number of bytes to request at once, at most `most`."""
         if self._meter is None:
             return most
         return min(most, max(_LEAST_BYTES, int(self._meter.rate / _PARTS)))

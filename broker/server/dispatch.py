@@ -108,7 +108,8 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def size_limit(self, api_key: int | None) -> int:
-        """Returns the size limit for requests of one API, or of any."""
+        """Returns the size limit for requests of this API, or the usual limit if `api_key` is
+        None."""
         if api_key in _LARGE:
             return self._largest_request
         return _LARGEST_PLAIN_REQUEST

@@ -98,8 +98,8 @@ class CorruptLog(StorageError):
 
 class EndMissing(CorruptLog):
     """The log ends at `offset`, but had more on disk before: it was truncated, or files are
-    missing. Nothing after `offset` can be saved. `path` is the segment to truncate at `position`,
-    None if no segment is left. `reached` is the former end."""
+    missing. Nothing after `offset` can be recovered. `path` is the segment to truncate at
+    `position`, None if no segment is left. `reached` is the former end."""
 
     def __init__(
         self, message: str, *, offset: int, path: Path | None, position: int, reached: int

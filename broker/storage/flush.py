@@ -120,7 +120,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return True
 
     def noting(self) -> Piece | None:
-        """Returns the slot's new contents; None if it has them already, or cannot have them."""
+        """Returns the slot's new contents; None if they are unchanged, or the log has no slot."""
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:
@@ -225,7 +225,7 @@ class PendingFlush:
         self._doomed += paths
 
     def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
-        """Has the next ticket move the recovery point to the end of the log, if it is this log's
+        """Makes the next ticket move the recovery point to the end of the log, if it is this log's
         turn, or much has been written since that point."""
         base, position = self._recovered
         unrecovered_bytes = active.size - (position if base == active.base_offset else 0)

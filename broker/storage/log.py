@@ -356,8 +356,8 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, committed: bool = True) -> FileSlice | None:
-        """Returns whole batches from `offset` on, at least one; None if no more is exposed, or, for
-        a reader of uncommitted batches, stored."""
+        """Returns whole batches from `offset` on, at least one; None if nothing more is exposed
+        (for a reader of uncommitted batches: stored)."""
         if self.offline:
             raise LogOffline(self.offline)
         end = self.exposed_offset if committed else self.end_offset
@@ -373,7 +373,8 @@ class Log:
         return self._reader.slice_of_all(offset, end, max_bytes, interval)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        """Returns the first exposed record with this timestamp or a later one."""
+        """Returns the first exposed record with this timestamp or a later one; None if there is
+        none."""
         if self.offline:
             raise LogOffline(self.offline)
         interval = self.config.index_interval_bytes
@@ -425,8 +426,8 @@ class Log:
 
     def replicated(self, offset: float) -> None:
         """Notes that the other replicas have flushed everything before `offset`; `inf` without
-        others. Consumers see that once it is flushed here, too, and continue to see what they
-        saw."""
+        others. Consumers see those records once they are flushed here, too; records that are
+        exposed stay exposed."""
         self._replicated = offset
         self._expose()
 
@@ -456,7 +457,7 @@ class Log:
         return self._remove_first(count)
 
     def delete_before(self, offset: int) -> None:
-        """Hides the records below `offset`, and removes segments that have no others.
+        """Hides the records below `offset`, and removes segments that have only such records.
 
         The next flush removes their files. A crash before it may bring the records back.
         """
@@ -508,7 +509,7 @@ class Log:
     # Compaction
 
     def sealed_segments(self) -> list[SealedSegment]:
-        """The sealed segments that are fully exposed, oldest first."""
+        """Returns the sealed segments that are fully exposed, oldest first."""
         next_bases = [segment.base_offset for segment in self._segments][1:]
         return [
             SealedSegment(segment.base_offset, end, segment.size, segment.last_append_ms)
@@ -546,10 +547,9 @@ class Log:
     # Going back
 
     def truncate(self, offset: int, now_ms: int) -> None:
-        """Removes everything from `offset` on, including the whole batch that holds it; producer
-        states, epochs, indexes and readers go back, too. Blocks; meanwhile nothing else uses the
-        log, and no flush is in progress. After a crash in between, the log can be truncated
-        again."""
+        """Removes everything from `offset` on, including the whole batch that holds it, also from
+        producer states, epochs, indexes and readers. Blocks; meanwhile nothing else uses the log,
+        and no flush is in progress. After a crash in between, the log can be truncated again."""
         self._settle()
         if offset < self.end_offset:
             interval = self.config.index_interval_bytes

@@ -68,7 +68,7 @@ class LogReader:
             )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
-        """Notes that a segment begins at the end of the log."""
+        """Notes that a new segment begins at the end of the log."""
         if self._offset == end_offset:
             self._last, self._end = segment, 0
 
@@ -77,7 +77,8 @@ class LogReader:
         self._places.clear()
 
     def slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:
-        """Returns whole batches from the one that holds `offset`, or the next one."""
+        """Returns whole batches from the one that holds `offset`, or the next one; None if there is
+        none."""
         return self._checked(offset, max_bytes, interval, skips=self.compacted)
 
     def _checked(
@@ -180,7 +181,7 @@ class LogReader:
     def first_reaching(
         self, timestamp: int, start_offset: int, interval: int
     ) -> TimestampedOffset | None:
-        """Returns the first record with this timestamp or a later one."""
+        """Returns the first record with this timestamp or a later one; None if there is none."""
         with self._visible(interval) as visible_segments:
             return first_reaching(timestamp, visible_segments, start_offset, interval)
 

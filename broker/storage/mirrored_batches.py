@@ -181,7 +181,7 @@ class _CopiedBatches:
         self._following: Iterator[BatchHeader] = iter(())
 
     def at(self, offset: int) -> BatchHeader | None:
-        """Returns the batch with this offset, or the next one."""
+        """Returns the batch with this offset, or the next one; None at the end."""
         header = self._found
         while header is None or header.next_offset <= offset:
             header = next(self._following, None)

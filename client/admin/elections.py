@@ -18,7 +18,8 @@ Partition = tuple[str, int]
 def elect_preferred(
     brokers: Brokers, partitions: Mapping[str, Sequence[int]]
 ) -> dict[Partition, ErrorCode]:
-    """Returns each partition's outcome: `none` if its first replica leads now, or did already."""
+    """Elects preferred leaders. Returns an error code for each partition: `none` if its first
+    replica leads now, even if no election was needed."""
     response = brokers.call_controller(
         elect_leaders.API,
         ElectLeadersRequest(

@@ -25,7 +25,7 @@ class Access:
 
     @property
     def who(self) -> str:
-        """Describes the client as the brokers see it, as far as the client knows."""
+        """A description of the client as the brokers see it, as far as the client knows."""
         if self.credentials is not None:
             return self.credentials.who
         if self._certificate:

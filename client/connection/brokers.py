@@ -81,7 +81,7 @@ class Brokers:
 
     @property
     def who(self) -> str:
-        """Describes the client as the brokers see it."""
+        """A description of the client as the brokers see it."""
         return self._bootstrap.access.who
 
     def patience(self) -> Patience:
@@ -170,7 +170,7 @@ class Brokers:
         return self.persist(controller).call(api, request, within=within)
 
     def broker(self, broker_id: int) -> BrokerConnection:
-        """The shared connection to this broker, for requests that are answered at once."""
+        """Returns the shared connection to this broker, for requests that are answered at once."""
         return self._shared(self._address(broker_id))
 
     def connect(self, broker_id: int, *, memory: Memory = fresh_memory) -> BrokerConnection:

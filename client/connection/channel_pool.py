@@ -51,7 +51,7 @@ class ChannelPool:
 
     @property
     def who(self) -> str:
-        """Describes the client as the brokers see it."""
+        """A description of the client as the brokers see it."""
         return self._access.who
 
     def channel(self, address: Address, now: float) -> Channel | None:
@@ -71,11 +71,11 @@ class ChannelPool:
         return slot.channel
 
     def channels(self) -> list[Channel]:
-        """The open channels."""
+        """Returns the open channels."""
         return [slot.channel for slot in self._slots.values() if slot.channel is not None]
 
     def next_time(self, now: float) -> float:
-        """The time when the next pause or deadline ends; `NEVER` if there is none."""
+        """Returns the time when the next pause or deadline ends; `NEVER` if there is none."""
         pauses = [slot.not_before for slot in self._slots.values() if slot.not_before > now]
         answers = [now if channel.failure else channel.deadline for channel in self.channels()]
         return min([*pauses, *answers], default=NEVER)

@@ -126,8 +126,8 @@ class BrokerConnection:
         return self._send(api, request, within)
 
     def receive(self, pending: PendingResponse[Response], *, at_least: float = 0.0) -> Response:
-        """Waits for a response until its deadline, and for at least `at_least` seconds, for a
-        caller that was busy until after the deadline: the response may have arrived meanwhile."""
+        """Waits for a response until its deadline, but for at least `at_least` seconds: a response
+        may have arrived while the caller was busy past the deadline."""
         body = self._answer(pending, time.monotonic() + at_least)
         self._served = True
         try:

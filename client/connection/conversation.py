@@ -109,11 +109,12 @@ class Conversation:
         return pending_response, [size.to_bytes(_SIZE, "big") + header[_SIZE:], *body]
 
     def wanted(self) -> memoryview:
-        """The buffer for the next bytes."""
+        """Returns the buffer for the next bytes."""
         return self._buffer[self._filled :]
 
     def received(self, count: int) -> tuple[PendingResponse[Any], memoryview] | None:
-        """Records that `count` bytes arrived; returns a response's body once it is complete."""
+        """Records that `count` bytes arrived; returns a response's body once it is complete,
+        otherwise None."""
         self._filled += count
         if self._filled < len(self._buffer):
             return None

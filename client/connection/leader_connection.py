@@ -126,7 +126,7 @@ class LeaderConnection:
     def put(
         self, api: Api[Any, Response], version: int, body: Sequence[Buffer], within: float
     ) -> "asyncio.Future[Response]":
-        """Sends an encoded request, behind earlier ones, without copying its pieces. The returned
+        """Sends an encoded request, after earlier ones, without copying its pieces. The returned
         future yields the response or raises ClientError, and must be awaited."""
         self.check()
         answer_future: asyncio.Future[Response] = self._loop.create_future()

@@ -39,10 +39,12 @@ class Lease:
         return self._clock() >= self._due
 
     def question_time(self) -> float:
-        """Returns the time at which a question is sent, for `renew`."""
+        """Returns the time now, by the lease's clock: pass it to `renew` once the session is
+        confirmed."""
         return self._clock()
 
     def renew(self, asked: float, timeout_s: float) -> None:
-        """Extends the lease after an answer; `timeout_s` is the granted session timeout."""
+        """Extends the lease after an answer to the question sent at `asked`; `timeout_s` is the
+        granted session timeout."""
         self._ends = asked + timeout_s * _RELIED_ON
         self._due = asked + timeout_s * _ASKED_EVERY

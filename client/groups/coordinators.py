@@ -39,8 +39,8 @@ that it yielded before it raises an error are kept."""
 def coordinators(
     brokers: Brokers, groups: Iterable[str], to: Sequence[Operation] = _TO_ASK
 ) -> dict[str, int]:
-    """Returns the coordinator's broker id for each group, in a single attempt; a group's lack of
-    one may be temporary. `to` are the intended operations, for the error if none is allowed."""
+    """Returns the coordinator's broker id for each group. Tries once; a group may lack a
+    coordinator for a while. `to` are the intended operations, for the error if none is allowed."""
     broker_ids: dict[str, int] = {}
     metadata = brokers.refresh([])
     connection = brokers.any_broker()
@@ -55,7 +55,7 @@ def coordinators(
 
 
 def coordinator(brokers: Brokers, group: str, *to: Operation) -> BrokerConnection:
-    """Returns a connection to the group's coordinator, in a single attempt."""
+    """Returns a connection to the group's coordinator. Tries once."""
     return brokers.broker(coordinators(brokers, [group], to)[group])
 
 

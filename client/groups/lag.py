@@ -1,4 +1,5 @@
-"""The lag of consumer groups: the records in the log behind their committed offsets.
+"""The lag of consumer groups: the number of messages after their committed offsets, and the age of
+the first.
 
 Messages are counted as offsets, from the committed one, or the start of the log if that has been
 deleted, to the end that consumers see. The lag in seconds is the age of the first uncommitted
@@ -45,7 +46,7 @@ _NO_TIME: Final = "the age of the first unread record is unknown"
 
 
 class HasOffset(Protocol):
-    """The next offset that a group will read."""
+    """An object with the next offset that a group will read."""
 
     @property
     def offset(self) -> int: ...
@@ -122,7 +123,7 @@ def lag(
 def end_offsets(
     brokers: Brokers, targets: Iterable[TopicPartition], *, within: float = WITHIN_SECONDS
 ) -> dict[TopicPartition, int]:
-    """Returns the ends of these partitions; those whose leader does not answer are missing."""
+    """Returns the ends of these partitions; omits those whose leader does not answer."""
     return _Survey(brokers, within).listed(set(targets), LATEST)
 
 

@@ -104,7 +104,7 @@ class BatchProducer:
 
     @property
     def outstanding(self) -> int:
-        """Returns the number of batches submitted and not yet collected. Any thread."""
+        """The number of batches submitted and not yet collected. Any thread."""
         return self._outstanding
 
     @property
@@ -173,11 +173,12 @@ class BatchProducer:
         return self._shipping.leader_epoch(target)
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
-        """The errors that delay partitions with batches to send. On the pumping thread."""
+        """Returns the errors that delay partitions with batches to send. On the pumping thread."""
         return self._shipping.troubles()
 
     def close(self) -> None:
-        """Closes all connections. On the pumping thread, or on another after that one has ended."""
+        """Closes all connections. Call it on the pumping thread, or on another once the pumping
+        thread has ended."""
         with self._lock:
             if self._closed:
                 return

@@ -60,7 +60,7 @@ class ClusterQueries:
             self._ask_identity(channel, now)
 
     def next_time(self) -> float:
-        """The time when the next request is due; `NEVER` if nothing is missing."""
+        """Returns the time when the next request is due; `NEVER` if nothing is missing."""
         return max(min(self._leaders.ask_at(), self._identity_at), self._connect_at)
 
     def _free_channel(self, now: float) -> Channel | None:

@@ -25,7 +25,7 @@ class Identity(NamedTuple):
     epoch: int
 
     def next_epoch(self) -> Self | None:
-        """The same producer id with the next epoch; None after the last."""
+        """Returns the same producer id with the next epoch; None after the last."""
         return None if self.epoch >= LAST_EPOCH else self._replace(epoch=self.epoch + 1)
 
 

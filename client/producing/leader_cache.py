@@ -55,7 +55,8 @@ class LeaderCache:
             self.doubt(target)
 
     def ask_at(self) -> float:
-        """The time of the next request; `NEVER` if nothing is missing or a request is in flight."""
+        """Returns the time of the next request; `NEVER` if nothing is missing or a request is in
+        flight."""
         return self._not_before if self._missing and not self._asking else NEVER
 
     def ask(self) -> list[str]:

@@ -46,7 +46,8 @@ def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
 
 
 def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
-    """Splits consecutive batches of a producer by its last sequence."""
+    """Splits consecutive batches into those in the log and the others, by the producer's last
+    sequence there; None if the log has other batches of the producer."""
     stored_batches = tuple(
         batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence)
     )

@@ -140,12 +140,12 @@ class Shipping:
             self._ship(address, ready, now)
 
     def next_time(self, now: float) -> float:
-        """The time at which work is due even without events."""
+        """Returns the time at which work is due even without events."""
         due_times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
         return min(*due_times, self.pool.next_time(now))
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
-        """The errors that delay partitions with batches to send."""
+        """Returns the errors that delay partitions with batches to send."""
         return {
             target: stream.trouble
             for target, stream in self._streams.items()

@@ -60,7 +60,7 @@ CORRUPT_ATTEMPTS: Final = 3  # a bit may flip in transit, but not every time
 
 
 class Numbering(Enum):
-    """The origin of a stream's identity: the way in which its batches are numbered."""
+    """Whether a stream numbers its batches, and who may change the epoch of its producer id."""
 
     NONE = auto()  # batches are sent without numbers
     OWN = auto()  # the stream may increment its epoch
@@ -139,7 +139,8 @@ class Stream:
         self._entries.append(_Entry(batch, due))
 
     def ready_at(self, now: float) -> float | None:
-        """The time at which the next batch may be sent; None if another event must come first."""
+        """Returns the time at which the next batch may be sent; None if another event must come
+        first."""
         return None if self._next(now) is None else self._not_before
 
     def next(self, now: float) -> Stamped:

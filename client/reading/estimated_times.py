@@ -54,7 +54,8 @@ class _Search(msgspec.Struct):
         return max(0, self.high - self.step)
 
     def learn(self, timestamp: int, reached: Reached) -> int | None:
-        """Narrows the range by an answer; returns the time once it is known well enough."""
+        """Narrows the range by an answer; returns the time once it is known well enough, until then
+        None."""
         if reached.offset == self.offset:
             return reached.timestamp
         if 0 <= reached.offset < self.offset:

@@ -75,7 +75,8 @@ class FetchSession:
             self._changed[key] = None
 
     def requested(self, key: Key) -> FetchPosition | None:
-        """Returns the position of the partition in the last request, whether named in it or not."""
+        """Returns the position of the partition in the last request, whether named in it or not;
+        None if the session did not include the partition."""
         return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:

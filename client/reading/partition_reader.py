@@ -117,9 +117,9 @@ class PassedOver(msgspec.Struct, frozen=True):
 
 
 class PartitionReader:
-    """Iterates over a partition's batches, once. `next_offset` follows the last batch returned, and
-    is at least `end` after the last. `leader_epoch` is the epoch in which the log before
-    `next_offset` was written, or a newer one; -1 while unknown."""
+    """Iterates over a partition's batches, once. `next_offset` is the offset after the last
+    returned batch, and at least `end` once all are returned. `leader_epoch` is the epoch in which
+    the log before `next_offset` was written, or a newer one; -1 while unknown."""
 
     def __init__(
         self,
@@ -180,7 +180,8 @@ class PartitionReader:
             self.close()
 
     def is_compacted(self) -> bool:
-        """Whether records may be missing within the log; False if brokers do not disclose that."""
+        """Returns whether records may be missing within the log; False if brokers do not disclose
+        that."""
         if self._is_compacted is None:
             try:
                 configs = {

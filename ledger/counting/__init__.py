@@ -1,1 +1,2 @@
-"""Counts the batches of logs and reports them to the ledger: in brokers and `penstock audit`."""
+"""Counts the batches of logs and reports the counts to the ledger, for brokers and for `penstock
+audit --count`."""

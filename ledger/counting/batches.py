@@ -66,7 +66,7 @@ class Sums(msgspec.Struct):
 
 
 class Spoilt(msgspec.Struct, frozen=True):
-    """A batch that is damaged."""
+    """A damaged batch: its offsets, and the reason."""
 
     first: int
     count: int
@@ -107,7 +107,8 @@ class PartitionCount(msgspec.Struct):
         return _PASSAGE + _DELAYS + names + details
 
     def claim(self, first: int, end: int, events: int) -> None:
-        """Claims the offsets from `first` to before `end`, which have `events` events."""
+        """Claims the offsets from `first` up to but excluding `end`, which contain `events`
+        events."""
         if self.stretches and self.stretches[-1][1] == first:
             self.stretches[-1][1] = end
         else:
@@ -130,7 +131,7 @@ class PartitionCount(msgspec.Struct):
         self.next_offset = max(self.next_offset, first + count)
 
     def late(self, times: Sequence[int], events: Sequence[int]) -> None:
-        """Counts the delays of events with these times; `events` is the number of events with each
+        """Counts the delays of events with these times; `events` has the number of events for each
         time."""
         if self.seen is None:
             return
@@ -203,8 +204,8 @@ class Counting:
     def count_by_headers(
         self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
     ) -> bool:
-        """Counts these ascending batches from their headers; returns False if the headers are not
-        enough."""
+        """Counts batches, given in ascending order, from their headers alone; returns False if the
+        headers are not enough."""
         bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
             *batches, strict=True
         )

@@ -18,25 +18,25 @@ Json = Mapping[str, Any]
 
 
 class EpochStart(NamedTuple):
-    """The first offset of a leader epoch."""
+    """A leader epoch and its first offset."""
 
     leader_epoch: int
     first: int
 
 
 class History(NamedTuple):
-    """The leader epochs of a log, ascending, and the end of the log."""
+    """The leader epochs of a log, in ascending order, and the end of the log."""
 
     epochs: Sequence[EpochStart]
     end: int
 
     def after(self, leader_epoch: int) -> EpochStart | None:
-        """Returns the next epoch."""
+        """Returns the epoch that follows this one; None if this is the last."""
         index = bisect_right(self.epochs, leader_epoch, key=attrgetter("leader_epoch"))
         return self.epochs[index] if index < len(self.epochs) else None
 
     def end_of(self, leader_epoch: int) -> int:
-        """Returns the offset up to which reports under that epoch are still valid."""
+        """Returns the offset up to which reports under this epoch are still valid."""
         next_epoch = self.after(leader_epoch)
         return self.end if next_epoch is None else min(next_epoch.first, self.end)
 

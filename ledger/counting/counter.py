@@ -1,4 +1,5 @@
-"""Counts batches into ledger entries with a journal, so that each offset is in exactly one entry.
+"""Counts batches, and makes ledger entries from the counts, with a journal that keeps each offset
+in exactly one entry.
 
 The caller names a partition and passes its batches in ascending order. An entry that is full or
 some seconds old is written to the journal, together with the places that the partitions have
@@ -62,7 +63,7 @@ class Withdrawn(NamedTuple):
 
 
 class Counter:
-    """The counter of one process. For one thread."""
+    """Counts batches for one process, and sends the entries. For one thread."""
 
     def __init__(self, journal: CountingJournal, speaker: Speaker, send: Sender) -> None:
         self.counting = Counting(speaker.window_millis)
@@ -100,14 +101,14 @@ class Counter:
             self._journal.acknowledged()
 
     def place(self, key: PartitionKey) -> CountPosition | None:
-        """Returns the position up to which a partition is counted, journalled or not; None if
-        unknown."""
+        """Returns the position up to which a partition is counted, including counts that are not
+        yet journalled; None if unknown."""
         return self._places.get(key) or self._journal.places.get(key)
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
         """Continues at `end`, because the log ends before the counted position. New counts from
-        there replace earlier entries, so they get a higher leader epoch, even if the log has
-        not."""
+        `end` on replace earlier entries, so they get a higher leader epoch, even if the log's epoch
+        is unchanged."""
         position = self.place(key) or CountPosition(end)
         leader_epoch = max(leader_epoch, position.leader_epoch + 1)
         self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=position.led)
@@ -124,8 +125,8 @@ class Counter:
         self._places[key] = place._replace(led=leader_epoch)
 
     def withdraw(self, losses: Sequence[Withdrawn]) -> None:
-        """Reports lost offsets: journals them at once, and sends them with the next entries.
-        Counting continues where the logs do. Raises OSError; then nothing is noted.
+        """Reports lost offsets: journals the report at once, and sends it with the next entries.
+        Counting continues where the logs resume. Raises OSError; then nothing is recorded.
 
         Entries under the epochs that begin with the loss stay valid: reporting a loss again only
         repeats the report.
@@ -190,13 +191,13 @@ class Counter:
 
     @property
     def source(self) -> str:
-        """The counter's name in the ledger: the source of its entries."""
+        """The source of the counter's entries, which is its name in the ledger."""
         return self._journal.source
 
     def partition(
         self, key: PartitionKey, first: int, *, leader_epoch: int, seen: int | None
     ) -> None:
-        """Begins a partition, to which the next batches belong, from offset `first` on."""
+        """Starts a partition at offset `first`; the batches that follow belong to it."""
         self._note_place()
         position = self.place(key) or CountPosition(first)
         leader_epoch = max(leader_epoch, position.leader_epoch)

@@ -1,4 +1,4 @@
-"""Makes ledger entries from the counts, none of them too large. Pure.
+"""Makes ledger entries of limited size from counts. Pure.
 
 If a single batch has events in more windows than an entry can hold, the entry has windows of an
 hour. If these are too many, too, the batch is divided: each part has some of the windows and some
@@ -24,7 +24,7 @@ _HOUR_MILLIS: Final = 3_600_000
 
 
 class Speaker(msgspec.Struct, frozen=True):
-    """The counting process, as the fields that all entries of one journal share."""
+    """The fields that identify the counting process, shared by all entries of a journal."""
 
     source: str
     host: str
@@ -58,7 +58,7 @@ def entry_of(
     scrubbed: Sequence[Json] = (),
     health: Sequence[Json] = (),
 ) -> Json:
-    """Makes one entry for the statements other than counts, which are few."""
+    """Makes one entry for all statements that are not counts; there are only a few."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
@@ -87,13 +87,14 @@ def _head(speaker: Speaker, seq: int, now_millis: int, window_millis: int) -> Js
 
 
 def is_full(count: PartitionCount, others: int) -> bool:
-    """Whether an entry is due: beside passages of `others` bytes, more of this count would not fit,
-    or would need longer windows."""
+    """Whether an entry is due: this count, with `others` bytes of other passages, has reached the
+    limit of bytes, or the limit of windows."""
     return others + count.weight >= MOST_BYTES or len(count.windows) >= MOST_WINDOWS
 
 
 def halves(entry: Json) -> list[Json]:
-    """Splits the entry into two halves with the same header; empty if it has only one item."""
+    """Splits the entry into two halves with the same header; returns an empty list if it has only
+    one item."""
     items = [(name, item) for name in _LISTS for item in entry.get(name, [])]
     if len(items) < 2:
         return []

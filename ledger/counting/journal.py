@@ -31,7 +31,7 @@ class CounterFileDamaged(Exception):
 
 
 class PartitionKey(NamedTuple):
-    """A partition of one topic. The id tells the topic from others of the same name."""
+    """A partition of one topic. The id distinguishes the topic from others of the same name."""
 
     topic: str
     topic_id: str
@@ -94,8 +94,8 @@ class CountingJournal:
         places: Mapping[PartitionKey, CountPosition],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
-        """Appends entries, and the offsets up to which they count. Raises OSError; then nothing
-        changes."""
+        """Stores new pending entries, and the positions up to which they count. Raises OSError;
+        then nothing changes."""
         merged_places = {**self._places, **places}
         for key in forgotten:
             merged_places.pop(key, None)
@@ -109,8 +109,9 @@ class CountingJournal:
         self._file, self._places = file, merged_places
 
     def split(self, at: int, parts: Sequence[Json]) -> None:
-        """Replaces the pending entry of this index, which was rejected, by parts. The first part
-        keeps its number, the others get new numbers. Raises OSError; then nothing changes."""
+        """Replaces the pending entry at this index, which was rejected, with parts of it. The first
+        part keeps the entry's number, the others get new numbers. Raises OSError; then nothing
+        changes."""
         pending_entries, next_seq = list(self._file.pending), self._file.next_seq
         for part in parts[1:]:
             pending_entries.append({**part, "header": {**part["header"], "seq": next_seq}})
@@ -121,8 +122,8 @@ class CountingJournal:
         self._file = file
 
     def acknowledged(self) -> None:
-        """Drops the pending entries, because they are in the ledger. The file follows with the next
-        write: after a crash before that, they are sent once more, which is harmless."""
+        """Drops the pending entries, because they are in the ledger. The file is updated by the
+        next write; after a crash before that, the entries are sent once more, which is harmless."""
         self._file.pending = []
 
 

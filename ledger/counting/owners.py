@@ -26,8 +26,8 @@ _SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
 
 
 class Likeness(Enum):
-    """The degree to which a producer's events look like an agent's. If a topic rejects an event's
-    time, its record has another time."""
+    """The degree to which a producer's events look like an agent's. A record's time differs from
+    its event's time if the topic rejects the latter."""
 
     NONE = 0
     SOURCE = 1  # a source as agents make them
@@ -35,7 +35,7 @@ class Likeness(Enum):
 
 
 class Owners:
-    """Producers of which a batch was unpacked, and whether they are agents."""
+    """Remembers, for each producer whose batch was unpacked, whether it is an agent."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Likeness] = {}
@@ -51,7 +51,7 @@ class Owners:
             self._known[key] = likeness(value, timestamp)
 
     def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
-        """Whether all of these producers, by id and epoch, are known to be agents."""
+        """Whether all of these producers, given by id and epoch, are known to be agents."""
         likenesses = self._known
         return all(likenesses.get(producer) is Likeness.AGENT for producer in set(producers))
 
@@ -61,7 +61,7 @@ class Owners:
         return likeness is not Likeness.NONE
 
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
-        """Whether the header is not enough to know the windows of the events."""
+        """Whether the batch must be unpacked to find the windows of its events."""
         if header.attributes & LOG_APPEND_TIME:
             return False  # all of its records have one time, the greatest
         begin, end = (header.base_timestamp // window_millis, header.max_timestamp // window_millis)

@@ -1,4 +1,4 @@
-"""Reads `_audit` backwards until the end of counting in each partition is known.
+"""Reads `_audit` backwards to find the offset up to which each partition is counted.
 
 A broker needs this when it begins to lead a partition. The previous leader reported it recently,
 unless nothing was written: so the last minutes are read first, and earlier entries only for
@@ -54,7 +54,7 @@ class _Stretch(NamedTuple):
 
 
 class LedgerTail:
-    """Finds the latest entries about partitions. For one thread. Creating one opens no
+    """Finds the latest entries about partitions. For one thread. The constructor opens no
     connection."""
 
     def __init__(
@@ -74,8 +74,8 @@ class LedgerTail:
         self._now_millis = now_millis
 
     def ends(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, CountedUpTo]:
-        """Returns the offsets up to which these partitions are counted, without partitions that are
-        not in the ledger. Empty if the ledger may not be read. Raises ClientError and
+        """Returns the offsets up to which these partitions are counted; partitions that are not in
+        the ledger are left out. Empty if access to the ledger is denied. Raises ClientError and
         SchemaError."""
 
         def of(

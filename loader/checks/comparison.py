@@ -118,7 +118,7 @@ def to_verify(
     most_bytes: int,
     now: int,
 ) -> list[str]:
-    """The expected files that are to be verified now."""
+    """The expected files that are due to be verified."""
     fitting_paths = [
         path
         for path, file in known.items()
@@ -148,19 +148,19 @@ def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> I
 
 
 def is_recent(file: CommittedFile, now: int) -> bool:
-    """Whether the file was verified recently."""
+    """Whether the file was verified so recently that it need not be verified again."""
     return 0 <= now - file.verified < IN_TURN_MILLIS
 
 
 def differs(file: CommittedFile, checksum: str) -> bool:
-    """Whether the checksum is of different content. A checksum of another method, or of a missing
-    file, is no evidence."""
+    """Whether the checksum shows different content. A checksum by another method, or of a missing
+    file, proves nothing."""
     method, _, _ = file.checksum.rpartition(":")
     return checksum.rpartition(":")[0] == method and checksum != file.checksum
 
 
 def verified(file: CommittedFile, entry: Entry, checksum: str, now: int) -> CommittedFile:
-    """The file's record after its content was compared."""
+    """The file's record, updated after its content was compared."""
     if not checksum:
         return file
     if differs(file, checksum):

@@ -70,7 +70,7 @@ class Listing(NamedTuple):
 
 
 def listed(store: Store, table: str, hours: Collection[Hour] | None) -> Listing:
-    """The folders of these hours, or of all hours that have one. Raises StoreError."""
+    """Lists the folders of these hours, or of all hours that have one. Raises StoreError."""
     folders = [table] if hours is None else _folders(table, hours)
     files: dict[Hour, Entries] = {hour: {} for hour in hours or ()}
     names: dict[Hour, set[str]] = {}
@@ -140,7 +140,7 @@ _FORMATS: Final[dict[int, type[_OldFile | _File]]] = {1: _OldFile, VERSION: _Fil
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The state after a check, as of one run."""
+    """The state that a check leaves for the next one, as of one run."""
 
     run: int = 0
     files: Mapping[Hour, Files] = {}
@@ -218,7 +218,8 @@ class FileCheck:
         self._most_bytes = most_bytes
 
     def young(self, now: int) -> list[HourOutcome]:
-        """Returns the faults of young hours. Faults of older hours only go to the ledger."""
+        """Checks young hours and those with known faults. Returns the faulty young hours; faults of
+        older hours only go to the ledger."""
         manifest, checked_before = self._initial_state()
         young_hours = self._young(manifest, now)
         outcomes = self._check(
@@ -227,7 +228,7 @@ class FileCheck:
         return [outcome for outcome in outcomes if outcome.faults and outcome.hour in young_hours]
 
     def on_request(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
-        """Checks all content of these hours, or of all hours."""
+        """Checks all content of these hours, or of all hours, and returns the outcomes."""
         manifest, checked_before = self._initial_state()
         return self._check(manifest, checked_before, hours, now, all_=True)
 

@@ -19,7 +19,7 @@ MOST_MOVES: Final = 10  # that a text names
 def files_differ(
     text: str, root: str, table: str, hours: Iterable[tuple[Hour, Sequence[FaultyFile]]]
 ) -> FilesDiffer:
-    """The error for these faults, with their repair."""
+    """Returns the error that reports these faults, with the commands that repair them."""
     extra_paths: list[str] = []
     rebuild, moved_hours = [], []
     for hour, faults in hours:

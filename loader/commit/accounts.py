@@ -108,8 +108,8 @@ def passages(
     sources: LandedSources,
     hours: Mapping[Hour, HourState],
 ) -> tuple[Passage, ...]:
-    """The passages of a run, by partition. `hours` is the state of hours before the run, by which
-    rows are late or not. Raises Mismatch if an offset is not accounted for."""
+    """The passages of a run, by partition. `hours` is the state of hours before the run, which
+    decides which rows are late. Raises Mismatch if an offset is not accounted for."""
     new_passages: list[Passage] = []
     for pieces in by_log(slices).values():
         accounts = _joined(accounts_of(pieces, reports))

@@ -80,7 +80,7 @@ class Settled(msgspec.Struct):
             )
 
     def slices(self, slices: Iterable[Slice]) -> list[Slice]:
-        """The slices, with the buried offsets."""
+        """Returns the slices, each with its buried offsets."""
 
         def with_buried(piece: Slice) -> Slice:
             offsets = self.buried.get(piece.origin, ())
@@ -89,7 +89,7 @@ class Settled(msgspec.Struct):
         return [with_buried(piece) for piece in slices]
 
     def known(self, known: Iterable[KnownSources]) -> tuple[KnownSources, ...]:
-        """The landed sources, without the events that land again."""
+        """Returns the landed sources, without the events that land again."""
         return tuple(
             replace(
                 sources,
@@ -108,7 +108,8 @@ class Settled(msgspec.Struct):
 
 
 def settled(contests: Mapping[Named, Sequence[Contender]], topic: str, topic_id: str) -> Settled:
-    """Decides contests. Contenders are in the order in which they landed or are in the log."""
+    """Decides contests. Contenders are given in the order in which they landed or stand in the
+    log."""
     settled = Settled()
     buried_offsets: dict[int, list[Interval]] = defaultdict(list)
     freed_intervals: dict[str, list[Interval]] = defaultdict(list)

@@ -56,7 +56,7 @@ FEW_DUPLICATES: Final = 100  # fewer are always accepted
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """Who commits a run, when, and within which limits."""
+    """The loader that commits a run, the time, and the limits that apply."""
 
     now: int  # milliseconds
     loader: str

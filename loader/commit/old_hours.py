@@ -74,8 +74,8 @@ def _without_list(state: HourState) -> HourState:
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
-    """The manifest with these hours, which may have been dropped because they were complete long
-    ago."""
+    """Returns the manifest with these hours restored from their markers, in case they were dropped
+    because they were complete long ago."""
     states: dict[Hour, HourState] = {}
     for hour in hours:
         if hour in manifest.hours or not may_be_forgotten(hour, now):
@@ -88,7 +88,7 @@ def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) 
 
 
 def listed(store: Store, manifest: Manifest, hours: Iterable[Hour]) -> Manifest:
-    """The manifest, with the paths of all files of these hours."""
+    """Returns the manifest with the paths of all files of these hours."""
     states = {
         hour: msgspec.structs.replace(
             state,

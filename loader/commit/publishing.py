@@ -64,8 +64,8 @@ def publish(store: Store, manifest: Manifest) -> None:
 
 
 def restore_markers(store: Store, commit_log: CommitLog, *, since: int) -> list[str]:
-    """Restores markers that differ from what the newest run that has them wrote, of all runs from
-    `since` on. Returns the paths of these markers."""
+    """Restores markers to what the newest run that writes them wrote, considering all runs from
+    `since` on. Returns the paths of the restored markers."""
     restored_paths: list[str] = []
     while True:
         manifests = [commit_log.read(run) for run in commit_log.runs() if run >= since]

@@ -180,7 +180,8 @@ def _taken(landed: GrowingIntervals, intervals: Intervals) -> Intervals:
 
 
 def seen_in(known: Sequence[KnownSources], logs: Iterable[Partition]) -> dict[Partition, Seen]:
-    """The events that landed earlier, by partition: for the partitions to read, and for SEVERAL."""
+    """Returns the events that landed earlier, for each of these partitions. Those of sources in
+    several partitions of a topic are under SEVERAL."""
     read_logs = set(logs)
     logs_and_several = read_logs | {(topic, SEVERAL) for topic, _ in read_logs}
     seen_events: dict[Partition, dict[str, Landed]] = {}

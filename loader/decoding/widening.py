@@ -29,7 +29,8 @@ _WIDER: Final = {
 
 
 class CannotWiden(Exception):
-    """Two versions of a column cannot be widened. The error names the column and both types."""
+    """The error for two versions of a column that cannot be widened; it names the column and both
+    types."""
 
     def __init__(self, column: str, former: pa.DataType, latest: pa.DataType) -> None:
         self.column = column

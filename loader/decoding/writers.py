@@ -26,7 +26,7 @@ class SchemaSource(Protocol):
 
 
 class Unusable(msgspec.Struct, frozen=True):
-    """The reason why messages cannot be decoded."""
+    """The reason why the messages of a schema cannot be decoded."""
 
     reason: str
     detail: str

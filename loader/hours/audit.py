@@ -75,9 +75,8 @@ class Audit:
         destination: str = "",
         rebuilt: Mapping[Hour, int] = MappingProxyType({}),
     ) -> dict[Question, HourVerdict]:
-        """Asks the questions, one after the other. Hours in `rebuilt` are asked about with
-        their files at this destination, as of the time at which they were rebuilt, in
-        milliseconds."""
+        """Asks these questions one after the other. For hours in `rebuilt`, asks about their files
+        at this destination, as of the time at which they were rebuilt (milliseconds)."""
         verdicts: dict[Question, HourVerdict] = {}
         with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
             for question in questions:

@@ -63,14 +63,14 @@ def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
 
 
 def complete_hours(manifest: Manifest, hours: Iterable[Hour]) -> tuple[Hour, ...]:
-    """Those of these hours that are complete."""
+    """Returns those of the given hours that are complete."""
     return tuple(hour for hour in hours if manifest.hours.get(hour, NO_ROWS).complete >= 0)
 
 
 def to_close(
     previous: Manifest, verdicts: Mapping[Hour, HourVerdict], now: int, config: CompletenessConfig
 ) -> tuple[Closing, ...]:
-    """The changes of open hours, in their order."""
+    """Returns the decisions that change open hours, in the order of the hours."""
     closings = []
     for hour, verdict in sorted(verdicts.items()):
         state = previous.hours.get(hour, NO_ROWS)
@@ -113,7 +113,7 @@ def _is_open(hour: Hour, state: HourState, now: int) -> bool:
 def gone_files(
     latest: Manifest, hours: Iterable[Hour], present: Container[str]
 ) -> dict[Hour, list[str]]:
-    """The deleted files by hour, for those of these hours that have any."""
+    """The deleted files by hour, for those of the given hours that have any."""
     gone_by_hour = {
         hour: [path for path in latest.hours[hour].files if path not in present] for hour in hours
     }

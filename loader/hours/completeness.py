@@ -40,13 +40,13 @@ _FEW: Final = 3  # hosts that a message names
 
 
 class Complete(msgspec.Struct, frozen=True):
-    """No more rows are expected."""
+    """The verdict that no more rows are expected."""
 
     by: str  # how that was decided, in words
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """More rows may come."""
+    """The verdict that more rows may come."""
 
     missing: str  # in words, which stay equal while the cause does
     names: tuple[str, ...] = ()  # the first MOST_NAMES hosts
@@ -56,7 +56,7 @@ HourVerdict = Complete | Waiting
 
 
 def combined(verdicts: Iterable[HourVerdict]) -> HourVerdict:
-    """The verdict of all topics that feed a table."""
+    """Combines the verdicts of all topics that feed a table into one."""
     waiting_verdicts, decided_by = [], []
     for verdict in verdicts:
         if isinstance(verdict, Waiting):
@@ -76,8 +76,8 @@ class Completeness(Protocol):
     ) -> HourVerdict | None:
         """The verdict on an hour of a table, whose topics were loaded up to these states. A state
         is None if the topic was never read. `events`: rows have Penstock's header, so agents write
-        them. `lack`: what a rebuild did not bring back, which only an audit that judges the files
-        can decide about. A verdict of None is left to the next load."""
+        them. `lack`: what a rebuild did not restore, which only an audit that judges the files can
+        decide about. None leaves the verdict to the next load."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):

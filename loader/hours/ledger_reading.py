@@ -65,7 +65,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class LedgerRead(msgspec.Struct, frozen=True):
-    """The agents, as of these positions in one `_audit`."""
+    """The agents according to one `_audit`, read up to these positions."""
 
     positions: LedgerPositions
     agents: Agents
@@ -160,7 +160,7 @@ def read_watermarks(
 
 
 def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> LedgerRead:
-    """The agents, after reading `_audit` from the cached positions to its end."""
+    """Reads `_audit` from the cached positions to its end, and returns the agents."""
     cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
     if cached is None or cached.positions.cluster_id != cluster_id:
         cached = LedgerRead(LedgerPositions(cluster_id), Agents())
@@ -182,7 +182,7 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
 
 
 def topic_ends(brokers: Brokers, topics: Iterable[str]) -> Mapping[str, TopicEnd | None]:
-    """The ends of topics; None for those that do not exist."""
+    """The end offsets of topics; None for topics that do not exist."""
     names = sorted(set(topics))
     metadata = brokers.refresh(names)
     existing_topics = {

@@ -117,7 +117,7 @@ class Duplicates:
         return arrived if len(new_rows) == len(arrived) else arrived.at(new_rows)
 
     def note(self, arrived: Arrived, new: Arrived) -> None:
-        """Notes the positions of rows that are not in `new`."""
+        """Records the positions of the duplicates: the rows that are not in `new`."""
         offsets, landed_offsets = (part.rows.column(_OFFSET) for part in (arrived, new))
         repeated_rows = arrived.where(pc.invert(pc.is_in(offsets, value_set=landed_offsets)))
         sources, seqs = repeated_rows.sources, repeated_rows.seqs

@@ -47,7 +47,7 @@ class _Window(msgspec.Struct):
 
 
 class _Account(msgspec.Struct):
-    """An account that grows at its end."""
+    """An account to which offsets are added at its end."""
 
     leader_epoch: int
     first: int
@@ -153,7 +153,8 @@ class LandedSlice(msgspec.Struct):
     def passed_over(
         self, header: BatchHeader, first: int, what: Instead, *, given_up: bool
     ) -> None:
-        """Counts a batch without events of committed transactions, from `first` on."""
+        """Counts the offsets of a batch from `first` on, if it has no events of committed
+        transactions."""
         account = self._account_of(header, has_duplicates=self._has_duplicates())
         offsets = header.next_offset - first
         match what:

@@ -52,7 +52,7 @@ def hours_of_each(slices: int) -> int:
 
 
 def piece(kind: FileKind, number: int, hour: Hour | None, value: bytes) -> pa.RecordBatch:
-    """A piece of a file of the slice with this number."""
+    """Returns a row with one piece of a file of the slice with this number."""
     day, name = NO_HOUR, NO_HOUR
     if hour is not None:
         day, name = (part.partition("=")[2] for part in hour_folder(hour).split("/"))

@@ -32,7 +32,7 @@ def ends(column: pa.Array) -> list[int]:
 
 
 def beginnings(times: pa.Int64Array, length: int) -> pa.Int64Array:
-    """The beginning of each time's interval of this length."""
+    """Returns, for each time, the beginning of its interval of this length."""
     size = pa.scalar(length, pa.int64())
     # Division rounds towards zero, so the dividend must not be negative.
     offset = pa.scalar(-(FIRST_TIME // length) * length, pa.int64())

@@ -136,7 +136,7 @@ class ParquetStream:
         return piece
 
     def end(self, rows: pa.Table | None = None) -> bytes:
-        """The last piece, with these rows, if any."""
+        """Ends the file, after adding these rows, if any. Returns its last piece."""
         if rows is not None:
             self._write(rows)
         self._writer.close()
@@ -170,7 +170,7 @@ class SliceFiles:
         return frozenset() if self._mixed is None else frozenset(self._mixed.hours)
 
     def rows(self, hour: Hour, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pieces with these rows; some rows may be held back."""
+        """Returns the pieces that are ready after adding these rows; some rows may be held back."""
         if hour not in self._files and len(self._files) >= self._most_hours:
             if self._mixed is None:
                 self._mixed = _Mixed(batches[0].schema)

@@ -195,8 +195,8 @@ class Landing:
         self, header: BatchHeader, decoded: Decoded, *, given_up: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Takes the next batch and its decoded rows. Cuts off the part before the slice. Absent
-        records were compacted away, unless they are given up. Raises Mismatch if the batch does not
-        have the number of records in its header."""
+        records count as given up if `given_up`, otherwise as compacted away. Raises Mismatch if the
+        batch does not have the number of records in its header."""
         dead_letters, arrived_rows = decoded.dead, _arrived(decoded)
         self._check(header, 0 if arrived_rows is None else len(arrived_rows), decoded)
         begin_offset = max(header.base_offset, self._piece.first)
@@ -228,8 +228,8 @@ class Landing:
             yield from self._land(new_rows)
 
     def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
-        """Takes offsets without a message. Absent ones were compacted away, unless they are given
-        up."""
+        """Takes offsets without a message. Absent ones count as given up if `given_up`, otherwise
+        as compacted away."""
         if passed.header is None:
             self._slice.nothing(passed.first, passed.end, given_up=given_up)
             return

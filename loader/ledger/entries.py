@@ -191,8 +191,8 @@ def in_ledger(
     config: LoaderConfig,
     origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Manifest:
-    """The manifest with everything that its entries depend on. Their numbers continue those of the
-    previous run. `origins` has the originals of topics that are copies.
+    """Returns the manifest with everything that its ledger entries depend on. The entries' numbers
+    continue those of the previous run. `origins` has the originals of topics that are copies.
 
     The journal identifies the commit log, so it never changes, even if the root gets another name,
     or the ledger is disabled for a time.

@@ -72,8 +72,8 @@ class Observations:
         now: int,
         destination: str = "",
     ) -> None:
-        """Writes entries with these lists, about the root or its name in the ledger. Returns when
-        `_audit` has them all. Raises ClientError or SchemaError."""
+        """Writes entries with the content of `lists`, about the root or its name in the ledger.
+        Returns when `_audit` has all of them. Raises ClientError or SchemaError."""
         if lists:
             with self._lock:
                 self._write(brokers, registry, self._entries(lists, now, destination), now)

@@ -1,6 +1,5 @@
-"""Reads the originals of topics that are mirrored copies from the topics' configs, since the ledger
-names them with the offsets.
-"""
+"""Reads the originals of topics that are mirrored copies from the topics' configs. The ledger names
+a copy's original along with the offsets."""
 
 from collections.abc import Collection
 

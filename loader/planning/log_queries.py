@@ -163,7 +163,7 @@ def with_divergences(
     state: Iterable[TopicState],
     earlier: Earlier,
 ) -> dict[str, TopicFacts]:
-    """The facts, with the logs that diverge from those that were read."""
+    """Returns the facts, with a note on each log that diverges from the one that was read."""
     states = {
         TopicPartition(topic.topic, partition.partition): partition
         for topic in state

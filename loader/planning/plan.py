@@ -155,8 +155,8 @@ def _diverged(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> S
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The ranges that one run reads. `topics` is the state before it, in which accepted gaps are
-    skipped, and the partitions to read have their start."""
+    """The ranges that one run reads. `topics` is the state before the run, in which accepted gaps
+    are skipped and the partitions to read have their start."""
 
     slices: tuple[Slice, ...]
     ranges: tuple[Range, ...]

@@ -59,7 +59,7 @@ def slices(
 
 
 def share(amounts: Sequence[int], limit: int) -> list[int]:
-    """Distributes at most `limit` fairly: in equal shares, but none above its amount."""
+    """Distributes at most `limit` fairly: in equal shares, but none larger than its amount."""
     shares = [0] * len(amounts)
     indexes = sorted(range(len(amounts)), key=lambda index: amounts[index])
     for position, index in enumerate(indexes):

@@ -59,8 +59,8 @@ def groups_of(
     *,
     first: int = 0,
 ) -> list[Group]:
-    """The groups of files to merge, numbered from `first` on. Their `merge` has only the files of
-    the hour that can be merged."""
+    """The groups of files to merge, numbered from `first` on. The `merge` of each group lists only
+    those files of the hour that can be merged."""
     groups: list[Group] = []
     for merge in merges:
         parts = list(_mergeable(merge, sizes, footers))

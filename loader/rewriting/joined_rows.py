@@ -48,7 +48,7 @@ def joined(
 def join_files(
     files: Iterable[pq.ParquetFile], number: int, hour: Hour, compression: FileCompression
 ) -> Iterator[pa.RecordBatch]:
-    """The pieces of the resulting file, of that hour."""
+    """Joins files of one hour, and returns the pieces of the new file."""
     new_files = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
     joining = _Joining(new_files, hour, HELD_BYTES)
     for file in files:

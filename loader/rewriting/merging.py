@@ -67,8 +67,8 @@ def append(
     *,
     least_row_group: int = LEAST_ROW_GROUP,
 ) -> set[int]:
-    """Appends suitable groups, as `{directory}/merged={number}/part.c000.parquet`. Returns their
-    numbers."""
+    """Merges suitable groups by appending their row groups unchanged, into
+    `{directory}/merged={number}/part.c000.parquet`. Returns the groups' numbers."""
     suitable_groups = [
         group for group in groups if group.size >= least_row_group * group.row_groups
     ]

@@ -54,7 +54,7 @@ def reshape(
 
 
 class _Names:
-    """The names of the folders: as columns for Spark, and afterwards.
+    """The names of the folder columns: while Spark writes them, and afterwards.
 
     A table may have a column `slice`. (No column is named like day and hour.)
     """

@@ -38,8 +38,8 @@ def register(
     target: RowFormat,
     hours: Iterable[Hour],
 ) -> None:
-    """Registers the table in its current form, and the partitions of those of these hours that have
-    a folder.
+    """Registers the table in its current form, and a partition for each of these hours that has a
+    folder.
 
     The database must exist. Raises LoaderError if another table has the name; Spark's exceptions
     pass through.

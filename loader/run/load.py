@@ -192,8 +192,8 @@ def sole_loader(
     patience: float = 0.0,
     stopping: threading.Event | None = None,
 ) -> Iterator[None]:
-    """Holds the lock of a table. `root` is the store's name of the root. If another process or
-    thread holds the lock for more than `patience` seconds, raises RunTaken."""
+    """Holds the lock of a table below the root of this name. Raises RunTaken if another process or
+    thread holds the lock for more than `patience` seconds."""
     digest = hashlib.sha256(f"{root}\0{table}".encode()).hexdigest()[:32]
     stopping = stopping or threading.Event()
     deadline = time.monotonic() + patience

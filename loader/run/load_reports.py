@@ -1,5 +1,5 @@
-"""Reports in the ledger how loads of tables end, that they fail or succeed again; and the loader's
-own health, at the beginning and end of a load.
+"""Reports to the ledger when the loads of a table fail and when they succeed again, and the
+loader's own health at the beginning and end of a load.
 
 A failure is reported when it begins, when its reason changes, and about every hour while it lasts.
 A small file beside the commit log keeps what was reported:
@@ -144,7 +144,8 @@ def report_successes(
     began: int,
 ) -> None:
     """Reports the tables that were loaded, even if no failure was reported before: a load that
-    could not reach the root left no trace there. Readers learn how to load a topic again."""
+    could not reach the root left no trace there. The report includes the command that loads each
+    topic."""
     if not _reports(context):
         return
     commands: dict[str, dict[str, str]] = defaultdict(dict)  # by destination and topic

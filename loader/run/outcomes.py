@@ -58,8 +58,8 @@ class TableOutcome(msgspec.Struct):
 
 
 def has_failed(outcome: TableOutcome) -> bool:
-    """Whether the table was not loaded, or not wholly. Damaged files do not count, since rows are
-    loaded all the same."""
+    """Whether the table was not loaded, or not completely. Damaged files do not count, since the
+    rows were loaded nevertheless."""
     return outcome.error is not None and not isinstance(outcome.error, FilesDiffer)
 
 

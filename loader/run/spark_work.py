@@ -26,8 +26,8 @@ from loader.values.tables import Hour
 
 
 class SparkWork:
-    """Works with one session, from any thread. Methods raise LoaderError, in one line; `on` names
-    the activity there."""
+    """Gives work to one Spark session, from any thread. Methods raise LoaderError with a one-line
+    message; `on` describes the work for that message."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session

@@ -47,8 +47,8 @@ Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
 
 
 def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | None:
-    """What decides on the completeness of the table's hours in this load. None: the hours are left
-    to the next load."""
+    """Returns what judges whether the table's hours are complete in this load: the audit's answers,
+    or the agents' watermarks. None leaves the hours to the next load."""
     context = load.context
     if context.audit is None or context.request.dry_run:
         return context.watermarks

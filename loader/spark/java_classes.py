@@ -62,7 +62,7 @@ class JavaClasses:
         return self._making_seconds if self._fresh else 0.0
 
     def options(self, asked: str, settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
-        """Options to add to those `asked` for, when a JVM is about to start."""
+        """Returns the options to add to those in `asked`, for a JVM that is about to start."""
         all_options = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
         if self._directory is None or any(option in all_options for option in _CONFIGURED_BY):
             return ""

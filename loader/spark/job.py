@@ -74,7 +74,7 @@ def land(
 
 @contextmanager
 def working(on: str) -> Iterator[None]:
-    """Converts Spark's exceptions to a LoaderError of one line."""
+    """Converts Spark's exceptions to a LoaderError with a one-line message."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -82,7 +82,8 @@ def working(on: str) -> Iterator[None]:
 
 
 def failure(on: str, trace: str) -> LoaderError:
-    """The cause in one line: the exception of our code in a task, or Spark's first words."""
+    """The error with a one-line cause: the exception of our code in a task, or Spark's first
+    words."""
     if reason := no_ticket(trace):
         return NoTicket(f"{on}: {reason}")
     raised_errors = _RAISED.findall(trace)

@@ -51,7 +51,7 @@ class Creation(Protocol):
     """Creates files. Paths are Hadoop's; folders exist already. Raises py4j's exceptions."""
 
     def prove(self) -> None:
-        """Checks that files can be created atomically, as far as that is evident. Raises
+        """Checks that files can be created atomically, as far as this can be determined. Raises
         StoreError."""
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
@@ -118,8 +118,8 @@ class RenamedCreation:
 
 
 class ConditionalCreation:
-    """Creates files on filesystems where a file appears when it is closed, unless creation is
-    refused."""
+    """Creates files on filesystems where a file appears only when it is closed, and where creation
+    can be made to fail if the file exists."""
 
     def __init__(self, files: Any, root: Any) -> None:
         self._files = files

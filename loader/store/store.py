@@ -69,8 +69,8 @@ class Store(Protocol):
         """The size of a file; None if it does not exist."""
 
     def checksum(self, path: str) -> str:
-        """The checksum of a file's content with its method, `CRC32C:1a2b3c4d`; empty if the file
-        does not exist, or the filesystem has no checksums."""
+        """The checksum of a file's content, prefixed by its method, such as `CRC32C:1a2b3c4d`;
+        empty if the file does not exist, or the filesystem has no checksums."""
 
     def rename(self, source: str, target: str) -> bool:
         """Moves a file to a name that is never used for another file. Returns False if the source

@@ -85,7 +85,7 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lack(self) -> str:
-        """What a rebuild did not bring back, in words; empty: nothing."""
+        """A description of what a rebuild did not restore; empty if it restored everything."""
         if not self.whole:
             return ""
         lost = self.whole - self.rows

@@ -34,7 +34,7 @@ def half_open(intervals: ClosedIntervals) -> Intervals:
 
 
 def landed_of(intervals: Intervals) -> Landed:
-    """The compact form: a number stands for all events below it."""
+    """Converts intervals to the compact form, in which a number stands for all events below it."""
     if len(intervals) == 1 and intervals[0][0] == 0:
         return intervals[0][1]
     return closed(intervals)
@@ -189,7 +189,7 @@ def check_hours(reports: Iterable[SliceReport]) -> None:
 
 
 def too_many_hours(log: str, first: int, next_offset: int | None) -> TooManyHours:
-    """The error that the events of `log` from `first` on belong to too many hours."""
+    """The error for a slice whose events in `log` from `first` on belong to too many hours."""
     end_note = "" if next_offset is None else f" to {next_offset - 1}"
     return TooManyHours(
         f"{log}, offsets {first}{end_note}: the run has events of more than {MOST_HOURS_OF_RUN:,}"

@@ -84,7 +84,7 @@ class ClusterScanner:
         self.schema_ids = SchemaIds(copy_of_schemas) if copy_of_schemas else None
 
     def look(self) -> Scan:
-        """Scans the clusters and applies changes to the target. Raises ClientError; NoTarget."""
+        """Scans the clusters and applies changes to the target. Raises ClientError or NoTarget."""
         asked_at = time.monotonic()
         try:
             scan = self._planned(asked_at)
@@ -105,7 +105,8 @@ class ClusterScanner:
         return replace(scan, troubles=troubles, has_changed=has_changed)
 
     def planned(self) -> Scan:
-        """The result of a scan, without changes to the target. Raises ClientError; NoTarget."""
+        """Returns the result of a scan, without changing the target. Raises ClientError or
+        NoTarget."""
         return self._planned(time.monotonic())
 
     def _planned(self, asked_at: float) -> Scan:
@@ -138,7 +139,8 @@ class ClusterScanner:
         return Scan(asked_at, source_metadata, target_metadata, copies, troubles)
 
     def set_gaps(self, here: str, changes: Mapping[int, Gap | None]) -> None:
-        """Allows further gaps in partitions of a copy; None revokes one. Raises ClientError."""
+        """Allows additional gaps in partitions of a copy; None forbids a gap again. Raises
+        ClientError."""
         if self.kafka is not None:
             return  # there the map determines where a partition resumes
         target = self._side(self._config.target)

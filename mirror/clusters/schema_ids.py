@@ -185,7 +185,7 @@ class SchemaIds:
 
 
 class _Topic(msgspec.Struct):
-    """A registry's topic, as far as it has been read."""
+    """A registry's topic, and how far it has been read."""
 
     name: str
     topic_id: object
@@ -193,8 +193,8 @@ class _Topic(msgspec.Struct):
     _position: int = -1
 
     def read(self, brokers: Brokers, new_fetcher: NewFetcher) -> bool:
-        """Continues reading; returns whether the end was reached. Registries have one partition.
-        Raises BatchError, ClientError."""
+        """Continues reading the topic, which has one partition. Returns whether the end was
+        reached. Raises BatchError or ClientError."""
         if self._position < 0:
             self._position = start_offsets(brokers, self.name, [0], Beginning())[0]
         end = start_offsets(brokers, self.name, [0], End())[0]

@@ -53,7 +53,8 @@ _TRIES: Final = 5  # of a partition, before it is reported
 
 
 class NotCompared(Exception):
-    """A partition cannot be compared at the moment; the message has the reason."""
+    """The error for a partition that cannot be compared at the moment; the message has the
+    reason."""
 
 
 class Comparison:
@@ -105,7 +106,8 @@ class Comparison:
 
     @property
     def age_s(self) -> float:
-        """Seconds since everything had been compared, or since the start if it never was."""
+        """Seconds since all partitions had last been compared, or since the start if they never
+        were."""
         return time.monotonic() - self._whole_at
 
     # A pass
@@ -181,8 +183,8 @@ class Comparison:
         self._sides.clear()
 
     def is_wanted(self, partition: CopiedPartition) -> bool:
-        """Whether the partition is still to be compared. Raises NotCompared if it is, but cannot be
-        at the moment."""
+        """Whether the partition is still to be compared. Raises NotCompared if it cannot be
+        compared at the moment."""
         current_partition = self._partitions().get(partition.here)
         if current_partition is None or not _is_due(current_partition) or self._stopping.is_set():
             return False
@@ -214,7 +216,7 @@ class Comparison:
         return (source.cluster, source.bootstrap), (target.cluster, target.bootstrap)
 
     def known(self, key: Key, first: int, end: int, differences: list[Difference]) -> None:
-        """Notes the differences that were found between these offsets."""
+        """Replaces the known differences between these offsets by those found now."""
         old_differences = self._different.get(key, ())
         new_differences = renewed(old_differences, first, end, differences)
         if new_differences:

@@ -43,7 +43,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class Demoted(msgspec.Struct, frozen=True):
-    """The partitions afterwards, the deleted messages, and the groups that were reset."""
+    """The partitions after a demotion, the deleted messages, and the groups that were reset."""
 
     partitions: list[Compared]
     cut: list[Excess]
@@ -51,7 +51,7 @@ class Demoted(msgspec.Struct, frozen=True):
 
 
 class Promotion:
-    """Promotes or demotes topics of one mirror, named as at the target."""
+    """Promotes or demotes topics of one mirror, by their names at the target."""
 
     def __init__(self, config: MirrorConfig) -> None:
         self._config = config
@@ -76,9 +76,9 @@ class Promotion:
     def demote(
         self, here: str, *, may_cut: Callable[[Sequence[Excess]], None] | None = None
     ) -> Demoted:
-        """Makes the topic a copy again. Messages that the source lacks are deleted after `may_cut`
-        has approved that; it may raise. The mirror adds missing partitions. Raises NotDone,
-        ClientError."""
+        """Makes the topic a copy again. Deletes messages that the source lacks, but calls `may_cut`
+        first, which may raise to prevent that. The mirror adds missing partitions. Raises NotDone
+        or ClientError."""
         with self._target() as target, self._source() as source:
             self._check_is_penstock(target)
             check_keeps_offsets(target, self._config.target.cluster)

@@ -32,7 +32,7 @@ _GLANCE_S: Final = 0.2
 
 
 class NotDone(MirrorFailure):
-    """An operation failed; the message says whether a part of it was done."""
+    """The error for a failed operation; the message says whether a part of it was done."""
 
 
 class Excess(msgspec.Struct, frozen=True):

@@ -44,8 +44,8 @@ def transactional_id(mirror: str, place: TargetPartition) -> str:
 def fence(
     brokers: Brokers, mirror: str, places: Iterable[TargetPartition]
 ) -> dict[TargetPartition, Writer]:
-    """Becomes the only writer of each partition, and returns the producers. The markers are then
-    being written. Raises ClientError."""
+    """Becomes the only writer of each partition, and returns the writers. The brokers may still be
+    writing the transaction markers. Raises ClientError."""
     ids = {transactional_id(mirror, partition): partition for partition in places}
     coordinators = brokers.persist(lambda: _coordinators(brokers, tuple(ids)))
     writers: dict[str, Writer] = {}

@@ -90,7 +90,7 @@ class KafkaWriter:
     def put(
         self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
     ) -> Awaitable[Answered]:
-        """Sends after the earlier batches. The result must be awaited once."""
+        """Sends these batches after the earlier ones. The result must be awaited once."""
         outgoing = [
             _OutgoingPartition(partition.here, self._footings[partition.here], batches)
             for partition, batches in pieces

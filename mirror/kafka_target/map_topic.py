@@ -108,30 +108,30 @@ class MapTopic:
                 raise
 
     def marks(self) -> Mapping[str, Mark]:
-        """Marks by topic of the target, as of the last read."""
+        """The marks of copies, by topic of the target, as of the last read."""
         with self._lock:
             return dict(self._known.marks)
 
     def beginning(self, place: TargetPartition) -> Page | None:
-        """The last beginning in a partition, as of the last read."""
+        """The page with which a worker last began writing to a partition, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.beginning
 
     def run_at(self, place: TargetPartition, end: int) -> Run | None:
-        """The run that contains this end of a copy, as of the last read."""
+        """The run in which a copy with this end continues, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.at_end(end)
 
     def target(self, place: TargetPartition, source: int) -> int | None:
-        """The offset in the copy of an offset of the source, as of the last read."""
+        """The copy's offset for an offset of the source, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.target(source)
 
     def spare(self, place: TargetPartition, start: int) -> tuple[PageKey, ...]:
-        """Pages to drop when the copy begins at this offset."""
+        """The pages to drop if the copy begins at this offset."""
         with self._lock:
             runs = self._known.runs.get(place)
             return () if runs is None else runs.spare(start)

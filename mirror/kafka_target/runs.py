@@ -35,7 +35,8 @@ class Writer(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Offsets from `source` on are at `target` and the following ones."""
+    """A stretch in which both logs advance alike: the source's offset `source` is at `target` in
+    the copy, and so on."""
 
     source: int
     target: int
@@ -95,7 +96,7 @@ class Runs(msgspec.Struct):
             self._thin()
 
     def spare(self, start: int) -> tuple[PageKey, ...]:
-        """Pages that are not needed any more if the copy begins at `start`. Each is returned
+        """The pages that are no longer needed if the copy begins at `start`. Each is returned
         once."""
         beginnings = [n for n, key in enumerate(self._oldest) if key.is_beginning]
         passed_beginnings = [n for n in beginnings if self._oldest[n].target <= start]

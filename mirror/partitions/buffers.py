@@ -18,7 +18,7 @@ _ASIDE: Final = 4  # lanes for slow partitions get this fraction of the memory
 
 
 class Portion(NamedTuple):
-    """The buffers of one lane."""
+    """The number and size of the buffers of one lane."""
 
     buffers: int
     size: int

@@ -49,5 +49,5 @@ def gaps_of(text: str) -> dict[int, Gap]:
 
 
 def gaps_text(gaps: Mapping[int, Gap]) -> str | None:
-    """The value of the config; None for no gaps."""
+    """The value of `penstock.mirror.accept.gap` for these gaps; None if there are none."""
     return ",".join(f"{partition}:{gap}" for partition, gap in sorted(gaps.items())) or None

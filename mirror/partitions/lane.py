@@ -130,21 +130,21 @@ class Lane:
         return self._partitions.get(partition.there) is partition
 
     def add(self, partition: CopiedPartition, leader_epoch: int) -> None:
-        """Copies from the partition's position on, in this leader epoch of the source."""
+        """Starts copying a partition from its position, in this leader epoch of the source."""
         partition.turn += 1
         self._partitions[partition.there] = partition
         self._epochs[partition.there] = leader_epoch
         self._want(partition)
 
     def remove(self, partition: CopiedPartition) -> None:
-        """Stops copying a partition; its data in flight does not count."""
+        """Stops copying a partition; its data in flight is ignored."""
         if partition in self:
             del self._partitions[partition.there], self._epochs[partition.there]
             self._asking.leave_out(partition.there)
             self._changed.set()
 
     async def close(self) -> None:
-        """Stops; data in flight may arrive or not."""
+        """Stops the lane; data in flight may or may not arrive."""
         self._running.cancel()
         with suppress(asyncio.CancelledError):
             await self._running
@@ -194,7 +194,7 @@ class Lane:
         target.check()
         await self._bandwidth()
         buffer = await self._buffers.take()
-        is_written = False
+        is_handed_over = False
         try:
             self._receiving = buffer
             request = self._asking.request(int(_WAIT_S * 1000))
@@ -206,12 +206,12 @@ class Lane:
                 self._succeeded()
                 if pieces:
                     self._write(pieces, target, buffer)
-                    is_written = True
+                    is_handed_over = True
             elif code not in _SESSION_ERRORS or request.session_epoch == 0:
                 raise refusal(f"fetch from {self.addresses[0]}", code)
         finally:
             self._receiving = None
-            if not is_written:
+            if not is_handed_over:
                 self._buffers.give_back(buffer)
 
     async def _wait_for_partitions(self) -> None:

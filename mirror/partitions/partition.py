@@ -56,30 +56,30 @@ class CopiedPartition(msgspec.Struct, eq=False):
 
     @property
     def lag(self) -> int:
-        """Messages that the target lacks; offsets, where the source compacts."""
+        """The number of messages that the target lacks; of offsets, if the source compacts."""
         return max(0, self.end - self.copied) if self.copied >= 0 else 0
 
     @property
     def lag_bytes(self) -> int:
-        """Approximate size of the lag, from the recent size of messages."""
+        """The approximate size of the lag, from the recent size of messages."""
         return int(self.lag * self._size)
 
     def lag_seconds(self, now: float) -> float:
-        """Upper bound on how long the oldest missing message has been known."""
+        """An upper bound on how long the oldest missing message has been known."""
         known_since, end = self._mark
         return now - known_since if self.lag and end > self.copied else 0.0
 
     def heard(self, end: int, now: float) -> None:
-        """Notes the source's end."""
+        """Notes the end of the source's log."""
         self.end = max(self.end, end)
         self._note(now)
 
     def taken(self, next_offset: int) -> None:
-        """Notes that data up to here is on its way to the target."""
+        """Notes that data up to this offset is on its way to the target."""
         self.position = next_offset
 
     def written(self, next_offset: int, headers: list[BatchHeader], size: int, now: float) -> None:
-        """Notes that the target has data up to here."""
+        """Notes that the target has data up to this offset."""
         messages = sum(header.record_count for header in headers)
         self.copied = max(self.copied, next_offset)
         self.bytes += size

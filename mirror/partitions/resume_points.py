@@ -232,13 +232,14 @@ def spans(connection: BrokerConnection, keys: Iterable[Key]) -> dict[Key, Span |
 
 
 class NotShown(Exception):
-    """A broker does not show a batch; the message has the reason."""
+    """The error for a batch that a broker does not show; the message has the reason."""
 
 
 def source_ends(
     source: tuple[Address, Access], keys: Iterable[Key], client_id: str
 ) -> dict[Key, int]:
-    """The current end offsets, as far as the leader gives them. Blocks; raises ClientError."""
+    """The current end offsets of those partitions for which the leader returns one. Blocks; raises
+    ClientError."""
     connection = BrokerConnection(source[0], client_id, source[1])
     try:
         ends = _offsets(connection, list(keys), list_offsets.LATEST)
@@ -282,7 +283,7 @@ def batch_at(connection: BrokerConnection, key: Key, offset: int) -> BatchHeader
 
 
 def headers_at(connection: BrokerConnection, offsets: Mapping[Key, int]) -> dict[Key, BatchHeader]:
-    """Headers of the batches at these offsets, as far as there are any."""
+    """The headers of the batches at these offsets, where there is a batch."""
     batches, _ = _headers(connection, offsets)
     return batches
 

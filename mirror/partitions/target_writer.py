@@ -38,8 +38,8 @@ class TargetWriter(Protocol):
     def put(
         self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
     ) -> Awaitable[Answered]:
-        """Sends after the earlier pieces; the result must be awaited once. Both raise
-        ClientError."""
+        """Sends these pieces after the earlier ones. The result must be awaited once. Sending and
+        awaiting raise ClientError."""
 
 
 class OffsetsKept:

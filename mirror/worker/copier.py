@@ -140,7 +140,7 @@ class Copier:
 
     @property
     def of_same_offsets(self) -> dict[Key, CopiedPartition]:
-        """Partitions of this worker, if the target keeps offsets."""
+        """This worker's partitions if the target keeps offsets; none for Apache Kafka."""
         return {} if self.kafka is not None else self.partitions.copy()
 
     @property

@@ -10,7 +10,8 @@ _LOCK: Final = "lock"
 
 
 def held(directory: Path) -> DirectoryLock:
-    """Creates the directory if needed, and locks it until closed. Raises DirectoryTaken."""
+    """Creates the directory if needed, and locks it until the lock is closed. Raises
+    DirectoryTaken."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         return DirectoryLock(directory / _LOCK)

@@ -80,7 +80,7 @@ Branches = Sequence[Branch]
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """The values that are accepted for a type, for the walk over the schema.
+    """The rules by which a kind of input becomes Avro values, for use by `Compiler`.
 
     `exact`: a record has no other fields than its type's, null does not count as missing, and if
     all branches of a union fail, the last error from inside a branch is reported.

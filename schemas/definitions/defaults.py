@@ -112,7 +112,7 @@ class _Checking:
         return answer
 
     def explained(self, field: Field) -> str:
-        """Explains an invalid default, as deep inside as possible."""
+        """Explains an invalid default, naming the innermost part that is invalid."""
         type_, value, place = field.type, field.default, ""
         while (inner_default := self._first_wrong(type_, value)) is not None:
             type_, value, step = inner_default

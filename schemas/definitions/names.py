@@ -62,7 +62,8 @@ def check_definition(name: Name, *, strict: bool) -> None:
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """Returns the probable spelling, unless there are too many names to compare."""
+    """Returns the known name most similar to a misspelt one; None if none is similar, or there are
+    too many to compare."""
     if len(name) > 100 or len(known) > 500:
         return None
     similar_names = get_close_matches(

@@ -62,7 +62,7 @@ class Primitive(msgspec.Struct, eq=False):
 
 
 class Named(msgspec.Struct, eq=False):
-    """The common part of definitions. Aliases are names, too."""
+    """The fields that all named types have in common."""
 
     name: Name
     doc: str | None

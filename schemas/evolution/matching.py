@@ -51,7 +51,7 @@ class Lookups:
 
     def source(self, reader: Record, index: int, writer: Record, place: Place) -> Field | None:
         """Returns the writer's field that a reader's field with aliases reads: of its name or one
-        of the aliases."""
+        of the aliases; None if there is none."""
         field = reader.fields[index]
         self._effort.spend(len(field.aliases))
         writer_fields = self.fields_by_name(writer)
@@ -154,7 +154,8 @@ def promoted(reader: Primitive, writer: Primitive) -> bool:
 
 
 def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
-    """Returns the index of the reader's branch that values of this written type are read as."""
+    """Returns the index of the reader's branch as which values of this written type are read; None
+    if no branch matches."""
     same_name = (index for index, target in enumerate(targets) if _same_full_name(writer, target))
     same_kind = (index for index, target in enumerate(targets) if _same(writer, target))
     wider = (

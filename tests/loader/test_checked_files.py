@@ -17,6 +17,7 @@ from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import folder_of, ledger_entries, load_once, outcome_of, rows_of
+from tests.system.clients.librdkafka import LibrdkafkaAdmin
 
 PATIENT = CompletenessConfig(deadline=100 * 365 * 86_400.0)
 
@@ -127,6 +128,7 @@ def test_what_a_load_finds_out_beside_its_rows(
         assert BEGAN in load_once(spark, config).complete
         (of_files,) = (question for question in audit.said.asked if "destination" in question)
         assert of_files["destination"] == [config.root]
+    LibrdkafkaAdmin().delete_topic(running_broker.bootstrap, topic)  # other tests share its broker
 
 
 def test_a_changed_file_is_not_merged(

@@ -136,7 +136,7 @@ class Api(Generic[Request, Response]):
         return codec
 
     def is_flexible(self, version: int) -> bool:
-        """Whether request and response of this version have tagged fields."""
+        """Returns whether request and response of this version have tagged fields."""
         return version >= self._first_flexible
 
     @cached_property
@@ -151,7 +151,7 @@ class Api(Generic[Request, Response]):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A part of messages that many clients are sent repeatedly; caches each of its encoded
+    """A part of messages that is sent to many clients repeatedly; caches each of its encoded
     forms."""
 
     @cached_property

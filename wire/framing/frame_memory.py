@@ -34,7 +34,7 @@ _TRIED_AT_ONCE = 16
 
 
 class MemoryHolder(Protocol):
-    """A holder of frame memory."""
+    """The part of a connection's frame reader that `FrameMemory` uses."""
 
     @property
     def address(self) -> str:
@@ -61,7 +61,8 @@ class FrameMemory:
         self._pooled = 0
 
     def most_at_once(self, address: str, usual: int) -> int:
-        """The number of bytes to receive at once: few while the process might have to keep them."""
+        """Returns the number of bytes to receive at once: `usual`, or less while memory is
+        scarce."""
         if not self.used and not self.kept:
             return usual
         if self.kept * 8 > self.limit or self._kept_by.get(address, 0) * 16 > self.limit:
@@ -78,7 +79,7 @@ class FrameMemory:
     # Buffers
 
     def reserve(self, size: int, who: MemoryHolder) -> bool:
-        """Reserves `size` more bytes, unless too much is in use."""
+        """Reserves `size` more bytes; returns False if too much is in use."""
         limit = self.limit * 3 // 4 if who.wanted > _USUAL_FRAME else self.limit
         address_bytes = self._used_by.get(who.address, 0)
         if self.used + size > limit or (address_bytes + size) * 2 > limit:
@@ -161,7 +162,8 @@ class FrameMemory:
 
 
 def capacity(size: int) -> int:
-    """Rounds sizes that are pooled up to powers of two; larger ones stay as they are."""
+    """Returns the size of the buffer to allocate: a power of two if it is pooled, else `size`
+    itself."""
     if size > _LARGEST_POOLED:
         return size
     return max(SMALLEST_BUFFER, 1 << (size - 1).bit_length())

@@ -69,7 +69,8 @@ class FrameReader:
         return bool(self.wanted) and self._filled == len(self._view)
 
     def targets(self) -> list[memoryview]:
-        """The buffers for the next bytes, in order. Receive immediately: the buffer is shared."""
+        """Returns the buffers for the next bytes, in order. Receive immediately: the buffer is
+        shared."""
         scratch = self._scratch
         scratch = scratch[: self._memory.most_at_once(self.address, len(scratch))]
         if self._buffer is not None:
@@ -106,7 +107,7 @@ class FrameReader:
         yield from self._cut()
 
     def suspend(self) -> None:
-        """Copies incomplete bytes, so that others can use the shared buffer.
+        """Copies incomplete bytes, so that other connections can use the shared buffer.
 
         The generator from `received` continues from there later.
         """
@@ -118,7 +119,7 @@ class FrameReader:
             self._start, self._end = 0, uncut_bytes
 
     def grant(self) -> bool:
-        """Allocates more memory for the incomplete frame, if there is any."""
+        """Allocates more memory for the incomplete frame; returns False if none is available."""
         held_bytes, memory = self.held, self._memory
         if self._buffer is not None and len(self._buffer) >= self.wanted:
             # A large frame gets room as it is received.

@@ -188,8 +188,8 @@ def byte_string(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
 
 
 def record_bytes(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
-    """Codes record batches without copying them: reads a view of the buffer, sends from the
-    file."""
+    """Reads and writes record batches without copying: reading returns a view of the buffer,
+    writing accepts a slice of a file."""
     read, write_bytes = _sized(
         *_lengths(flexible), lambda view: view, lambda value: value, nullable
     )
@@ -293,8 +293,8 @@ def _counts(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
 
 
 def nullable_structure(structure: tuple[Reader, Writer]) -> tuple[Reader, Writer]:
-    """Codes a structure that may be null: a negative byte represents null; any other precedes the
-    structure."""
+    """Reads and writes a structure that may be null: a negative byte represents null; any other
+    precedes the structure."""
     read_structure, write_structure = structure
 
     def read(buffer: memoryview, position: int) -> tuple[Any, int]:

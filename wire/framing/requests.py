@@ -89,5 +89,5 @@ def read_response(frame: memoryview, *, tagged_header: bool) -> tuple[int, memor
 
 
 def has_tagged_header(api: Api[Any, Any], version: int) -> bool:
-    """Whether the response of this version has tags in its header."""
+    """Returns whether the response of this version has tags in its header."""
     return api.key != API_VERSIONS_KEY and api.is_flexible(version)

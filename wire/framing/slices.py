@@ -6,7 +6,7 @@ import msgspec
 
 
 class HasFileno(Protocol):
-    """An open file. Its holders keep it open; it closes with the last of them."""
+    """An open file, which closes when its last reference is dropped."""
 
     def fileno(self) -> int: ...
 

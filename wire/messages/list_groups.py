@@ -1,5 +1,5 @@
-"""ListGroups (key 16): returns the groups that a broker coordinates; from version 4 also by
-state.
+"""ListGroups (key 16): returns the groups that a broker coordinates; from version 4 on, only those
+in given states if requested.
 """
 
 from msgspec import Struct

@@ -117,7 +117,7 @@ class Stretch:
         )
 
     def chosen(self, places: Sequence[int]) -> "Stretch":
-        """The stretch of the events with these indexes."""
+        """Returns a stretch with only the events at these indexes."""
         times, keys = self.times, self.keys
         return Stretch(
             self.frame,
@@ -253,7 +253,8 @@ class _Sizes:
         return _looked_up(_BETWEEN, self._varying, self._fixed, self._most)
 
     def written(self) -> Sequence[bytes]:
-        """Returns the lengths as varints to put in front, and adds the varints' own lengths."""
+        """Returns the length of each record so far as a varint, and adds the size of that varint to
+        the length."""
         fixed, most = self._fixed, self._most
         column = _looked_up(SMALL, self._varying, fixed, most)
         limit = next_size(fixed)

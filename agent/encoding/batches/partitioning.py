@@ -22,7 +22,7 @@ from ground.randomness import any_below
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Pieces by partition, in their order; and the runs of events that were spread by key."""
+    """The pieces of each partition, in order, and the runs of events that were spread by key."""
 
     partitions: dict[int, list[Piece]] = {}
     runs: list[Run] = []

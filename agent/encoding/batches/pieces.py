@@ -19,8 +19,8 @@ from agent.encoding.batches.framing import Stretch
 
 class Piece(msgspec.Struct, frozen=True, eq=False):
     """Events with the run that accounts for their bytes. `overhead` is the approximate size of an
-    event without its body, `size` that of the piece. A run without events has no stretch; a stretch
-    has no run if its bytes are accounted for elsewhere."""
+    event without its body, `size` that of the piece. `stretch` is None if the run has no events;
+    `run` is None if the bytes are accounted for elsewhere."""
 
     run: Run | None
     stretch: Stretch | None
@@ -43,7 +43,8 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
         return self._part(0, at, first_run), self._part(at, len(self), second_run)
 
     def part(self, start: int, stop: int) -> "Piece":
-        """The part from `start` to `stop` of a piece that is not `whole`."""
+        """Returns the events from `start` to `stop` as a piece. Only for pieces that may be taken
+        apart, that is, not `whole`."""
         stretch, run, count = self.stretch, self.run, len(self)
         assert stretch is not None
         if (start, stop) == (0, count):

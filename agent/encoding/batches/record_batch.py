@@ -36,8 +36,8 @@ _FEW: Final = 6
 def build(
     target: TopicPartition, stretches: Sequence[Stretch], compression: BatchCompression
 ) -> Batch:
-    """Builds the batch of one event or more. Its base timestamp is the smallest, so that base and
-    maximum show whether all events lie in one window."""
+    """Builds a batch of one or more events. Its base timestamp is the smallest, so that the base
+    and maximum timestamps show whether all events lie in one window."""
     codec = _CODECS[compression]
     base_time = min(stretch.earliest for stretch in stretches)
     count = sum(map(len, stretches))
@@ -69,7 +69,8 @@ def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[Win
 
 
 def delay_counts(stretches: Sequence[Stretch], now_millis: int) -> tuple[int, ...]:
-    """The number of events by their delay up to now: below 1 ms, below 2, 4, 8 and so on."""
+    """The number of events by their delay until now: below 1 ms, below 2 ms, 4 ms, 8 ms and so
+    on."""
     counts: Counter[int] = Counter()
     for stretch in stretches:
         highest_bit, lowest_bit = (

@@ -130,7 +130,7 @@ class JsonTails:
         return Tails(bodies, taken_columns, refusals, dropped_fields)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
-        """Counts the unknown fields of these lines. The lines are JSON objects."""
+        """Counts the unknown fields of these lines, which are JSON objects."""
         dropped_fields = DroppedFields()
         self._note_dropped(lines, dropped_fields)
         return dropped_fields

@@ -65,9 +65,9 @@ class PlainJson:
     def encode(
         self, lines: Sequence[bytes]
     ) -> tuple[list[bytes | None], tuple[list[Any], ...], dict[str, int]]:
-        """The body of each line; a column with the JSON values of each taken field; and the number
-        of dropped values by field name, in lines with a body. The empty name counts the fields
-        beyond the first few."""
+        """Returns the body of each line, a column with the JSON values of each taken field, and the
+        number of dropped values by field name, counting only lines with a body. The empty name
+        counts the fields beyond the first few."""
         if not self.can_be:
             return [None] * len(lines), tuple([None] * len(lines) for _ in range(self._takes)), {}
         return encode(self._plan, lines if isinstance(lines, list) else list(lines))

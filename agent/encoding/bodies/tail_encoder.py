@@ -79,7 +79,7 @@ class TailEncoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields after the header, in their order."""
+        """The fields after the header, in the order of the schema."""
         return tuple(self.types)
 
     def named(self, name: str) -> str:
@@ -94,7 +94,7 @@ class TailEncoder:
         )
 
     def renamed(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Adds the values of former names under the current ones."""
+        """Adds values that are given under former field names under the current names."""
         return _renamed(self.aliases, value)
 
     def begin(self) -> None:
@@ -102,8 +102,8 @@ class TailEncoder:
         self._compiler.tries = 0
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Encodes the fields, and ignores unknown ones. Raises ValueError with the field's name and
-        its fault in one line."""
+        """Encodes the fields, and ignores unknown ones. Raises ValueError with a one-line message
+        that names the field and the fault."""
         self.begin()
         out = bytearray(self.header_rest)
         try:
@@ -162,7 +162,7 @@ def _own_kinds_first(
     names = {id(branch): _names(branch.type) for branch in branches}
 
     def lacks(branch: Branch, value: Mapping[str, Any]) -> bool:
-        """Whether the branch is a record that would drop some of the fields."""
+        """Whether the branch is a record that would drop some of the value's fields."""
         branch_names = names[id(branch)]
         return branch_names is not None and not branch_names.issuperset(value)
 

@@ -1,4 +1,4 @@
-"""Makes events or dead letters of messages, or drops them, by one input's rules in this order:
+"""Turns messages into events or dead letters, or drops them, by one input's rules in these steps:
 
     parse the fields → add fields → read the time → filter → encode
 

@@ -202,7 +202,8 @@ def _data_and_message(text: str, at: int) -> Fields:
 
 
 def either(iso8601: Iso8601, rfc3164: Rfc3164) -> Millis:
-    """A time reader for files that have both kinds of times."""
+    """Combines two time readers, for files with ISO 8601 and RFC 3164 times. A leading digit means
+    ISO 8601."""
 
     def read(value: Any, now: int) -> int:
         if isinstance(value, str) and value[:1].isdigit():

@@ -130,8 +130,8 @@ class JsonColumns:
 
 
 def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
-    """The maker of events for an input; None if messages become events unchanged. Raises ValueError
-    or `InputError`."""
+    """Returns what turns an input's messages into events; None if they become events unchanged.
+    Raises ValueError or `InputError`."""
     names = names_of(input_)
     check_fit(input_, schema, names)
     has_whole_lines = input_.format is Format.PLAIN
@@ -172,7 +172,7 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
 
 
 class PlainLines:
-    """Makes events of plain lines, after filtering."""
+    """Turns plain lines into events, after filtering."""
 
     def __init__(self, filters: Filters) -> None:
         self._filters = filters

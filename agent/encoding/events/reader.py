@@ -1,4 +1,4 @@
-"""Makes events of the bytes of a file, by the configuration of an input.
+"""Turns the bytes of a file into events, by the configuration of an input.
 
 Rules:
 
@@ -74,7 +74,7 @@ class EventReader:
 
     @property
     def most_bytes(self) -> int:
-        """The chunk size with which reading always makes progress."""
+        """A chunk size large enough for reading always to make progress."""
         return 2 * (self._cap + 2 * self._encoding.unit)
 
     def cut(

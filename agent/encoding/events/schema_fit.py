@@ -35,7 +35,7 @@ def is_plain(schema: AvroSchema | None) -> bool:
 
 
 def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
-    """The encoder for a schema. Raises `InputError` with one line."""
+    """Returns the encoder for a schema. Raises `InputError` with a one-line message."""
     try:
         encoder = TailEncoder(schema)
     except SchemaError as error:

@@ -190,7 +190,7 @@ class Pattern:
 
 
 class _Remembered:
-    """Caches the times of texts. Their year depends on the current time."""
+    """Caches the times read from texts, for one current time, which decides their year."""
 
     def __init__(self) -> None:
         self._now = 0

@@ -40,12 +40,12 @@ class Lines(msgspec.Struct):
 
     @property
     def begun(self) -> int:
-        """The size so far of the incomplete line at the end, without half a unit, which may become
-        a line feed."""
+        """The size so far of the incomplete line at the end, without an incomplete unit, which may
+        become a line feed."""
         return self.rest - self.rest % self.unit
 
     def first(self, count: int) -> "Lines":
-        """Only the first `count` lines; the others become part of the rest."""
+        """Returns only the first `count` lines; the others count as `rest`."""
         if count >= len(self.bodies):
             return self
         positions = self.positions[: count + 1]

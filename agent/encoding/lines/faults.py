@@ -6,7 +6,8 @@ _LONGEST: Final = 300
 
 
 class LineFault(Exception):
-    """A fault in a line. `kind` is a word by which faults are counted; the text has the details."""
+    """A fault in a line. `kind` is the word under which faults are counted; the text has the
+    details."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)

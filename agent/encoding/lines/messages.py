@@ -70,7 +70,8 @@ class Messages(msgspec.Struct):
         return sum(end - start for start, end in self.spans(at))
 
     def first(self, lines: int) -> "Messages":
-        """The messages of the first `lines` lines: whole sections, and at least one."""
+        """The messages of about the first `lines` lines: at least one, and only whole sections,
+        whose messages cannot be separated."""
         if lines >= self.lines:
             return self
         count = self._whole(lines)
@@ -134,7 +135,8 @@ class Grouping:
         )
 
     def may_go_on(self, lines: int, size: int) -> bool:
-        """Whether a message of this many lines may continue, if the next line reaches to `size`."""
+        """Whether a message of this many lines may continue with another line, after which it would
+        have `size` bytes."""
         return lines < self._most_lines and size <= self._most_bytes
 
     def firsts(

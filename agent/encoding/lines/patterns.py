@@ -12,5 +12,5 @@ MOST_CHARACTERS: Final = 16 * 1024
 
 
 def is_found(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether the pattern matches in the first `MOST_CHARACTERS` of the text."""
+    """Whether the pattern matches in the first `MOST_CHARACTERS` characters of the text."""
     return pattern.search(text, 0, MOST_CHARACTERS) is not None

@@ -76,7 +76,8 @@ def read_cache(directory: Path, registry: Sequence[str]) -> dict[TopicPurpose, T
 def write_cache(
     directory: Path, registry: Sequence[str], schemas: Mapping[TopicPurpose, TopicSchema]
 ) -> None:
-    """Replaces the file; a crash leaves the old one or the new. Raises OSError."""
+    """Replaces the cache file; a crash leaves either the old file or the new one. Raises
+    OSError."""
     entries = tuple(
         _Entry(
             topic=schema.topic,

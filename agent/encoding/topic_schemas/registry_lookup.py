@@ -28,8 +28,9 @@ _HIGHEST_ID: Final = 2**31 - 1
 def find(
     registry: RegistryClient, wanted: TopicPurpose, known: TopicSchema | None = None
 ) -> TopicSchema:
-    """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
-    RegistryError if the registry did not answer; both have one line."""
+    """Returns the schema of a topic; `known`, the one found before, if it is still current. Raises
+    NoSchema if there is none, or RegistryError if the registry did not answer; both with a one-line
+    message."""
     latest_schema = registry.latest(wanted.subject)
     if (
         known

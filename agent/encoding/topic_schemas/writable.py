@@ -11,7 +11,8 @@ from schemas.parsing import AvroSchema
 
 
 def why_unwritable(schema: AvroSchema) -> str:
-    """The reason in one line; empty if an agent can write some event."""
+    """Returns why an agent cannot write any event of the schema, in one line; empty if it can write
+    some."""
     try:
         encoder = TailEncoder(schema)
     except SchemaError as error:

@@ -1,4 +1,4 @@
-"""Makes entries of the ledger of statements and heartbeats, within a size limit. Pure.
+"""Makes ledger entries from statements and heartbeats, within a size limit. Pure.
 
 Adjacent intervals are merged: a passage is the sum of its statements, so it does not matter how
 statements are spread over entries, only that each is in exactly one.
@@ -49,7 +49,7 @@ def drafts(
     window_millis: int,
     most_bytes: int,
 ) -> Iterator[Draft]:
-    """Drafts of entries for all statements, of about `most_bytes` at most."""
+    """Drafts of entries for all statements, each of about `most_bytes` at most."""
     for length, part in _parts(statements, window_millis, most_bytes):
         yield from _drafts_of(part, path_of, topic_id, length)
 

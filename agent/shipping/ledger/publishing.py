@@ -1,5 +1,5 @@
-"""Publishes the agent's entries of the ledger: about batches, files, unwatched times, heartbeats,
-and its own health.
+"""Publishes the agent's ledger entries: about batches, files, unwatched periods, heartbeats, and
+its own health.
 
 Unwatched times are published first, and no heartbeat before all of them: a heartbeat is a promise
 up to its time, from which these times must be excepted first.
@@ -226,8 +226,7 @@ class Ledger:
         most_batch_bytes: int,
         hurry: bool = False,
     ) -> Sequence[Outgoing]:
-        """Journals and returns the batches to send now; none before `due`, unless there is a
-        `hurry`.
+        """Journals and returns the batches to send now; none before `due`, unless `hurry` is set.
 
         Call it again only after they are acknowledged. Raises JournalFull.
         """

@@ -22,7 +22,8 @@ _Row = tuple[str, GroupPartition, Lag]
 def group_families(
     prefix: str, groups: Mapping[str, GroupsSeen], now: int, most: int
 ) -> Iterator[Metric]:
-    """Yields the metrics of groups. `now` is in milliseconds; `most` limits the partitions."""
+    """Yields the metrics of groups. `now` is in milliseconds; `most` limits the number of
+    partitions with metrics of their own."""
     clusters = sorted(groups.items())
     rows = [
         (cluster, key, lag)

@@ -19,7 +19,7 @@ _MILLI: Final = 1000
 
 class GroupTopic(msgspec.Struct, frozen=True):
     """One group's lag in one topic. `messages` and `behind` cover the known partitions, and are
-    UNKNOWN if there is none."""
+    UNKNOWN if no partition is known."""
 
     group: str
     state: str  # as its coordinator names it; empty if unknown
@@ -55,7 +55,7 @@ def seen(
     troubles: Iterable[str],
     members: Mapping[str, GroupOfMembers] = {},
 ) -> GroupsSeen:
-    """Combines the answers of a poll."""
+    """Combines the answers of one poll."""
     topic_group_lags: dict[tuple[str, str], list[tuple[TopicPartition, Lag]]] = {}
     for (group, target), lag in lags.items():
         topic_group_lags.setdefault((target.topic, group), []).append((target, lag))

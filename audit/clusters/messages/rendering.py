@@ -35,8 +35,8 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 class Showing:
-    """Renders the messages of one request. Once the registry fails to answer, it requests no
-    further schema."""
+    """Renders the messages of one request. Once the registry fails to answer, no further schema is
+    requested."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._ask = lookup
@@ -105,7 +105,7 @@ class Showing:
 
 
 def instead(piece: Piece) -> ShownMessage:
-    """Renders the replacement of messages that are not shown."""
+    """Renders a replacement for messages that are not shown."""
     kind = _KINDS[piece.content]
     data = bytes(piece.data[:_HEX]) if kind is MessageKind.DAMAGED else b""
     return ShownMessage(

@@ -51,7 +51,8 @@ class Tries:
         self._under_way[network_of(address)] += 1
 
     def end(self, address: str, user: str, now: float, *, right: bool | None) -> None:
-        """Ends an attempt. `right` is None if the check itself failed."""
+        """Ends an attempt. `right`: whether the password or token was correct; None if the check
+        itself failed."""
         network = network_of(address)
         self._under_way[network] -= 1
         if not self._under_way[network]:

@@ -1,4 +1,5 @@
-"""The login page: a file of the page, completed with a message and the path to return to.
+"""The login page: a file of the page, completed with a message and the path to open after the
+login.
 
 It works without scripts. Of input, only the place is filled in, escaped in an attribute, and only
 if it is a path of this audit; the message is one of a few sentences.
@@ -40,8 +41,8 @@ def login_page(
 
 
 def safe_place(place: str) -> str:
-    """Returns the path to open after the login; the overview if the given one is not a local
-    path."""
+    """Returns `place` as the path to open after the login, or the overview if `place` is not a
+    local path."""
     return place if _PLACE.fullmatch(place) else "/"
 
 

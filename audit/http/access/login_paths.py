@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 
 class LoginPaths:
-    """The handler of these paths. Belongs to the event loop. Calls `log_refusal` with the error,
-    request and user."""
+    """The handler of /login, /logout and /session. Belongs to the event loop. Calls `log_refusal`
+    with the error, request and user."""
 
     def __init__(
         self,

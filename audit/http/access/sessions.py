@@ -51,8 +51,8 @@ class Sessions:
         return secret
 
     def of(self, secret: str, now: float) -> Session | None:
-        """Returns the session with this secret unless it has ended, and counts the call as a
-        use."""
+        """Returns the session with this secret, and counts the call as a use; None if it has
+        ended."""
         session = self._kept.get(_hash(secret))
         if session is None:
             return None

@@ -63,7 +63,7 @@ class _Remembered(NamedTuple):
 
 
 class Visitors:
-    """Authenticates visitors; `hashing` hashes passwords."""
+    """Authenticates visitors. `hashing` hashes passwords."""
 
     def __init__(
         self, config: AuditConfig, hashing: Executor, clock: Callable[[], float] = time.monotonic
@@ -131,8 +131,8 @@ class Visitors:
         )
 
     def known_name(self, user: str) -> str:
-        """Returns the user's name for a log; empty if there is no such user, because the name may
-        be a password."""
+        """Returns the user's name for a log; empty if there is no such user, because a password may
+        have been entered as the name."""
         return user if self._users is not None and self._users.has(user) else ""
 
     def _by_cookie(self, scope: Scope) -> Visitor | None:

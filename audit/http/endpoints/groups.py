@@ -1,4 +1,4 @@
-"""Handles `/api/v1/groups` from the last poll, without a request to a broker."""
+"""Handles `/api/v1/groups`: returns the results of the last poll, without a request to a broker."""
 
 from typing import Final
 
@@ -48,7 +48,7 @@ def groups(service: Service, query: queries.GroupsQuery) -> answers.GroupsAnswer
 
 
 def with_groups(service: Service, row: answers.TopicRow) -> answers.TopicRow:
-    """Adds the groups that read a topic, unless the topic was deleted."""
+    """Adds to a topic's row the groups that read it, unless the topic was deleted."""
     groups_seen = service.groups.get(row.cluster)
     groups = (
         groups_seen.by_topic.get(row.topic, ())

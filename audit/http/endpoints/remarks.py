@@ -1,4 +1,5 @@
-"""Returns the remarks beside a verdict: text altered in transit, and files that were not read."""
+"""Returns the remarks shown beside a verdict: text altered in transit, and files that were not
+read."""
 
 from collections import Counter
 

@@ -119,7 +119,7 @@ def _known(service: Service, clusters: set[str]) -> set[str]:
 
 
 class _Reported(NamedTuple):
-    """The report on a topic. Its state does not depend on the present time."""
+    """The report on a topic. Its state does not depend on the current time."""
 
     report: answers.TopicReport
     is_empty: bool  # without windows and findings

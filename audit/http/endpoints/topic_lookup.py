@@ -1,5 +1,5 @@
 """Looks up what several handlers need: a topic's key, its verdict and findings in a period, and its
-failing loads. The latter count because verdicts expect a topic in a destination only once it was
+failing loads. Failing loads count because verdicts expect a topic in a destination only once it was
 loaded there, or a loader states that it takes the topic."""
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ _MOST_FINDINGS: Final = 10_000
 
 
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
-    """Returns the current topic of this name, else the last that had the name. Raises Unknown, or
-    NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
+    """Returns the current topic of this name, else the last topic that had the name. Raises
+    Unknown; NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
     known_topics = [key for key in service.reading.topics() if cluster in {"", key.cluster}]
     keys = [key for key in known_topics if key.topic == topic]
     if not keys:
@@ -108,7 +108,8 @@ def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> S
 
 
 def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
-    """Returns findings of all hours that were judged faulty. Pending hours are not judged again."""
+    """Returns the findings of all hours that were judged faulty. Pending hours are not judged
+    again."""
 
     def make() -> Sequence[Finding]:
         hours = service.reading.faulty_hours(key)
@@ -139,8 +140,8 @@ def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
 
 
 def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
-    """Returns the failing loads that affect a verdict. A day that was landed before the failures
-    began is unaffected."""
+    """Returns the failing loads that affect a verdict. They do not affect days that were landed
+    before they began to fail."""
     destinations = {tier.destination for tier in verdict.tiers}
     return [
         load

@@ -25,13 +25,13 @@ def delays_of(service: Service, judged: TopicVerdict, from_time: int, to_time: i
 
 
 def of_copy(delays: Delays, of_origin: Delays) -> Delays:
-    """Returns the delays of a copy; those of its agents are the origin's."""
+    """Returns the delays of a copy; the delays of its agents are taken from its origin."""
     agent = Tier(TierKind.AGENT)
     return delays | ({agent: of_origin[agent]} if agent in of_origin else {})
 
 
 def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
-    """Combines the windows that begin in the same `step` milliseconds since 1970."""
+    """Combines windows into cells of `step` milliseconds each."""
     groups = groupby(windows, key=lambda window: window.start // step * step)
     return [_combined(start, step, list(members)) for start, members in groups]
 
@@ -152,5 +152,5 @@ def _lost(windows: Sequence[WindowVerdict]) -> int:
 
 
 def most_events(tiers: Iterable[TierTotals]) -> int:
-    """Returns the number of events at the tier with the most."""
+    """Returns the number of events at the tier with the most events."""
     return max((tier.events for tier in tiers), default=0)

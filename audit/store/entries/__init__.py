@@ -1,1 +1,2 @@
-"""A chunk's entries, with the ids of the names in them; new entries and conflicting ones."""
+"""Reads a chunk's entries: assigns ids to the names in them, and finds new and conflicting
+entries."""

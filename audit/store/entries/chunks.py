@@ -53,7 +53,7 @@ class NameNumbering:
         return self.given(texts, *within)[0]
 
     def given(self, texts: Sequence[str], *within: int | str) -> tuple[list[int], list[int]]:
-        """Returns the ids of texts, and which of them are new."""
+        """Returns the ids of texts, and the mask of new texts."""
         known_ids = self._known.setdefault(within, {})
         unknown_texts = {text: None for text in texts if text not in known_ids}
         new_ids: list[int] = []
@@ -90,7 +90,7 @@ class NameNumbering:
 
 
 class Pairs:
-    """Pairs of ids that are known to be in a table."""
+    """Remembers pairs of ids that are in a table."""
 
     def __init__(self) -> None:
         self.forget()

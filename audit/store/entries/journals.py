@@ -37,8 +37,8 @@ SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.
 
 
 class SeenEntries(msgspec.Struct, frozen=True):
-    """The state of a chunk's entries. `journal`: the journal number of each entry; `new`: whether
-    it was not folded before."""
+    """The state of a chunk's entries. `journal` has the journal number of each entry; `new` marks
+    entries that were not folded before."""
 
     journal: Numbers
     new: Mask
@@ -53,7 +53,7 @@ class _Before(msgspec.Struct, frozen=True):
 
     def is_begun(self, ids: Numbers, begun: Numbers) -> Mask:
         """Whether the first number, first time and number of holes of these journals are unchanged.
-        `ids` ascend."""
+        `ids` must be in ascending order."""
         keys, first_rows, ends = self.seen.groups()
         known_beginnings = np.column_stack(
             (self.seen.first[first_rows], self.times[first_rows, 0], ends - first_rows - 1)
@@ -68,7 +68,7 @@ class _Before(msgspec.Struct, frozen=True):
 def take(
     connection: sqlite3.Connection, numbers: AllNumbers, cluster: str, entries: Entries
 ) -> SeenEntries:
-    """Marks these entries as folded."""
+    """Marks these entries as folded, and returns which of them are new."""
     names = [text or " " for text in entries.journal.values]
     ids, new_ids = numbers.journals.given(names, cluster)
     journal = np.array(ids, np.int64)[entries.journal.codes] if ids else entries.journal.codes

@@ -1,4 +1,4 @@
-"""Lists a topic's hosts and files by pages, those with faults first.
+"""Lists a topic's hosts and files in pages, those with faults first.
 
 Details are read only for the hosts and files of the page.
 """

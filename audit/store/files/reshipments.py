@@ -1,5 +1,5 @@
 """Finds files that were shipped again as another source: an agent whose data directory was deleted
-starts over, and one with a damaged journal starts over with the files that it has forgotten.
+ships all its files again, and one with a damaged journal ships those that it has forgotten.
 
 Rule 1: Two sources of one host and topic are the same file if different agents reported them, the
         digests of their beginnings are equal, as far as both go, and so are their identities. If
@@ -150,7 +150,7 @@ SELECT copies.source, copies.original, mine.topic, from_time FROM copies
 
 
 def keep(chunk: Chunk, source: Numbers) -> None:
-    """Stores reshipped runs; to be called after sources and stretches are stored. `source` is by
+    """Stores reshipped runs; must be called after sources and stretches are stored. `source` is by
     run."""
     reported_files = _keep_files(chunk)
     connection = chunk.connection

@@ -145,8 +145,8 @@ def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generatio
 
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
-    """Returns the mask of stretches that contain any of these offsets, which are by generation and
-    united."""
+    """Returns the mask of stretches that contain any of these offsets, which are united intervals
+    by generation."""
     is_inside = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
         return is_inside
@@ -338,7 +338,8 @@ SELECT mine.id, intervals FROM sources AS mine
 
 
 def landed_rows(connection: sqlite3.Connection, tier: int, ids: str, copy: int = 0) -> Keyed:
-    """Returns the landed rows of these sources; with `copy`, the rows that landed from the copy."""
+    """Returns the landed rows of these sources; with `copy`, only the rows that landed from that
+    copy."""
     query = (_LANDED_THERE, (tier, ids, copy)) if copy else (_LANDED, (tier, ids))
     rows: Sequence[tuple[int, bytes]] = connection.execute(*query).fetchall()
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])

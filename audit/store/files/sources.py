@@ -1,5 +1,5 @@
-"""Stores, for each file (source), the shipped and landed events, those left out or lost, and the
-total.
+"""Stores, for each file (source), the shipped and landed events, the events left out or lost, and
+their total.
 
 A source is suspect if, below the lesser of its shipped and landed ends, something was shipped and
 has not landed, or has landed and was not reported as shipped; or if some of it was lost, shipped or
@@ -432,8 +432,8 @@ def keep_landed(
     *,
     ways: Sequence[tuple[int, int]],
 ) -> None:
-    """Stores sequence numbers that landed more than once. `chosen`: indexes into `ways`, sources
-    and tiers."""
+    """Stores sequence numbers that landed more than once. `ways` has pairs of source and tier;
+    `chosen` has indexes into it."""
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO landed_twice VALUES (?, ?, ?, ?, ?, ?)",
         (

@@ -1,5 +1,6 @@
 """Stores agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
-which each has acknowledged everything. Lists all agents by pages, with other writers of the ledger.
+which each has acknowledged everything. Also lists all agents in pages, with other writers of the
+ledger.
 
 Heartbeats are kept so that the order of entries does not matter, with the meaning of
 ledger/agents.py: for each agent its newest heartbeat for all topics; for each topic that it named,
@@ -230,7 +231,7 @@ def done_until(
     connection: sqlite3.Connection, clusters: Iterable[str], heard_since: int
 ) -> dict[str, int]:
     """Returns, by cluster, the time up to which all expected agents have shipped everything. A host
-    that was never heard counts up to the time when it was added to the inventory."""
+    that has never reported counts up to the time when it was added to the inventory."""
     retirements = {cluster: Retired(connection, cluster) for cluster in clusters}
     agents = [
         (cluster, host, agent, heard, until)
@@ -251,8 +252,8 @@ def done_until(
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
-    """Returns hosts with several agents that shipped to a topic: every data directory except the
-    last was deleted."""
+    """Returns hosts with several agents that shipped to a topic. Every data directory except the
+    last is assumed to have been deleted."""
     rows = connection.execute(_RENEWED, (name,))
     return frozenset(host for (host,) in rows)
 
@@ -275,8 +276,8 @@ class Retired:
         return min(since for since, _ in statements) if statements else None
 
     def statement(self, host: str, agent: str, heard: int) -> list[tuple[int, str]]:
-        """Returns the time, reason and operator of a retirement, unless the agent was heard
-        afterwards."""
+        """Returns the times, reasons and operators of an agent's retirements, except those after
+        which the agent was heard from."""
         if not self.by_host:
             return []
         entries = {self.by_host.get((host, "")), self.by_host.get((host, agent))}
@@ -306,8 +307,8 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 
 
 class SilencePatience(NamedTuple):
-    """The limits after which an agent counts as silent: `silent_millis` or, with `window_millis`,
-    earlier, once it is silent for longer than its pace suggests."""
+    """The limits after which an agent counts as silent: after `silent_millis` or, with
+    `window_millis`, earlier, once its silence is unusual for its pace."""
 
     now: int
     silent_millis: int
@@ -320,7 +321,8 @@ class SilencePatience(NamedTuple):
 
 
 def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience:
-    """Returns the configured patience."""
+    """Returns how long agents may be silent before they count as missing. `by_pace`: also takes
+    each agent's usual pace into account."""
     return SilencePatience(
         now,
         int(config.alerts.silent * 1000),
@@ -353,7 +355,7 @@ def agents(
 def by_agent(
     connection: sqlite3.Connection, cluster: str, patience: SilencePatience
 ) -> dict[str, AgentRow]:
-    """Returns a cluster's agents that were ever heard, by id, without their topics."""
+    """Returns all agents of a cluster that were ever heard from, by id, without their topics."""
     rows = _all(connection, AgentsQuery(cluster=cluster), patience)
     return {row.agent: row for number, row in rows if number >= 0}
 

@@ -137,8 +137,8 @@ def _within(number: int, most: int) -> int:
 def programs(
     connection: sqlite3.Connection, heard_since: int, *, loaders_of: str = ""
 ) -> list[Program]:
-    """Returns the programs that were heard since then, except those on retired hosts and loaders of
-    retired roots; or only the loaders of one cluster."""
+    """Returns the programs that were heard from since `heard_since`, except those on retired hosts
+    and loaders of retired roots; or only the loaders of one cluster."""
     values: list[str | int] = [heard_since]
     condition = "time >= ?"
     if loaders_of:
@@ -171,9 +171,9 @@ def programs(
 def roots_of(
     connection: sqlite3.Connection, cluster: str, topic: str, heard_since: int
 ) -> Iterator[str]:
-    """Yields the roots of files into which loaders report that they load a topic. A loader that was
-    not heard for some time, although another loader on its host was, has been given another
-    root."""
+    """Yields the roots of files into which loaders report that they load a topic. Skips a loader
+    that has not reported for some time while another on its host has: its root is assumed to have
+    been changed."""
     loaders = programs(connection, heard_since, loaders_of=cluster)
     newest_by_host: dict[str, int] = {}
     for loader in loaders:

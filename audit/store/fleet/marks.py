@@ -129,8 +129,8 @@ def keep_seen(connection: sqlite3.Connection, marks: Iterable[Mark]) -> None:
 
 
 def expire(connection: sqlite3.Connection, before: int) -> int:
-    """Deletes old marks, except the last start of an agent, which has the version before the next
-    upgrade."""
+    """Deletes old marks, except the last start of each agent, whose version is compared with the
+    one after the next upgrade."""
     deleted_rows = changed(connection, _OLD, (MOST_STARTS, before)) + changed(
         connection, _FORGOTTEN
     )

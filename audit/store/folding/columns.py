@@ -65,7 +65,7 @@ def parents(column: pa.ListArray) -> Numbers:
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """The fields of the entries themselves."""
+    """The top-level fields of a chunk's entries."""
 
     body: pa.StructArray
     journal: TextColumn
@@ -140,7 +140,7 @@ class Passages(msgspec.Struct, frozen=True):
 
 
 class Offsets(msgspec.Struct, frozen=True):
-    """The passages' stretches of offsets, in their order."""
+    """The stretches of offsets of all passages, in the order of the passages."""
 
     passage: Numbers
     first: Numbers
@@ -185,7 +185,7 @@ class Batches(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct, frozen=True):
-    """The origins in passages about copies. Nearly all chunks have none."""
+    """The origins in passages about copies. Nearly all chunks have no origins."""
 
     passage: Numbers
     cluster: TextColumn
@@ -203,7 +203,7 @@ class Origins(msgspec.Struct, frozen=True):
 
 
 class EpochBeginnings(msgspec.Struct, frozen=True):
-    """Passages that report the beginning of their leader epoch, by an empty stretch of offsets."""
+    """Passages that report, by an empty stretch of offsets, that their leader epoch begins."""
 
     passage: Numbers
     first: Numbers
@@ -256,7 +256,8 @@ class Windows(msgspec.Struct, frozen=True):
 
 
 class ExceptedColumns(msgspec.Struct, frozen=True):
-    """Events of windows or runs (`owner`) that did not become events downstream."""
+    """Events of windows or runs that did not become events downstream. `owner` has the row of the
+    window or run."""
 
     owner: Numbers
     fate: TextColumn
@@ -281,7 +282,8 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
         return np.asarray(self.fate.codes == self.fate.values.index(fate))
 
     def sum_of(self, fate: str, owners: int, *, of_bytes: bool = False) -> Numbers:
-        """Returns the sum for each owner; unknown counts are taken as 0."""
+        """Returns, for each owner, the sum of the events or bytes with this fate; unknown counts
+        are taken as 0."""
         sums = np.zeros(owners, np.int64)
         if len(self.owner):
             is_of_fate = self.of_fate(fate)
@@ -290,7 +292,7 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
         return sums
 
     def unknown(self, fate: str, owners: int) -> Numbers:
-        """Returns the number of unknown counts for each owner."""
+        """Returns, for each owner, how many counts of events with this fate are unknown."""
         unknown_counts = np.zeros(owners, np.int64)
         if len(self.owner):
             np.add.at(unknown_counts, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
@@ -298,7 +300,7 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """The runs of passages, in their order."""
+    """The runs of all passages, in the order of the passages."""
 
     passage: Numbers
     source: TextColumn

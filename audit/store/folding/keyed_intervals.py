@@ -44,7 +44,7 @@ class Grouped(NamedTuple):
         return np.maximum.reduceat(column[self.order], self.begins) if len(self) else column[:0]
 
     def numbered(self) -> Numbers:
-        """Returns the group of each row."""
+        """Returns the group number of each row."""
         numbers = np.empty(len(self.order), np.int64)
         numbers[self.order] = np.repeat(np.arange(len(self)), self.ends - self.begins)
         return numbers
@@ -55,8 +55,8 @@ class Grouped(NamedTuple):
 
 
 def in_order(*columns: Numbers) -> Numbers:
-    """Sorts rows by the first column, then the second and so on; stable. One sort is enough if all
-    columns fit into one number."""
+    """Sorts rows by the first column, then by the second, and so on; stable. One sort is enough if
+    all columns together fit into one number."""
     if not len(columns[0]):
         return np.empty(0, np.int64)
     grouping, key_range = np.zeros(len(columns[0]), np.int64), 1
@@ -149,7 +149,7 @@ class Keyed(msgspec.Struct, frozen=True):
 
     def groups(self) -> tuple[Numbers, Numbers, Numbers]:
         """Returns each key, with the first row of its intervals and the row after the last.
-        Requires order."""
+        Requires ordered intervals."""
         return groups(self.key)
 
     def packed(self) -> tuple[Numbers, list[bytes]]:
@@ -160,8 +160,8 @@ class Keyed(msgspec.Struct, frozen=True):
         return keys, [data[begin:end] for begin, end in pairs]
 
     def last_begun(self, keys: Numbers, values: Numbers) -> Numbers:
-        """Returns, for each value, the row of the last interval of its key that begins at the value
-        or before; -1 if there is none. Requires order."""
+        """Returns, for each value, the row of the last interval of its key that begins at or before
+        the value; -1 if there is none. Requires ordered intervals."""
         if not len(self.key):
             return np.full(len(keys), -1, np.int64)
         count = len(self.key)
@@ -177,16 +177,16 @@ class Keyed(msgspec.Struct, frozen=True):
         return np.where((query_places >= 0) & (self.key[query_places] == keys), query_places, -1)
 
     def cover(self, other: Self) -> Mask:
-        """Returns whether each of the `other` intervals is within one of these. Requires united
-        intervals."""
+        """Returns the mask of the intervals in `other` that are within one of these intervals.
+        Requires united intervals."""
         interval_rows = self.last_begun(other.key, other.first)
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         return (interval_rows >= 0) & (self.end[interval_rows] >= other.end)
 
     def overlap(self, other: Self) -> Mask:
-        """Returns whether each of the `other` intervals overlaps one of these. Requires united
-        intervals."""
+        """Returns the mask of the intervals in `other` that overlap one of these intervals.
+        Requires united intervals."""
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         interval_rows = self.last_begun(other.key, other.end - 1)
@@ -203,7 +203,8 @@ def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def running_most(key: Numbers, value: Numbers) -> Numbers:
-    """Returns the greatest value so far with the same key. Keys ascend."""
+    """Returns, for each row, the greatest value so far with the same key. Keys must be in ascending
+    order."""
     if len(value) and (value[1:] >= value[:-1])[key[1:] == key[:-1]].all():
         return value
     values, rank = np.unique(value, return_inverse=True)

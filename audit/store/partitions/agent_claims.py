@@ -60,8 +60,8 @@ Log = tuple[int, int]  # a topic and a partition of it
 
 
 class LogListing(msgspec.Struct):
-    """The pending comparison of one partition: batches, the offsets that are completely listed, by
-    leader epoch, and claims."""
+    """The pending comparison of one partition: its batches, the completely listed offsets by leader
+    epoch, and its claims."""
 
     batches: Listed
     offsets: dict[int, Intervals]
@@ -72,8 +72,8 @@ class LogListing(msgspec.Struct):
         return bool(len(self.batches) or self.offsets or len(self.claims))
 
     def compare(self) -> list[tuple[int, int]]:
-        """Compares and drops everything that is complete, and returns the stretches of wrong
-        claims."""
+        """Compares claims with batches, drops everything that is complete, and returns the
+        stretches of wrong claims."""
         wrong_stretches: list[tuple[int, int]] = []
         done_stretches: list[tuple[int, int]] = []
         waiting_claims = self.claims[:0]
@@ -174,7 +174,7 @@ class _Claimed:
         return over.reduceat(of_stretches, self.begins)
 
     def within(self, offsets: Intervals) -> Mask:
-        """Returns whether each claim is within these offsets."""
+        """Returns the mask of claims that are within these offsets."""
         if not offsets:
             return np.zeros(len(self.begins), np.bool_)
         begin, end = np.array(offsets, np.int64).T

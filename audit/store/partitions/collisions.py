@@ -1,6 +1,6 @@
 """Stores events that loaders made dead letters because other events have the same source and
-sequence number but other content. If an agent claims their offsets, they are missing: the verdict
-compares both statements, whichever came first.
+sequence number but other content. If an agent claims the offsets of such events, they are missing:
+the verdict compares both statements, whichever came first.
 
 What a run reports here is void once a later run has rebuilt the time of these events.
 """

@@ -63,7 +63,7 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
 
 
 def keep(chunk: Chunk) -> None:
-    """Stores the latest reports of commit logs; to be called after offsets are stored."""
+    """Stores the latest reports of commit logs; must be called after offsets are stored."""
     rows = np.flatnonzero(chunk.passages_of("hdfs"))
     if not len(rows):
         return
@@ -75,7 +75,8 @@ def keep(chunk: Chunk) -> None:
 
 
 def retire(chunk: Chunk, root: str) -> None:
-    """Chooses the valid logs again of all topics that were loaded into this root, if it is one."""
+    """Chooses the valid commit logs anew for all topics that were loaded into a retired root. Does
+    nothing if `root` is not a root."""
     rows = chunk.connection.execute(_TOPICS_OF_ROOT, (root, chunk.cluster)).fetchall()
     _choose(chunk, [topic for (topic,) in rows])
 

@@ -46,8 +46,8 @@ LEFT JOIN claimed ON claimed.topic = ?1 AND claimed.partition = placed.partition
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> None:
-    """Stores the hours of agents' and brokers' passages. Loaders' passages are too coarse: they
-    span everything that a run has read."""
+    """Stores the hours of agents' and brokers' passages. Loaders' passages are too coarse, because
+    they span everything that a run has read."""
     rows = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
     reported_times = chunk.entries.time[chunk.passages.entry[rows]]
     grouping = grouped(
@@ -108,8 +108,8 @@ def first_awaited(connection: sqlite3.Connection, topic: int, hour: int) -> int:
 
 
 def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
-    """Returns the partitions in which a tier has passed offsets that an earlier tier has claimed
-    and it has not, and those cut off before a later tier had read them."""
+    """Returns the partitions in which a tier has skipped offsets that an earlier tier has claimed,
+    and the ends of logs that were cut off before a later tier had read them."""
     numbers = set()
     for partition in partitions:
         if partition.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in partition.claimed):

@@ -49,7 +49,8 @@ SELECT DISTINCT sums.tier, start, start + length FROM voided
 
 
 def keep(chunk: Chunk, places: PassagePlaces, counted: Mask, over: Mask) -> None:
-    """Stores inexact passages among those `counted`. `over`: passages that claim offsets again."""
+    """Stores inexact passages among those in `counted`. `over` marks passages that claim offsets
+    again."""
     passages, windows = chunk.passages, chunk.windows
     events = np.zeros(len(passages), np.int64)
     np.add.at(events, windows.passage, windows.events + windows.duplicates + windows.dead)
@@ -106,7 +107,7 @@ def rebuilt_times(
     from_time: int,
     to_time: int,
 ) -> list[Rebuilt]:
-    """Returns the rebuilt hours of this time."""
+    """Returns the rebuilt hours of this period."""
     rows = connection.execute(
         "SELECT DISTINCT tier, from_time, to_time FROM voided"
         " WHERE topic = ? AND from_time < ? AND to_time > ? AND (topic, tier) NOT IN replaced",

@@ -1,5 +1,5 @@
-"""Generations of a partition's offsets, which tell offsets in the log from offsets that the log has
-lost.
+"""Generations of a partition's offsets, which distinguish offsets that are in the log from offsets
+that the log has lost.
 
 A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, or a leader
 is elected that never had it. Then its offsets are assigned again, to other events, under a higher
@@ -110,7 +110,7 @@ class GenerationOffsets(NamedTuple):
 
 
 class Generations:
-    """The generations of one topic. There is nearly always only one, which is cheap."""
+    """The generations of one topic. Nearly always there is only one, which costs little."""
 
     def __init__(self, cuts: Mapping[int, Sequence[Truncation]]) -> None:
         """`cuts`: by partition, ordered by epoch and offset."""
@@ -126,7 +126,7 @@ class Generations:
 
     @property
     def partitions(self) -> Collection[int]:
-        """The partitions that were cut."""
+        """The partitions whose logs were cut."""
         return self._cuts.keys()
 
     def cut_off(self) -> Iterator[tuple[int, Truncation]]:
@@ -164,8 +164,9 @@ class Generations:
         return self._cuts[number % STRIDE][number // STRIDE - 1] if number >= STRIDE else None
 
     def of_stretches(self, stretches: Stretches) -> Stretches:
-        """Replaces partitions by the numbers of generations. The epoch becomes 1 for stretches that
-        are partly elsewhere, so that their bytes also contain other events; else 0."""
+        """Replaces partitions by the numbers of generations. The epoch becomes 1 for the parts of a
+        stretch in several generations, because the stretch's bytes also contain other events; else
+        0."""
         result = stretches.copy()
         result["epoch"] = 0
         if not self or not len(stretches):
@@ -212,8 +213,8 @@ def all_generations(
 
 
 def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> None:
-    """Stores the cuts that follow from the chunk; to be called before its offsets are stored.
-    Arrays are by passage; `count` is 0 without offsets."""
+    """Stores the cuts that follow from the chunk; must be called before the chunk's offsets are
+    stored. Arrays are by passage; `count` is 0 without offsets."""
     connection = chunk.connection
     is_counter_passage = chunk.passages_of("broker") & (chunk.passages.epoch >= 0)
     beginning_rows: list[tuple[int, int, int, int, int]] = []
@@ -282,7 +283,7 @@ def _judge_again(chunk: Chunk, topic: Numbers, partition: Numbers) -> None:
 def doubtful_times(
     connection: sqlite3.Connection, topic: int, from_time: int, to_time: int
 ) -> list[tuple[int, int]]:
-    """Returns the hours between these times in which offsets prove nothing (Rule 5)."""
+    """Returns the hours in this period in which offsets prove nothing (Rule 5)."""
     return connection.execute(_DOUBTFUL, (topic, from_time, to_time, FOR_EVER)).fetchall()
 
 
@@ -375,8 +376,8 @@ def damaged_offsets(connection: sqlite3.Connection, topic: int, generations: Gen
 
 
 def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
-    """Returns, by generation and united, gaps between the offsets that brokers have claimed
-    (usually none), and unclaimed offsets where the log was truncated."""
+    """Returns, as united intervals by generation, gaps between the offsets that brokers have
+    claimed (usually none), and unclaimed offsets where the log was truncated."""
     rows = connection.execute(
         "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"

@@ -44,7 +44,7 @@ SELECT coalesce(max(CASE WHEN time <= ?5 THEN time END), min(hour), ?5) FROM pla
 
 
 def keep(chunk: Chunk) -> None:
-    """Stores reported losses; to be called before offsets are stored."""
+    """Stores reported losses; must be called before offsets are stored."""
     for row, statement in statements_of(chunk, "withdrawn", "broker"):
         epoch, first = statement["leader_epoch"], statement["first"]
         if not (0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET):

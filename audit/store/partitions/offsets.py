@@ -72,7 +72,8 @@ UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topi
 
 
 class PassagePlaces(msgspec.Struct, frozen=True):
-    """The times and offsets of passages, by passage; `count` is 0 for a passage without offsets."""
+    """The times and offsets of all passages, as columns; `count` is 0 for a passage without
+    offsets."""
 
     from_time: Numbers
     to_time: Numbers
@@ -116,7 +117,7 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
-    """Stores the chunk's claims."""
+    """Stores the chunk's claims, and returns which passages count."""
     passages, offsets = chunk.passages, chunk.offsets
     tier = chunk.tier[passages.entry]
     is_rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
@@ -151,8 +152,8 @@ def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
 
 def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: int) -> None:
     """Stores spans of all tiers except loaders, and drops those that the next tier claimed some
-    time ago. If a log was truncated and its offsets were assigned again, the next tier's progress
-    proves nothing, and spans are kept."""
+    time ago. Keeps them if a log was truncated and its offsets were assigned again, because the
+    next tier's progress then proves nothing."""
     connection, old_limit = chunk.connection, newest - KEPT
     is_whole = not any_cuts(connection)
     topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
@@ -215,8 +216,8 @@ def limits_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[tuple[int, int], dict[int, int]]:
     """Returns, by topic and tier, the offset of each partition that the next tiers have reached.
-    Agents are followed by brokers, or by all loaders if no broker counts; brokers by loaders; the
-    last tier of a cluster by its copies."""
+    Brokers follow agents (or all loaders do, if no broker counts), loaders follow brokers, and
+    copies follow the last tier of a cluster."""
     if not topics:
         return {}
     copies = origins.copies_of(connection, topics) if origins.any_copies(connection) else {}
@@ -251,7 +252,8 @@ def limits_of(
 def tiers_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[int, dict[int, TierKind]]:
-    """Returns, by topic, the tiers with claims, and brokers if any broker of the cluster counts."""
+    """Returns, by topic, the tiers with claims, including brokers if any broker of the cluster
+    counts."""
     tiers_by_topic: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
     for topic, tier, kind in connection.execute(
         "SELECT topic, tier, kind FROM topic_tiers JOIN tiers ON tiers.id = tier"
@@ -267,8 +269,8 @@ def tiers_of(
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, limit: int) -> int:
-    """Returns the time (at most `most`) before which brokers that count this topic and its copies
-    have claimed all that agents have."""
+    """Returns the time (at most `limit`) before which brokers that count this topic and its copies
+    have claimed everything that agents have claimed."""
     copies = origins.copies_of(connection, [topic]) if origins.any_copies(connection) else {}
     earlier_kinds = (
         (TierKind.AGENT, TierKind.BROKER) if copies else (TierKind.AGENT, TierKind.AGENT)

@@ -142,7 +142,7 @@ def _keep_opened(chunk: Chunk, chosen: Mask, first: Numbers) -> None:
 
 
 def touch_copies(chunk: Chunk) -> None:
-    """Marks the copies of changed origins for judgement; to be called last."""
+    """Marks the copies of changed origins for judgement; must be called last."""
     if not any_copies(chunk.connection):
         return
     copies = copies_of(chunk.connection, {topic for topic, _ in chunk.touched})
@@ -226,7 +226,7 @@ def _first_of(by_kind: Mapping[str, dict[int, _Claims]]) -> dict[int, _Claims]:
 
 
 def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dict[int, int]]:
-    """Returns the known end of each copy's partitions."""
+    """Returns the known ends of the partitions of these copies."""
     by_kind: dict[int, dict[str, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
     for topic, kind, partition, end_offset in connection.execute(
         "SELECT topic, kind, partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
@@ -239,7 +239,7 @@ def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dic
 
 
 def gaps(connection: sqlite3.Connection, copies: Sequence[int]) -> Keyed:
-    """Returns, by partition and united, the offsets that a copy lacks below its end."""
+    """Returns, as united intervals by partition, the offsets that a copy lacks below its end."""
     copy_gaps = none()
     for copy, partitions in claims_of(connection, copies).items():
         rows = [

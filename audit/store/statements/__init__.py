@@ -1,1 +1,2 @@
-"""Tables of statements that are stored one by one: loads, scrubs, altered text, and rarer ones."""
+"""Tables of statements that are stored one by one: loads, scrubs, altered text, and rarer
+statements."""

@@ -95,7 +95,7 @@ def remarks(
 
 
 def totals(connection: sqlite3.Connection, from_time: int) -> list[tuple[str, str, str, int, int]]:
-    """Returns the cluster, topic, kind, lines and count of altered text since then."""
+    """Returns the cluster, topic, kind, lines and count of altered text since this time."""
     return connection.execute(
         "SELECT cluster, topic, kind, sum(lines), sum(count) FROM altered"
         " JOIN topic_names ON topic_names.id = altered.name WHERE last >= ?"

@@ -173,7 +173,7 @@ def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
 
 
 def failing(connection: sqlite3.Connection) -> list[FailingLoad]:
-    """Returns failing loads, the longest failing first."""
+    """Returns failing loads, those that have been failing longest first."""
     return [FailingLoad(*row) for row in connection.execute(_FAILING)]
 
 
@@ -184,7 +184,7 @@ def ends(connection: sqlite3.Connection) -> list[LoadEnd]:
 
 
 def advice(connection: sqlite3.Connection, cluster: str, topic: str) -> dict[str, str]:
-    """Returns, by destination, what a topic's last load said about how to load it."""
+    """Returns, by destination, the advice in a topic's last load on how to load the topic."""
     rows = connection.execute(
         f"SELECT destination, cure {_ENDS} WHERE cluster = ? AND topic = ?",
         (cluster, topic),

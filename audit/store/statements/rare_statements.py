@@ -1,5 +1,5 @@
 """Stores rare statements, one by one: rebuilt hours, retired hosts, accepted faults, compared
-files, damaged batches, results of loads, and unwatched times. Losses of logs are in
+files, damaged batches, results of loads, and unwatched periods. Losses of logs are in
 partitions/log_losses.py."""
 
 import logging

@@ -37,7 +37,8 @@ def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
 
 
 def checks(connection: sqlite3.Connection, topic: int) -> LogChecks:
-    """Returns the times of all partitions in which brokers have claimed offsets."""
+    """Returns when the log of each partition with broker claims was last checked, recently and as a
+    whole."""
     logs = [
         CheckedLog(partition, *(time or -1 for time in times))
         for partition, *times in connection.execute(_LOGS, (topic,))

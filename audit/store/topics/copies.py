@@ -53,9 +53,8 @@ OF_ORIGIN: Final = frozenset({TierKind.AGENT.value, TierKind.ORIGIN.value})
 
 
 def own_offsets(copy: Iterable[PartitionPicture], marked: Own) -> dict[int, Intervals]:
-    """Returns, by partition, the copy's own offsets: those that brokers counted, but not as a
-    copy's. Offsets after the last of these are also the copy's own, until a copied offset
-    follows."""
+    """Returns, by partition, the copy's own offsets: those that brokers counted, but not as copied
+    ones. Offsets after the last of these are also the copy's own, until a copied offset follows."""
     own_by_partition: dict[int, Intervals] = {}
     for partition in copy:
         copied_offsets = marked.get(partition.number, ())

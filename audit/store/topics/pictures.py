@@ -99,8 +99,8 @@ class Topic:
 
     def expected(self, heard_since: int, *, is_deleted: bool = False) -> tuple[Tier, ...]:
         """Returns the tiers that the topic's events should pass. A topic that was never loaded is
-        expected at the destinations of loaders that were heard since then and report that they load
-        it; a deleted topic, where former topics of its name were loaded."""
+        expected at the destinations of loaders that were heard from recently and report that they
+        load it; a deleted topic is expected where former topics of its name were loaded."""
         claimed_tiers = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
@@ -146,7 +146,7 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
 
 
 class PictureQuery(msgspec.Struct, frozen=True):
-    """A query for a picture."""
+    """The period and options with which the picture of a topic is read."""
 
     from_time: int
     to_time: int
@@ -158,7 +158,7 @@ class PictureQuery(msgspec.Struct, frozen=True):
 
     @property
     def heard_since(self) -> int:
-        """The time since which a program must have been heard to be waited for."""
+        """The time since which a program must have been heard from for verdicts to wait for it."""
         return self.now - self.expected_millis
 
 
@@ -442,8 +442,8 @@ def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime
 
 
 def hole_hours(topic: Topic) -> set[int]:
-    """Returns the hours that missing entries and unwatched times may affect; for a very long hole,
-    the hours at its beginning."""
+    """Returns the hours that missing entries and unwatched periods may affect; for a very long
+    hole, only the hours at its beginning."""
     hours: set[int] = set()
     for origin in origins.origins(topic.connection, topic.id)[:1]:
         if origin != topic.key:

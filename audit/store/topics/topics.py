@@ -36,7 +36,7 @@ Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
 class FaultyTopic(NamedTuple):
-    """A topic with faults: the kinds of the faults, and the first and last hour."""
+    """A topic with faults: the kinds of its faults, and its first and last faulty hour."""
 
     key: TopicKey
     kinds: Kinds
@@ -46,8 +46,8 @@ class FaultyTopic(NamedTuple):
 
 class Overview(NamedTuple):
     """A page of topics. The counts do not depend on the search: topics of the cluster by state,
-    topics that have any hour of a state, all faults that operators accepted, and dead letters. Only
-    `matching` counts the topics of a state that match the search."""
+    topics with at least one hour in a state, all faults that operators accepted, and dead letters.
+    Only `matching` counts the topics of a state that match the search."""
 
     by_state: Counter[State]
     having: Counter[State]
@@ -64,7 +64,7 @@ def topics(connection: sqlite3.Connection) -> list[TopicKey]:
 
 
 def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
-    """Returns the topics that operators accepted as a whole and to which no agent has shipped
+    """Returns the topics that operators have accepted as a whole and to which no agent has shipped
     since."""
     rows = connection.execute(
         "SELECT cluster, topic, topics.topic_id, statement FROM accepted"
@@ -181,8 +181,8 @@ def overview(
     to_hour: int,
     is_deleted: Callable[[TopicKey], bool],
 ) -> Overview:
-    """Returns a page of topics. All topics fit into memory, because there are only some
-    hundreds."""
+    """Returns a page of topics. There are only some hundreds of topics, so all of them fit into
+    memory."""
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
     unloaded_topics = loads.unloaded(connection)
     counts = _counts(connection, hours.start)
@@ -474,7 +474,8 @@ def delays_by_hour(
 
 
 def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: int) -> Flow:
-    """Returns the outcome of lines. `read` is the sum; `lost` and `read` are -1 if unknown."""
+    """Returns the outcome of lines. `read` is the sum of the outcomes; `lost` and `read` are -1 if
+    unknown."""
     (row,) = connection.execute(
         "SELECT sum(shipped), sum(filtered), sum(dead), sum(lost), sum(lost_unknown),"
         " sum(lost_bytes), sum(events) FROM flows WHERE topic = ? AND start >= ? AND start < ?",

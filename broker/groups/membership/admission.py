@@ -10,7 +10,7 @@ from wire.errors import ErrorCode
 def refusal(
     joining: Joining, rules: GroupRules, state: State, members: Members, protocol_type: str | None
 ) -> ErrorCode:
-    """Returns NONE if the member may join, else the reason's code. The member's identity is checked
+    """Returns NONE if the member may join, else the error code. The member's identity is checked
     afterwards."""
     if not rules.least_session <= joining.session_timeout <= rules.most_session:
         return ErrorCode.invalid_session_timeout

@@ -58,7 +58,7 @@ class Deadlines(Generic[Key]):
         return None
 
     def take(self, now: float) -> Key | None:
-        """Removes and returns a key whose deadline has come, the earliest first."""
+        """Removes and returns the key with the earliest deadline; None if no deadline has come."""
         at = self.next_time()
         if at is None or at > now:
             return None

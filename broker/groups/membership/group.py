@@ -135,7 +135,7 @@ class Group:
     # Time
 
     def next_time(self) -> float | None:
-        """Returns the next time at which `advance` must be called."""
+        """Returns the next time at which `advance` must be called; None if no deadline is set."""
         deadlines = (self._rebalance_at, self._sync_at, self._sessions.next_time())
         return min((moment for moment in deadlines if moment is not None), default=None)
 
@@ -414,7 +414,8 @@ class Group:
     # Saving
 
     def take_save(self) -> GroupRecord | None:
-        """Returns the state to save now. Call `saved` or `not_saved` before the next call."""
+        """Returns the state to save now, or None. Call `saved` or `not_saved` before the next
+        call."""
         if not self._saving.wanted:
             return None
         return self._saving.take() or self._record(self._saving.assigned)
@@ -477,7 +478,7 @@ class Group:
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Notes that a member is alive; returns whether it must rejoin."""
+        """Notes that a member is alive; returns REBALANCE_IN_PROGRESS if it must rejoin."""
         member = self._of_generation(member_id, instance_id, generation)
         if not isinstance(member, Member):
             return member
@@ -488,7 +489,8 @@ class Group:
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Returns whether offsets may be committed; an allowed commit counts as a heartbeat."""
+        """Returns NONE if offsets may be committed, which counts as a heartbeat; else the error
+        code."""
         if self.state is State.EMPTY and generation < 0:
             return ErrorCode.none
         if self.state is not State.DEAD and generation < 0 and not member_id and not instance_id:
@@ -524,8 +526,8 @@ class Group:
         return ErrorCode.none
 
     def gone(self, answer: Waiting, now: float) -> None:
-        """Drops the callback of a disconnected client. Its member has a session timeout to return,
-        unless the member does not know its id yet."""
+        """Drops the callback of a disconnected client. Its member may return within the session
+        timeout, unless it does not know its id yet."""
         member = self._members.forget(answer)
         if member is None:
             return

@@ -1,4 +1,4 @@
-"""A member of a group: its metadata, and the requests with which it waits."""
+"""A member of a group: its metadata, and the callbacks of its pending requests."""
 
 from typing import Final
 
@@ -84,7 +84,7 @@ class Member:
         return self.join_answer is not None or self.sync_answer is not None
 
     def describe(self, protocol: str | None) -> MemberDescription:
-        """Describes the member; without a protocol, as during a rebalance."""
+        """Describes the member; without metadata and assignment if `protocol` is None."""
         return MemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,

@@ -115,7 +115,8 @@ class Members:
     # Waiting
 
     def wait_to_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
-        """Lets the member wait with this callback; returns the one that waited before, if any."""
+        """Registers the callback of a joining member; returns the callback that it replaces, if
+        any."""
         old_answer = self.take_join(member)
         member.join_answer = answer
         self._waiting[answer] = member
@@ -123,7 +124,8 @@ class Members:
         return old_answer
 
     def take_join(self, member: Member) -> JoinAnswer | None:
-        """Ends a member's wait for a generation; returns its callback, if the member waited."""
+        """Removes and returns the callback of a joining member; None if the member is not
+        waiting."""
         answer, member.join_answer = member.join_answer, None
         if answer is not None:
             del self._waiting[answer]
@@ -143,7 +145,8 @@ class Members:
         return answer
 
     def forget(self, answer: Waiting) -> Member | None:
-        """Removes the wait of a callback whose client has disconnected; returns its member."""
+        """Removes the callback of a disconnected client; returns its member, or None if the
+        callback was not waiting."""
         member = self._waiting.get(answer)
         if member is not None:
             if member.join_answer == answer:
@@ -170,7 +173,8 @@ class Members:
         self._to_sync = dict.fromkeys(self)
 
     def synced(self, member: Member) -> bool:
-        """Notes that a member requested its assignment; returns whether all members have."""
+        """Notes that a member requested its assignment; returns whether all members have done
+        so."""
         self._to_sync.pop(member, None)
         return not self._to_sync
 

@@ -65,7 +65,8 @@ class UnsavedChanges:
         self._under_way: Assigned | None = None
 
     def void(self) -> None:
-        """Discards changes, as a rebalance begins or the group is gone."""
+        """Discards the unsaved assignment and replacements, because a rebalance begins or the group
+        ends."""
         self.assigned = None
         self.replaced.clear()
 

@@ -132,8 +132,8 @@ class CleanedFiles(Segment):
 
 
 def clean(job: CleaningJob) -> Cleaning:
-    """Cleans the segments of the job; blocks for long. Raises `CorruptLog`, and `OSError` if files
-    fail."""
+    """Cleans the segments of the job; blocks for a long time. Raises `CorruptLog`, and `OSError` if
+    files fail."""
     offset_map, end_offset = map_keys(job)
     cleaned_segments = []
     cleaner = _BatchCleaner(job, offset_map, end_offset)
@@ -201,8 +201,8 @@ def capacity_of(table_bytes: int) -> int:
 
 
 def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
-    """Returns the last offset of each key in the dirty segments, and the offset at which the map
-    was full."""
+    """Returns the last offset of each key in the dirty segments, and the offset up to which the
+    keys fit the map."""
     dirty_segments = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
     counts = [count for count in _record_counts(job, dirty_segments) if count <= RECORDS_LIMIT]
     offset_map = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))

@@ -71,8 +71,8 @@ def note_transactions(directory: Path) -> bool:
 
 
 def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path]:
-    """Performs steps 2 to 4 for the segments at `bases`; the new segment has the first base offset,
-    and ends at `end_offset`.
+    """Performs steps 2 to 4 of the swap for the segments at `bases`; the new segment has the first
+    base offset, and ends at `end_offset`.
 
     Returns the files to be unlinked. That the log has gaps is recorded durably before anything
     else.

@@ -48,7 +48,7 @@ PartitionId = tuple[UUID, int]
 
 class AcknowledgedRange(msgspec.Struct, frozen=True):
     """The acknowledged range of one partition: its records from `start` up to `end` were on disk,
-    under leaders up to this epoch. `exact`: no others had been acknowledged."""
+    under leaders up to this epoch. `exact`: no other records had been acknowledged."""
 
     start: int
     end: int
@@ -85,8 +85,8 @@ class Slot:
             os.pwrite(*piece)
 
     def noting(self, start: int, end: int) -> Piece | None:
-        """Does what `note` does, but returns the data for the caller to write; None if the slot has
-        them already."""
+        """Does what `note` does, but returns the data for the caller to write; None if the slot
+        already has it."""
         known_range = self.known
         assert known_range is not None, "`begin` was not called"
         if (start, end) == (known_range.start, known_range.end):

@@ -31,7 +31,7 @@ Key = tuple[str, int]  # topic and partition
 
 
 def write_offsets(path: Path, offsets: Mapping[Key, int]) -> None:
-    """Replaces the file. Blocks; for one thread at a time for each file."""
+    """Replaces the file. Blocks. Only one thread at a time may write the same file."""
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     replace_file(path, "\n".join([str(_VERSION), str(len(lines)), *lines, ""]).encode())
 

@@ -102,7 +102,7 @@ def _rename(path: Path, unique: UUID, suffix: str) -> Path:
 
 
 def remove_deleted(data_dir: Path) -> list[Path]:
-    """Removes deleted directories; returns those that are gone. Blocks; any thread."""
+    """Removes deleted directories; returns those that it could remove. Blocks; any thread."""
     return _remove(data_dir, DELETE_SUFFIX)
 
 

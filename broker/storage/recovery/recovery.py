@@ -209,7 +209,10 @@ class _Recovery:
             raise CorruptLog(
                 f"offsets {next_offset} to {base - 1} are missing before {path}: {_ADVICE}"
             )
-        raise CorruptLog(f"offsets {base} to {next_offset - 1} are also before {path}: {_ADVICE}")
+        raise CorruptLog(
+            f"{path} overlaps the segment before it: both contain offsets {base} to "
+            f"{next_offset - 1}: {_ADVICE}"
+        )
 
     def _save_indexes(self, segment: Segment) -> None:
         with self._tolerate_full_disk():

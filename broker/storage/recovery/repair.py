@@ -35,7 +35,8 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None:
-    """Cuts a log off at its first damage; returns None if there is no damage. Blocks.
+    """Cuts a log off at its first damage. Returns the damage and the lost offsets, or None if there
+    is no damage. Blocks.
 
     The next `Log.open` rebuilds the indexes and everything else that is derived from the batches.
     """
@@ -58,8 +59,8 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
 
 
 def cut_off_end(directory: Path, missing: EndMissing) -> None:
-    """Turns a log whose end is missing into one that ends there. Blocks. Removes what its directory
-    records about the missing part: that must be recorded elsewhere by now."""
+    """Makes a log valid whose end is missing, by ending it where its data ends. Blocks. Removes the
+    directory's records of the missing part, which must be recorded elsewhere by now."""
     assert missing.path is not None, "there is nothing to cut off"
     truncation.cut_off(
         directory, layout.scan(directory), missing.offset, (missing.path, missing.position)

@@ -64,8 +64,8 @@ def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHe
 def cut_off(
     directory: Path, files: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
-    """Makes the log end at `offset`, at that position of the segment, if the segment begins before
-    `offset`.
+    """Makes the log end at `offset`. `place` is the segment that holds the end, and the position
+    there.
 
     Blocks.
     """

@@ -194,7 +194,8 @@ def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> b
 
 
 def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located | None:
-    """Returns the first complete and valid batch that begins after `position`, at any byte.
+    """Returns the first complete and valid batch that begins after `position`, at any byte; None if
+    there is none.
 
     Only batches with offsets above `above` count: a batch of this log that was appended after the
     damage is sought.

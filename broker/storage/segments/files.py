@@ -16,7 +16,7 @@ OPEN: Final[set[int]] = set()  # the descriptors of all `OpenFile`s
 
 
 class OpenFile:
-    """An open file, closed with its last reference, on the thread that drops that."""
+    """An open file, closed when its last reference is dropped, on the thread that drops it."""
 
     __slots__ = ("fd", "path")
 
@@ -45,7 +45,7 @@ def is_out_of_files(error: BaseException | None) -> bool:
 
 
 def check_there(file: OpenFile) -> None:
-    """Raises FileNotFoundError unless the file's name still belongs to it."""
+    """Raises FileNotFoundError if the file was removed, or another has taken its name."""
     try:
         path_stat, file_stat = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
         if (path_stat.st_ino, path_stat.st_dev) == (file_stat.st_ino, file_stat.st_dev):

@@ -204,14 +204,16 @@ class OffsetIndex(_Index):
         return self.entry(len(self) - 1) if len(self) else None
 
     def at_or_below_offset(self, offset: int) -> OffsetPosition | None:
-        """Returns the last indexed batch whose last offset is not above `offset`."""
+        """Returns the last indexed batch whose last offset is not above `offset`; None if there is
+        none."""
         count = self._count_below(offset - self.base_offset + 1, 0)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.last_offset <= offset)
         return entry
 
     def at_or_below_position(self, position: int) -> OffsetPosition | None:
-        """Returns the last indexed batch that begins at or before `position`."""
+        """Returns the last indexed batch that begins at or before `position`; None if there is
+        none."""
         count = self._count_below(position + 1, 1)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.position <= position)
@@ -223,7 +225,7 @@ class OffsetIndex(_Index):
 
 
 class TimeIndex(_Index):
-    """Maps timestamps to the batch from which they may be found."""
+    """Maps each new highest timestamp to the last offset of its batch."""
 
     __slots__ = ("_highest",)
 
@@ -248,14 +250,16 @@ class TimeIndex(_Index):
         return self.entry(len(self) - 1) if len(self) else None
 
     def reaching(self, timestamp: int) -> TimeEntry | None:
-        """Returns the first entry with a timestamp of at least `timestamp`."""
+        """Returns the first entry with a timestamp of at least `timestamp`; None if there is
+        none."""
         count = self._count_below(timestamp, 0)
         entry = self.entry(count) if count < len(self) else None
         self._expect(entry is None or entry.timestamp >= timestamp)
         return entry
 
     def noted_by(self, last_offset: int) -> TimeEntry | None:
-        """Returns the last entry for a batch that ends at `last_offset` or before."""
+        """Returns the last entry for a batch that ends at `last_offset` or before; None if there is
+        none."""
         count = self._count_below(last_offset - self.base_offset + 1, 1)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.last_offset <= last_offset)

@@ -34,7 +34,7 @@ class Damage(NamedTuple):
 
 
 def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Damage]:
-    """Yields the bytes of each piece as it is read, and each damage as it is found.
+    """Yields the bytes of each piece as it is read, and each damaged range as it is found.
 
     The segment has the offsets from `base` up to `end`, or with `gaps` some of them. Nothing after
     `end` is checked. Raises OSError: FileNotFoundError if it is gone.

@@ -87,8 +87,7 @@ class Segment:
         return self._file
 
     def appendable(self) -> OpenFile:
-        """Returns the log file, if it has not been changed since it was closed. Raises
-        `Altered`."""
+        """Returns the log file. Raises `Altered` if it has been changed since it was closed."""
         stat = os.fstat(self.file.fd)
         identity = stat.st_dev, stat.st_ino
         if stat.st_size != self.size or self._identity not in {None, identity}:
@@ -142,7 +141,7 @@ class Segment:
         self.index_due = position + interval
 
     def take(self, header: BatchHeader, position: int, interval: int) -> None:
-        """Accounts for a batch at `position`, as if it had just been appended."""
+        """Adds a batch at `position` to the segment's state, as if it had just been appended."""
         last_offset = header.last_offset
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
@@ -277,7 +276,7 @@ class Segment:
         raise BadIndex(f"timestamp {entry.timestamp} is not that of offset {entry.last_offset}")
 
     def truncate(self, position: int) -> None:
-        """Truncates the log file; its indexes have no later batch, as `take` saw none."""
+        """Truncates the log file. Batches after `position` must not be in the indexes."""
         os.ftruncate(self.file.fd, position)
         self.size = position
 
@@ -308,8 +307,8 @@ class Segment:
             raise InvalidBatch(position, offset, "no batch header")
 
     def find(self, offset: int, end: int, interval: int) -> Located | None:
-        """Returns the first batch before `end` whose last offset is `offset` or more. One index
-        search."""
+        """Returns the first batch before `end` whose last offset is `offset` or more; None if there
+        is none. Searches the index once."""
         position, next_offset = self.position_before(offset, end, interval), self.base_offset
         for located_batch in walk(self.file, position, end, _NEAR):
             header = located_batch.header
@@ -321,7 +320,8 @@ class Segment:
         return None
 
     def with_records(self, position: int, end: int) -> Located | None:
-        """Returns the first batch from `position` on, before `end`, that has records."""
+        """Returns the first batch from `position` on, before `end`, that has records; None if there
+        is none."""
         for located_batch in walk(self.file, position, end, _NEAR):
             if located_batch.header.record_count:
                 return located_batch
@@ -330,7 +330,7 @@ class Segment:
         return None
 
     def end_of_records(self, position: int, end: int, interval: int) -> int:
-        """Returns the end of the last batch with records, of those from `position` to `end`."""
+        """Returns the end of the last batch with records between `position` and `end`."""
         end_of_last, search_end = position, end
         while end_of_last == position < search_end:
             indexed_batch = self.boundary(position, search_end - 1, interval)
@@ -342,7 +342,8 @@ class Segment:
         return end_of_last
 
     def position_before(self, offset: int, end: int, interval: int) -> int:
-        """Returns a batch's position before `end`, with only offsets below `offset` before it."""
+        """Returns the position, below `end`, from which to scan for `offset`: the nearest indexed
+        batch that only smaller offsets precede, or 0."""
         try:
             return self._position_before(offset, end)
         except BadIndex as error:
@@ -359,7 +360,8 @@ class Segment:
         return entry.position
 
     def boundary(self, above: int, limit: int, interval: int) -> Located | None:
-        """Returns the last indexed batch that begins after `above`, and not after `limit`."""
+        """Returns the last indexed batch that begins after `above`, and not after `limit`; None if
+        there is none."""
         try:
             entry = self.offset_index.at_or_below_position(limit)
             if entry is None or entry.position <= above:
@@ -379,7 +381,8 @@ class Segment:
         return self.max_timestamp, self.max_timestamp_offset
 
     def reaching(self, timestamp: int, interval: int) -> TimeEntry | None:
-        """Returns the first entry of the time index with a timestamp of at least `timestamp`."""
+        """Returns the first time index entry with a timestamp of at least `timestamp`; None if
+        there is none."""
         try:
             entry = self.time_index.reaching(timestamp)
             if entry is not None:
@@ -390,8 +393,8 @@ class Segment:
         return entry
 
     def noted_before(self, end: int, interval: int) -> tuple[TimeEntry | None, int]:
-        """Returns the last indexed batch before `end`, and the last time entry of the batches
-        before it."""
+        """Returns the last time index entry up to the last indexed batch before `end`, and that
+        batch's position."""
         try:
             return self._noted_before(end)
         except BadIndex as error:

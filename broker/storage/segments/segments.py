@@ -75,7 +75,8 @@ class Segments:
         self._warm = [segment for segment in self._warm if segment in items]
 
     def keep_warm(self, segment: Segment) -> None:
-        """Notes that files of a sealed segment were opened, and closes those of another."""
+        """Notes that files of a sealed segment were opened; if too many are open, closes the
+        segment opened first."""
         if segment in self._warm or segment is self._items[-1]:
             return
         self._warm.append(segment)

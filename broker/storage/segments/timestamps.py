@@ -29,7 +29,8 @@ Visible = Iterable[tuple[Segment, int]]  # segments, in order, and their exposed
 def first_reaching(
     timestamp: int, visible: Visible, start_offset: int, interval: int
 ) -> TimestampedOffset | None:
-    """Returns the first record from `start_offset` on with this timestamp or a later one."""
+    """Returns the first record from `start_offset` on with this timestamp or a later one; None if
+    there is none."""
     for segment, end in visible:
         if segment.highest_timestamp(interval)[0] < timestamp:
             continue
@@ -46,8 +47,8 @@ def first_reaching(
 
 
 def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOffset | None:
-    """Returns the record from `start_offset` on with the highest timestamp; of several, the
-    first."""
+    """Returns the record from `start_offset` on with the highest timestamp, the first of several;
+    None if there is no record."""
     highest_timestamp, highest_place = NO_TIMESTAMP, None
     for segment, end in visible:
         timestamp, located_batch = _highest(segment, end, start_offset, interval)

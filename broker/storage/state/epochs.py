@@ -127,7 +127,8 @@ class LeaderEpochs:
     # The file
 
     def save(self) -> None:
-        """Blocks until the file is current, even if another thread has taken some changes."""
+        """Saves the epochs. Blocks until the file is current, even if another thread has taken some
+        changes."""
         if self._unsaved or self._written < self._taken:
             self.write(self._all())
 

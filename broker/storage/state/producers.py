@@ -65,8 +65,8 @@ class ProducerStates:
         return len(self._states)
 
     def check(self, header: BatchHeader) -> int | None:
-        """Checks a batch's numbers: returns None if it may be appended; the original's base offset
-        if it is a duplicate."""
+        """Checks a batch's numbers. Returns None if it may be appended, or the original's base
+        offset if it is a duplicate. Raises `SequenceError`."""
         producer_id = header.producer_id
         if producer_id < 0:
             return None
@@ -128,7 +128,8 @@ class ProducerStates:
         return len(old_ids)
 
     def last_offsets(self) -> dict[int, int]:
-        """Returns the last offset of each producer: compaction must keep its batch."""
+        """Returns the last offset of each producer: compaction must keep the batches at these
+        offsets."""
         return {producer.producer_id: producer.last_offset for producer in self.describe()}
 
     def describe(self) -> Iterator[ProducerDescription]:

@@ -22,19 +22,19 @@ _log = logging.getLogger(__name__)
 
 
 def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
-    """Writes a snapshot. Any thread; `producers` is a copy that does not change. A power loss may
-    still remove it."""
+    """Writes a snapshot, which a power loss may still remove. Any thread; `producers` is a copy
+    that does not change."""
     path = layout.numbered(directory, offset, layout.SNAPSHOT)
     replace_file(path, producers.encode(), sync_name=False)
 
 
 def load_newest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
-    """Loads the newest valid snapshot; returns its offset, or None."""
+    """Loads the newest valid snapshot; returns its offset, or None if there is none."""
     return _load_first(directory, sorted(offsets, reverse=True), producers)
 
 
 def load_oldest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
-    """Loads the oldest valid snapshot; returns its offset, or None."""
+    """Loads the oldest valid snapshot; returns its offset, or None if there is none."""
     return _load_first(directory, sorted(offsets), producers)
 
 

@@ -76,8 +76,8 @@ def places(
     bound: Bound,
     fail_on_data_loss: bool,
 ) -> dict[TopicPartition, int]:
-    """The offset in each partition. Raises GapError if the log does not have an offset that it
-    should have."""
+    """The offset of this bound in each partition. Raises GapError if the log lacks an offset that
+    it should have."""
     if isinstance(where, AtOffsets):
         _check_names(facts, where, bound)
     offsets_by_partition = {}

@@ -282,9 +282,13 @@ def test_who_is_silent_is_waited_for(story: Story) -> None:
     )
     report = pipeline.verdict("silent", until_now=True)
     assert {each.host for each in report.waits if each.on == "agent"} == {"web-2"}
-    headline = pipeline.audit.get("topics", TopicsAnswer).headline
-    assert headline
-    for until in (report.complete_until, headline.complete_until):
+
+    def headline_until() -> int:
+        headline = pipeline.audit.get("topics", TopicsAnswer).headline
+        return headline.complete_until if headline else 0
+
+    wait_until(lambda: headline_until() > 0, what="figures, which follow the audit's start")
+    for until in (report.complete_until, headline_until()):
         assert 0 < until <= story.silent_since, "it stands still"
     wait_until(
         lambda: pipeline.agents()["web-2"].state == "silent", within=60, what="web-2 to be silent"
