@@ -637,6 +637,6 @@ def _rules(config: BrokerConfig) -> CoordinatorRules:
 def _lost(withdrawal: Withdrawal) -> str:
     session_state = (
         "; the ledger has it. To end this line, restart the broker: `systemctl restart "
-        "penstock-broker`, or where `penstock up` runs it, `penstock up --restart broker --dir DIR`"
+        "penstock-broker`, or where `penstock up` runs it, `penstock up --restart broker`"
     )
     return f"lost: {withdrawal.words}{session_state if withdrawal.told else ''}"

@@ -1,5 +1,6 @@
 """`penstock up`: runs a whole pipeline on this machine."""
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ import click
 
 from audit.configuration.receivers import Receiver
 from ground.printable import one_line
+from penstock.cli.address_variables import UP
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.cli.failures import Failed
 from penstock.cli.time_arguments import EveryType
@@ -129,9 +131,8 @@ class FollowType(click.ParamType[Follow]):
     "--restart",
     type=click.Choice(PROGRAMS),
     metavar="PROGRAM",
-    help="Restart one program of the pipeline that runs in DIR, also if it hangs; wait until it "
-    "runs, "
-    "and exit.",
+    help="Restart one program of the pipeline that runs in DIR, or whose `environment` the shell "
+    "has read, also if it hangs; wait until it runs, and exit.",
 )
 @click.argument("unquoted", nargs=-1, metavar="")
 def command(
@@ -175,7 +176,7 @@ def command(
     if restart:
         if follows or mirrored or port_base or secure is not None or alert is not None:
             raise click.UsageError("--restart excludes all options but --dir")
-        return _restart(places, restart, _command(directory))
+        return _restart(directory, restart)
     with StopRequests() as stop_requests:
         try:
             last_start = load_start(directory)
@@ -213,9 +214,13 @@ def command(
     return 0
 
 
-def _restart(places: Places, name: str, start: str) -> int:
+def _restart(directory: Path, name: str) -> int:
+    """Restarts a program of the pipeline in a directory; in the default one, of the pipeline whose
+    `environment` the shell has read, if any."""
+    if directory == DIRECTORY:
+        directory = Path(os.environ.get(UP, directory))
     try:
-        restart_program(places, name, command=start)
+        restart_program(Places(Path.cwd() / directory), name, command=_command(directory))
     except UpError as error:
         click.echo(f"penstock up: {one_line(str(error))}", err=True)
         return _CANNOT_START
