@@ -99,10 +99,10 @@ def map_of(values: pa.DataType) -> pa.DataType:
 
 
 def free_names(names: Iterable[str], used_names: set[str]) -> list[str]:
-    """Returns the names, changed where they conflict with `taken`, to which they are added in lower
-    case.
+    """Returns the names, and renames those that conflict with `used_names` or with each other. Adds
+    the results to `used_names`, in lower case.
 
-    A free name stays unchanged, even if a later one.
+    A name that is free keeps its spelling, even if an earlier one had to be changed.
     """
     name_list = list(names)
     names_by_index: dict[int, str] = {}

@@ -98,7 +98,8 @@ class Planner:
             self._plans[needed_type.subject] for needed_type in file.needs if needed_type.inside
         ]
         if refused_paths := [plan.file.path for plan in needed_plans if plan.schema is None]:
-            raise InvalidSchema(f"the schema needs {', '.join(refused_paths)}")
+            paths = ", ".join(refused_paths)
+            raise InvalidSchema(f"the schema needs {paths}, which cannot be registered")
         latest_version = self._registry.latest(file.subject)
         pending_types = tuple(
             needed_type

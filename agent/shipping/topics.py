@@ -58,8 +58,8 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placement:
-    """Chooses the partition for an agent and topic, always the same while the number of partitions
-    stays."""
+    """Chooses the partition for an agent and topic. It changes only with the number of
+    partitions."""
     digest = sha256(f"{agent_id}/{topic}".encode()).digest()
     return Placement(topic, topic_id, int.from_bytes(digest[:8], "big") % partitions, partitions)
 

@@ -68,8 +68,8 @@ class DisksPoller(ClusterPoller):
                 if disks:
                     answered[number] = BrokerDisks(broker.address.host, disks)
             for number in [number for number, (_, disks, _) in answered.items() if _full(disks)]:
-                leads = _led(brokers, number)
-                answered[number] = answered[number]._replace(unwritable=leads)
+                led_topics = _led_topics(brokers, number)
+                answered[number] = answered[number]._replace(unwritable=led_topics)
             self._note(answered)
             self._wait(self._every)
 
@@ -103,7 +103,7 @@ def _full(disks: Iterable[Disk]) -> bool:
     return any(map(is_full, disks))
 
 
-def _led(brokers: Brokers, number: int) -> frozenset[str]:
+def _led_topics(brokers: Brokers, number: int) -> frozenset[str]:
     """The topics of which the broker leads a partition."""
     return frozenset(
         name

@@ -53,19 +53,19 @@ def why_not_comparable(file: Path = FILE) -> str | None:
     """Returns in one line why counts cannot be compared; None if the file has counts for this
     environment."""
     environment_here = circumstances()
-    sets: list[dict[str, str]] = [entry["of"] for entry in _sets(file)]
-    if environment_here in sets:
+    environments: list[dict[str, str]] = [entry["of"] for entry in _sets(file)]
+    if environment_here in environments:
         return None
-    if not sets:
+    if not environments:
         return "no counts have been accepted"
-    nearest_set = max(
-        sets,
+    nearest = max(
+        environments,
         key=lambda known: sum(known.get(key) == environment_here[key] for key in environment_here),
     )
     changes = [
-        f"{key} {environment_here[key]}, not {nearest_set.get(key)}"
+        f"{key} {environment_here[key]}, not {nearest.get(key)}"
         for key in environment_here
-        if environment_here[key] != nearest_set.get(key)
+        if environment_here[key] != nearest.get(key)
     ]
     return f"no counts have been accepted for {', '.join(changes)}"
 

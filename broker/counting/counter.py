@@ -106,14 +106,16 @@ class CountingFindings:
     @property
     def problems(self) -> list[Problem]:
         """The first damage of each partition, as a problem for the ledger."""
-        first = {(damage.topic, damage.partition): damage for damage in reversed(self.damaged)}
+        first_damage = {
+            (damage.topic, damage.partition): damage for damage in reversed(self.damaged)
+        }
         return [
             Problem(
                 ProblemKind.OTHER,
                 f"damaged messages in {topic}-{partition}",
                 f"{damage.first:,} to {damage.first + damage.offsets - 1:,}",
             )
-            for (topic, partition), damage in first.items()
+            for (topic, partition), damage in first_damage.items()
         ]
 
 

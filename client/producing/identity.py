@@ -42,8 +42,8 @@ def take_identity(brokers: Brokers, topic: str = "") -> Identity:
 
 
 def to_be_numbered(who: str, topic: str = "") -> Right:
-    """Returns the right that a producer id requires: WRITE on some topic; before Apache Kafka 2.8,
-    IDEMPOTENT_WRITE on the cluster."""
+    """Returns WRITE on the topic, the right that a producer id requires. Apache Kafka before 2.8
+    requires IDEMPOTENT_WRITE on the cluster instead."""
     return on_topic(who, topic, Operation.WRITE)
 
 

@@ -1,5 +1,5 @@
-"""A loader's reports apart from its runs: files that differ from their commit, damaged batches, and
-results of loads.
+"""A loader's reports beside those of its runs: files that differ from their commit, damaged
+batches, and results of loads.
 
 Rule 1: each load has a journal of its own for this, shared by all tables.
 Rule 2: if it is unknown whether an entry arrived, it is neither written again under its number, nor

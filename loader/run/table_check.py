@@ -1,5 +1,5 @@
-"""Checks of one table apart from its run: files that differ from their commit, and damaged batches
-in the log.
+"""Checks one table, independently of its load, for files that differ from their commit and for
+damaged batches in the log.
 
 Findings go to the ledger first, then into the outcome. Without the ledger there is a warning.
 """

@@ -217,4 +217,4 @@ def _who_may_read(path: Path) -> str:
         group = grp.getgrgid(path.stat().st_gid).gr_name
     except (OSError, KeyError):
         return ""
-    return f": members of the group {group} may read it (a new member logs in again first)"
+    return f": members of the group {group} may read it (log in again after joining)"

@@ -178,14 +178,14 @@ def test_documented_commands_exist(page: Path) -> None:
     for text in code:
         for target in re.findall(r"^`*make ([a-z-]+)", text, re.MULTILINE):
             assert target in targets, f"{name(page)}: make {target}"
-        for words in re.findall(r"\bpenstock((?: [a-z-]++)+)(?!…)", text):  # none that is cut
+        for words in re.findall(r"\bpenstock((?: [a-z-]++)+)(?! ?…)", text):  # none that is cut
             path = tuple(words.split())
             group = command_line.table
             assert path[0] in group, f"{name(page)}: penstock {path[0]}"
             if path[0] == "topics" and len(path) > 1:
                 assert path[:2] in known, f"{name(page)}: penstock {' '.join(path[:2])}"
             command = known[path[:2]] if path[:2] in known else known[path[:1]]
-            line = text.partition(f"penstock{words}")[2].partition("\n")[0].partition("#")[0]
+            line = re.split("[\n#`]", text.partition(f"penstock{words}")[2], maxsplit=1)[0]
             options = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", line))
             allowed = {option for each in command.params for option in each.opts} | {"--help"}
             if "|" not in line:

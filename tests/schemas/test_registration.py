@@ -119,8 +119,12 @@ def test_who_needs_what_is_refused_is_refused(folder: Folder) -> None:
     assert "`f0`" in plans["B"].reasons[0]
     (folder.path / f"{folder.space}.B.avsc").write_text("{")
     assert "line 1" in folder.plan()["B"].reasons[0]
-    assert folder.plan()["A"].reasons == (f"the schema needs {folder.path / folder.space}.B.avsc",)
-    assert folder.plan()["C"].reasons == (f"the schema needs {folder.path / folder.space}.A.avsc",)
+    assert folder.plan()["A"].reasons == (
+        f"the schema needs {folder.path / folder.space}.B.avsc, which cannot be registered",
+    )
+    assert folder.plan()["C"].reasons == (
+        f"the schema needs {folder.path / folder.space}.A.avsc, which cannot be registered",
+    )
 
 
 def test_a_level_is_changed_and_judged_by_before_it_is_set(folder: Folder) -> None:

@@ -1,4 +1,5 @@
-"""The owners of stored data: `meta.properties`, `partition.metadata` and the mark of a clean stop.
+"""Records who owns stored data (`meta.properties`, `partition.metadata`), and whether the broker
+was stopped cleanly.
 
 All in Kafka's formats. A data directory belongs to one broker of one cluster, a partition's
 directory to one topic id: data of another owner is never adopted. `.kafka_cleanshutdown` exists

@@ -407,7 +407,7 @@ class _Recovery:
         start = max(self._segments[0].base_offset, *self._found.starts, 0)
         if checkpoint > start:
             _log.warning(
-                "start offset ignored directory=%s checkpoint=%d start_offset=%d",
+                "checkpointed start offset ignored directory=%s checkpoint=%d start_offset=%d",
                 self._directory, checkpoint, start,
             )  # fmt: skip
         return start
