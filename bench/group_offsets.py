@@ -57,7 +57,7 @@ READ: Final = Figure("s to read all offsets of all groups", 2)
 
 
 def committed(session: Session, count: int) -> list[GroupFence]:
-    """Creates `count` groups, each of which has committed all its partitions once."""
+    """Creates `count` groups that have committed each of their partitions once."""
     new_groups = [
         GroupInfo(name=f"group-{number:05}", kind=GroupKind.KAFKA, coordinator=1)
         for number in range(count)

@@ -104,7 +104,7 @@ def _full(disks: Iterable[Disk]) -> bool:
 
 
 def _led_topics(brokers: Brokers, number: int) -> frozenset[str]:
-    """The topics of which the broker leads a partition."""
+    """Returns the topics with a partition that the broker leads."""
     return frozenset(
         name
         for name, topic in brokers.refresh(None).topics.items()

@@ -58,7 +58,7 @@ class Fault(msgspec.Struct):
 
 
 def cut(faults: Iterable[Fault], accepted: Sequence[Acceptance]) -> list[Fault]:
-    """Cuts faults into pieces, each of which is accepted as a whole or not at all."""
+    """Cuts faults into pieces that are accepted either as a whole or not at all."""
     pieces: list[Fault] = []
     for fault in faults:
         points = {point for acceptance in accepted for point in _points(acceptance, fault)}

@@ -71,7 +71,7 @@ class _Connection:
                 return True
 
     def finish(self) -> None:
-        """Sends the rest of a request of which only a part was sent."""
+        """Sends the rest of a partly sent request."""
         rest = self._next(-self.sent % self.requests.request_size)
         self.socket.sendall(rest)
         self.sent += len(rest)

@@ -1,1 +1,1 @@
-"""The handlers of `/api/v1`, each of which computes an answer from the service."""
+"""The handlers of `/api/v1`. Each computes its answer from the service."""

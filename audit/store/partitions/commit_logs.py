@@ -75,7 +75,7 @@ def keep(chunk: Chunk) -> None:
 
 
 def retire(chunk: Chunk, root: str) -> None:
-    """Chooses the valid commit logs anew for all topics that were loaded into a retired root. Does
+    """Chooses the valid commit logs again for all topics that were loaded into a retired root. Does
     nothing if `root` is not a root."""
     rows = chunk.connection.execute(_TOPICS_OF_ROOT, (root, chunk.cluster)).fetchall()
     _choose(chunk, [topic for (topic,) in rows])
