@@ -362,12 +362,12 @@ class Partition:
                 self._timing.records += header.record_count
                 batch_start = end
         except DiskFull:
-            self._is_full()
+            self._note_full_disk()
             raise
         finally:
             if self.log.offline:
                 self.take_offline(self.log.offline)
-        self._has_room()
+        self._note_space()
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
         """Applies the committed offset and start offset of the leader's answer."""
@@ -453,13 +453,13 @@ class Partition:
             else:
                 appended_batch = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
-            self._is_full()
+            self._note_full_disk()
             raise
         finally:
             if self.log.offline:
                 self.take_offline(self.log.offline)
         if self.read_only:
-            self._has_room()
+            self._note_space()
         if not appended_batch.duplicate:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
@@ -474,14 +474,14 @@ class Partition:
         """The end of the acknowledged records, as far as this broker knows."""
         return max(self.log.exposed_offset, min(self.acknowledged, self.log.end_offset))
 
-    def _is_full(self) -> None:
+    def _note_full_disk(self) -> None:
         if not self.read_only:
             self.read_only = True
             log.error(
                 "disk full, partition is read-only topic=%s partition=%d", self.topic, self.index
             )
 
-    def _has_room(self) -> None:
+    def _note_space(self) -> None:
         if self.read_only:
             self.read_only = False
             log.warning("partition is writable again topic=%s partition=%d", self.topic, self.index)
