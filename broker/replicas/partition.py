@@ -387,7 +387,7 @@ class Partition:
                 future.set_result(None)
 
     async def flushed_copy(self) -> None:
-        """Returns when all copied batches are on disk. Raises `ApiError` if they cannot be
+        """Waits until all copied batches are on disk. Raises `ApiError` if they cannot be
         flushed."""
         end_offset = self.log.end_offset
         while self.unavailable is None and self.log.flushed_offset < end_offset:
@@ -428,7 +428,7 @@ class Partition:
         return self._going_back is not None
 
     async def gone_back(self) -> None:
-        """Returns once the log is not being truncated."""
+        """Waits until the log is not being truncated."""
         while self._going_back is not None:
             await asyncio.shield(self._going_back)
 
@@ -505,7 +505,7 @@ class Partition:
         self._timing.soon()
 
     async def flushed(self) -> None:
-        """Returns when no flush is in progress."""
+        """Waits until no flush is in progress."""
         while self._flushing:  # noqa: ASYNC110  # once, when the partition is closed
             await asyncio.sleep(_GLANCE_SECONDS)
 
