@@ -115,6 +115,7 @@ class Agent:
             config.hold_deleted,
             config.scan_interval,
             seen={source.input for source in state.sources} if followed is None else followed,
+            since=followed or {},
             looked=looks | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             torn=state.is_torn,

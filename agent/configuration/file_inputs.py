@@ -16,7 +16,7 @@ from typing import Final, Self
 
 import msgspec
 
-from agent.configuration.inputs import Input
+from agent.configuration.inputs import Archives, Input
 from ground.files.durable_files import replace_file
 
 _LOOK_BACK: Final = 64 * 1024
@@ -31,6 +31,8 @@ class FileInput(msgspec.Struct, frozen=True):
     exclude: tuple[str, ...] = ()
     start: str = "beginning"
     ignore_older: float = 0.0
+    reads_archives: bool = False
+    max_archive_bytes: int = 1 << 36
 
     @classmethod
     def of(cls, input_: Input) -> Self:
@@ -41,6 +43,8 @@ class FileInput(msgspec.Struct, frozen=True):
             input_.exclude,
             input_.start,
             input_.ignore_older,
+            input_.archives is Archives.READ,
+            input_.max_archive_bytes,
         )
 
     def starts_at_end(self, mtime: float) -> bool:

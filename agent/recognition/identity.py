@@ -62,6 +62,8 @@ sufficient, a line is read twice rather than not at all (decision 20).
 14. An archive belongs to a source if its content begins and continues alike, and it was written
     after the source began: rotators give it the time of its content. If that time is unknown, the
     archive must have been created after the source was last seen.
+    If the input reads archives, an archive has the lines of any source that begins and continues
+    alike up to its position, and did not begin after the archive was last written.
 15. A copy of an unread file, created since a given time, shows that the file was emptied since then
     if the copy has a beginning that the file lacks.
 
@@ -476,6 +478,12 @@ def may_be_archived(known: RememberedFile, head: bytes) -> bool:
     """Rule 14: whether an archive may contain the source's file, while its beginning may not be
     fully unpacked."""
     return len(head) < known.fingerprint.size or begins(known.fingerprint, head)
+
+
+def may_be_original(begun_ns: int, archive_mtime_ns: int) -> bool:
+    """Rule 14: whether an archive may have the lines of a source that began at this time; 0 if
+    unknown."""
+    return archive_mtime_ns // _SECOND >= begun_ns // _SECOND
 
 
 def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int) -> bool:
