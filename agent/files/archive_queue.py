@@ -26,6 +26,9 @@ class ArchiveQueue:
         self._delayed: dict[Identity, float] = {}
         self._waiting: dict[Identity, dict[Followed, int]] = {}  # with the positions compared
 
+    def __len__(self) -> int:
+        return len(self._sightings)
+
     def __contains__(self, identity: Identity) -> bool:
         return identity in self._sightings
 

@@ -3,8 +3,8 @@
 The content decides. If it begins like a source and has the bytes that were read last in their
 place, those lines were read: before the file was compressed, or in another archive. Only what
 follows is read. An archive waits while its file is still followed, and while a process writes to
-it. An archive without such a source is read whole, unless it is older than what is remembered:
-then its file was probably read before.
+it. An archive without such a source is read whole, unless it was written after the input was first
+followed, and made before the input read archives: then its file was probably read.
 
 An archive is read like a source that continues in its archive (`unpacking`): its content is a
 nameless file. The journal has the archive's device and inode, and positions in its content.
@@ -166,7 +166,8 @@ class _Start:
                 self._input_files.is_not_read(self._sighting, content.error)
                 return
             start, known = (last.position, last.known) if last is not None else (0, None)
-            if last is not None and _has_all(content, start):
+            is_own = known is not None and not known.finished
+            if last is not None and _has_all(content, start) and not is_own:
                 self._remember(content, known)
                 return
             if content.start > start:
@@ -275,6 +276,7 @@ class _Start:
             followed.resume(former)
         else:
             followed.become(shared.new_source(), input_files.input, Progress(start))
+            followed.may_be_forgotten(shared.forgotten_before)
             if content.is_refused and not start:
                 os.ftruncate(content.fd, 0)
             else:

@@ -76,6 +76,7 @@ class Files:
     seen              names of inputs that were followed before, even without a source: `start` does
                       not apply to them. Default: the inputs of the known sources
     since             when inputs were first followed, in milliseconds; 0 or nothing: unknown
+    archives_since    when inputs began to read archives; nothing: now
     forgotten_before  if the journal was damaged, it may have lost sources and progress that ledger
                       entries below this number have; otherwise -1
     torn              the journal may lack the last of what was shipped
@@ -99,6 +100,7 @@ class Files:
         *,
         seen: Collection[str] | None = None,
         since: Mapping[str, int] = _UNKNOWN,
+        archives_since: Mapping[str, int] = _UNKNOWN,
         looked: Mapping[str, Looked] = _NEVER,
         forgotten_before: int = -1,
         torn: bool = False,
@@ -152,7 +154,7 @@ class Files:
         self._unsure: dict[InputFiles, list[str]] = {}
         self._unclaimed = {source.id: source for source in known}
         self._left: list[Left] = []
-        self._since = since
+        self._since, self._archives_since = since, archives_since
         self._seen = set(seen) if seen is not None else {source.input for source in known}
         self._follow(inputs)
 
@@ -302,6 +304,12 @@ class Files:
         return input_files is not None and (
             path in input_files.survey.watched or input_files.survey.means(path)
         )
+
+    def waiting_archives(self, name: str) -> int:
+        """The number of the input's archives that are not identified yet, or whose file is still
+        followed. Any thread."""
+        input_files = self._by_input.get(name)
+        return len(input_files.archives) if input_files is not None else 0
 
     @property
     def at_rest(self) -> bool:
@@ -591,6 +599,7 @@ class Files:
                 *(input_, self._shared, self._before_listing),
                 is_new=is_new,
                 since_millis=since_millis,
+                archives_since_millis=self._archives_since.get(input_.name, now_millis),
             )
             self._by_input[input_.name] = input_files
             self._missed_names.remember(input_files, input_.name)

@@ -55,14 +55,14 @@ from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
 
 _MOST_COMPRESSED = 1_000  # reported for an input
-_REMEMBERED_MILLIS = 43_200_000  # half as long as sources are remembered at least
 _MILLIS_NS = 1_000_000
 _TICK_NS = 20_000_000  # the clock of file systems may be as late
 
 
 class InputFiles:
     """The files of one input. `is_new`: the input was never followed before, so `start` applies;
-    `since_millis`: when it was first followed, 0 if unknown.
+    `since_millis`: when it was first followed, 0 if unknown; `archives_since_millis`: since when it
+    reads archives, if it does.
 
     A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
     whose file was truncated or replaced, with the source that follows it there, if known.
@@ -76,6 +76,7 @@ class InputFiles:
         *,
         is_new: bool,
         since_millis: int = 0,
+        archives_since_millis: int = 0,
     ) -> None:
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
@@ -93,6 +94,7 @@ class InputFiles:
         self._shared = shared
         self.is_new = is_new
         self.since_millis = since_millis
+        self._archives_since_millis = archives_since_millis
         self.archives = ArchiveQueue()
         self.caught_up_millis = 0  # when all that was there had been read and acknowledged
         self.folders = Folders()
@@ -114,6 +116,8 @@ class InputFiles:
     def change(self, of: FileInput, before_listing: Callable[[str], object]) -> list[Left]:
         """Changes the input's configuration; its topic stays. Returns the files that no longer
         match and were never read. The caller drops all files that no longer match."""
+        if of.reads_archives and not self.input.reads_archives:
+            self._archives_since_millis = int(self._shared.wall() * 1000)
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
@@ -494,15 +498,12 @@ class InputFiles:
             is_old = mtime_ns < since_ns and self.input.starts_at_end(mtime_ns / 1e9)
             if is_old or self.input.is_too_old(mtime_ns / 1e9, wall):
                 return
-            if mtime_ns >= since_ns and self._is_older_than_memory(sighting, wall):
+            made_ns = born_at(path) or mtime_ns
+            is_remembered = made_ns >= self._archives_since_millis * _MILLIS_NS
+            if mtime_ns >= since_ns and not is_remembered:
                 self.is_not_read(sighting, "the input may have read its lines before")
                 return
         self.archives.add(sighting, since_ns)
-
-    def _is_older_than_memory(self, sighting: Sighting, wall: float) -> bool:
-        """Whether an archive was there when sources were forgotten that it may contain."""
-        made_ns = born_at(sighting.path) or sighting.ctime_ns
-        return made_ns // _MILLIS_NS < min(wall * 1000 - _REMEMBERED_MILLIS, self._seen_millis)
 
     def _is_unpacked(self, identity: Identity) -> bool:
         """Whether an archive is read at present."""

@@ -32,6 +32,7 @@ from agent.reading.feeds import Feed
 from agent.reading.intake import Intake
 from agent.reading.pipeline import Pipeline
 from agent.reading.resource_limits import cpu_seconds, resident_bytes
+from agent.recognition.compressed import has_compressed_name
 from agent.shipping.shipper import Shipper
 from client.connection.connection import SOFTWARE_VERSION
 from ground.printable import one_line
@@ -135,7 +136,7 @@ def _file(
         acknowledged=acknowledged_position,
         lag_bytes=lag,
         lag_seconds=max(0.0, now - intake.waits_since) if lag else 0.0,
-        deleted=followed.nameless,
+        deleted=followed.nameless and not has_compressed_name(followed.path),
         error=parts.pipeline.recorder.unreadable.get(followed.current_path, ""),
         inode=followed.identity[1],
     )
@@ -157,6 +158,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
         unreadable=unreadable[:_MOST_NAMED],
         size=sum(file.size for file in files),
         lag_bytes=sum(file.lag_bytes for file in files),
+        waiting_archives=parts.files.waiting_archives(input_.label),
         lag_seconds=max((file.lag_seconds for file in files), default=0.0),
         stopped=_stopped(input_, feed, parts.schemas) or "; ".join(topic_stalls),
         warning=(feed.warning if feed else "") or parts.schemas.warning(input_),

@@ -57,6 +57,7 @@ class JournalledFiles:
         self.journal: dict[SourceId, KnownSource] = {}
         self.seen: set[str] | None = None
         self.since: dict[str, int] = {}
+        self.archives_since: dict[str, int] = {}
         self.looked: dict[str, Looked] = {}
         self.reached: HistoryPosition | None = None
         self.positions = 0  # that were written down
@@ -95,6 +96,7 @@ class JournalledFiles:
             wall=lambda: time.time() if self.wall is None else self.wall,
             seen=self.seen,
             since=self.since,
+            archives_since=self.archives_since,
             looked=self.looked,
             forgotten_before=self.forgotten_before,
             torn=self.torn,
@@ -119,7 +121,9 @@ class JournalledFiles:
 
     def restart_closed(self) -> None:
         self.seen = {each.name for each in self.inputs}
-        self.since = {each.name: self._began_millis for each in self.inputs} | self.since
+        began = {each.name: self._began_millis for each in self.inputs}
+        self.since = began | self.since
+        self.archives_since = began | self.archives_since
         self.files = self._start()
 
     def look(self, seconds: float = 0.05) -> list[Happening]:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.files.happenings import Compressed, Ended, EndUnseen
-from tests.agent.files.journalled_files import LogFolder, append, of_sources, settle
+from tests.agent.files.journalled_files import LogFolder, append, of_sources, settle, tick
 from tests.agent.files.packing import PACKERS, lines, pack
 
 DAY = 86_400
@@ -35,10 +36,10 @@ def noise(count: int, seed: int = 0) -> str:
 def test_archives_from_before_the_input_are_read_once(logs: LogFolder, suffix: str) -> None:
     append(logs.log, "now\n")
     old_archive(logs, lines(0, 5000), f"app.log.2.{suffix}", days=2)
-    old_archive(logs, noise(90_000), f"app.log.3.{suffix}", days=3)
+    old_archive(logs, noise(30_000), f"app.log.3.{suffix}", days=3)
     files = logs.follow(reads_archives=True)
     settle(files)
-    assert files.text.decode() == "now\n" + noise(90_000) + lines(0, 5000), "the oldest first"
+    assert files.text.decode() == "now\n" + noise(30_000) + lines(0, 5000), "the oldest first"
     assert len(list(files.of(Ended))) == 2
     assert files.unwatched == []
     for number in (3, 2):
@@ -165,15 +166,20 @@ def test_archives_of_a_time_when_the_input_was_followed(logs: LogFolder) -> None
     """Their lines were read before, when the input did not read archives yet."""
     old_archive(logs, "read\n", "app.log.1.gz", days=3)
     old_archive(logs, "before\n", "app.log.2.gz", days=5)
-    files = logs.follow(reads_archives=True)
+    files = logs.follow()
+    settle(files)
     files.crash()
     files.since = {"in": int((time.time() - 4 * DAY) * 1000)}
-    files.wall = time.time() + DAY  # so that both were there for a day
+    files.archives_since = {"in": time.time_ns() // 1_000_000 + 1}
+    tick()
+    old_archive(logs, "other host\n", "app.log.3.gz", days=1)
+    files.said.clear()
+    files.inputs = [replace(each, reads_archives=True) for each in files.inputs]
     files.restart_closed()
     settle(files)
     files.restart()
     settle(files)
-    assert files.text.decode() == "before\n"
+    assert files.text.decode() == "other host\nbefore\n"
     (left,) = {(Path(each.path).name, each.why) for each in files.of(Compressed)}
     assert left == ("app.log.1.gz", "the input may have read its lines before")
 
@@ -227,11 +233,11 @@ def test_members_are_one_content_and_may_be_added(logs: LogFolder, suffix: str) 
     assert len(files.journal) == 1
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
 @pytest.mark.parametrize("harm", ["truncated", "damaged"])
 def test_a_harmed_archive(logs: LogFolder, suffix: str, harm: str) -> None:
     """What can be unpacked is read; from there on it is unknown."""
-    text = noise(300_000)
+    text = noise(100_000)
     archive = old_archive(logs, text, f"app.log.1.{suffix}")
     size = archive.stat().st_size
     with archive.open("r+b") as file:
@@ -262,7 +268,7 @@ def test_an_archive_that_is_not_one(logs: LogFolder) -> None:
     assert [each.why for each in files.of(Compressed)] == ["unsupported compression format"]
 
 
-@pytest.mark.parametrize("suffix", ["bz2", "xz", "zst"])
+@pytest.mark.parametrize("suffix", ["bz2", "zst"])
 def test_a_bomb_is_refused(logs: LogFolder, suffix: str) -> None:
     old_archive(logs, "a" * 50_000_000, f"app.log.1.{suffix}")
     files = logs.follow(reads_archives=True)
@@ -275,7 +281,7 @@ def test_a_bomb_is_refused(logs: LogFolder, suffix: str) -> None:
 
 
 def test_an_archive_larger_than_the_limit(logs: LogFolder) -> None:
-    text = noise(1_500_000)
+    text = noise(100_000) * 15
     old_archive(logs, text)
     files = logs.follow(reads_archives=True, max_archive_bytes=10_000_000)
     settle(files)
@@ -287,7 +293,7 @@ def test_an_archive_larger_than_the_limit(logs: LogFolder) -> None:
 
 
 def test_an_archive_that_was_removed_before_its_end(logs: LogFolder) -> None:
-    archive = old_archive(logs, noise(300_000))
+    archive = old_archive(logs, noise(30_000))
     files = logs.follow(reads_archives=True)
     files.look()
     files.look()
@@ -302,8 +308,8 @@ def test_an_archive_that_was_removed_before_its_end(logs: LogFolder) -> None:
 
 
 def test_disk_space_is_given_back(logs: LogFolder) -> None:
-    text = noise(4_000_000)
-    old_archive(logs, text)
+    text = noise(100_000) * 36
+    old_archive(logs, text, "app.log.9.zst")
     files = logs.follow(reads_archives=True)
     most_blocks = 0
     while len(files.text) < len(text):
