@@ -3,8 +3,8 @@
 The content decides. If it begins like a source and has the bytes that were read last in their
 place, those lines were read: before the file was compressed, or in another archive. Only what
 follows is read. An archive waits while its file is still followed, and while a process writes to
-it. An archive without such a source is read whole, unless it was written after the input was first
-followed, and made before the input read archives: then its file was probably read.
+it. An archive without such a source is read whole, unless it was made after the input was first
+followed, and before it read archives: then its file was probably read.
 
 An archive is read like a source that continues in its archive (`unpacking`): its content is a
 nameless file. The journal has the archive's device and inode, and positions in its content.
@@ -34,7 +34,7 @@ from agent.recognition.file_properties import born_ns, is_open_for_writing
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     FULL,
-    NONE,
+    Beginning,
     Sighting,
     begins,
     may_be_original,
@@ -228,29 +228,25 @@ class _Start:
 
     def _originals(self, head: bytes) -> Iterator[_Original]:
         """The sources that begin like the archive, of all inputs with its topic."""
-        alike: dict[bytes, bool] = {NONE.digest: False}
+        beginning = Beginning(head)
         for other in self._every_input:
             if other.input.topic != self._input_files.input.topic:
                 continue
             orphans = (followed for followed, _ in other.orphans)
             for followed in {*other.files.values(), *other.unpacking, *orphans}:
-                if self._may_be_of(followed, head, alike):
+                if self._may_be_of(followed, beginning):
                     position = followed.progress.position
                     yield _Original(position, followed.mark, None, followed)
             for known in other.memory.all():
-                if self._may_be_of(known, head, alike):
+                if self._may_be_of(known, beginning):
                     is_own = other is self._input_files and has_compressed_name(known.path)
                     progress, is_at_rest = known.progress, known.finished or is_own
                     yield _Original(progress.position, progress.mark, known, None, is_at_rest)
 
-    def _may_be_of(
-        self, source: Followed | KnownSource, head: bytes, alike: dict[bytes, bool]
-    ) -> bool:
-        digest = source.fingerprint.digest
-        if digest not in alike:
-            alike[digest] = begins(source.fingerprint, head)
+    def _may_be_of(self, source: Followed | KnownSource, beginning: Beginning) -> bool:
         begun_ns = 0 if has_compressed_name(source.path) else source.begun_ns
-        return alike[digest] and may_be_original(begun_ns, self._sighting.mtime_ns)
+        is_alike = beginning.is_of(source.fingerprint)
+        return is_alike and may_be_original(begun_ns, self._sighting.mtime_ns)
 
     def _remember(self, content: UnpackedContent, former: KnownSource | None) -> None:
         """Remembers that the lines of the archive have been read."""

@@ -499,8 +499,7 @@ class InputFiles:
             if is_old or self.input.is_too_old(mtime_ns / 1e9, wall):
                 return
             made_ns = born_at(path) or mtime_ns
-            is_remembered = made_ns >= self._archives_since_millis * _MILLIS_NS
-            if mtime_ns >= since_ns and not is_remembered:
+            if since_ns <= made_ns < self._archives_since_millis * _MILLIS_NS:
                 self.is_not_read(sighting, "the input may have read its lines before")
                 return
         self.archives.add(sighting, since_ns)

@@ -21,9 +21,9 @@ from agent.recognition.file_properties import read_tail, same_content
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     PATIENCE,
+    Beginning,
     Compared,
     IdentityVerdict,
-    begins,
     goes_on,
     replaced,
     undecided,
@@ -88,10 +88,10 @@ def _read_in_archive(
 ) -> int:
     """Returns how much of an unpacked file was read from its archive. It may have less so far, if
     it is still written."""
-    positions = [0]
+    positions, beginning = [0], Beginning(head)
     for known in input_files.memory.finished_archives():
         position, mark = known.progress.position, known.progress.mark
-        if known.fingerprint.size and begins(known.fingerprint, head):
+        if beginning.is_of(known.fingerprint):
             is_there = position <= followed.size
             if goes_on(b"", mark, read_tail(fd, position)) if is_there else is_written:
                 positions.append(position)

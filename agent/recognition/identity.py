@@ -215,6 +215,21 @@ def goes_on(tail: bytes, mark: int, before: bytes) -> bool:
     return not mark or zlib.crc32(before) == mark
 
 
+class Beginning:
+    """The first bytes of a file, for comparison with many sources."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head
+        self._digests: dict[int, bytes] = {}
+
+    def is_of(self, known: Fingerprint) -> bool:
+        """Rule 4: whether the file begins like a source of which bytes are known."""
+        size = known.size
+        if size not in self._digests:
+            self._digests[size] = _digest(self._head[:size])
+        return 0 < size <= len(self._head) and self._digests[size] == known.digest
+
+
 def begin_alike(first: bytes, other: bytes) -> bool:
     """Whether two beginnings agree, up to the shorter length."""
     return first.startswith(other) or other.startswith(first)

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.files.happenings import Compressed, Ended, EndUnseen
+from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import LogFolder, append, of_sources, settle, tick
 from tests.agent.files.packing import PACKERS, lines, pack
 
@@ -60,10 +61,12 @@ def test_an_input_that_does_not_read_archives_says_so(logs: LogFolder) -> None:
 
 
 @pytest.mark.parametrize("most", [1000, 70_000])
-def test_a_killed_agent_continues_within_the_archive(logs: LogFolder, most: int) -> None:
+def test_a_killed_agent_continues_within_the_archive(
+    logs: LogFolder, store: ProgramDescriptors, most: int
+) -> None:
     text = noise(most // 2)
     old_archive(logs, text)
-    files = logs.follow(reads_archives=True)
+    files = logs.follow(reads_archives=True, store=store)
     for _ in range(12):
         for _ in range(3):
             files.look()
@@ -164,22 +167,24 @@ def test_another_archive_with_the_same_lines(logs: LogFolder) -> None:
 
 def test_archives_of_a_time_when_the_input_was_followed(logs: LogFolder) -> None:
     """Their lines were read before, when the input did not read archives yet."""
-    old_archive(logs, "read\n", "app.log.1.gz", days=3)
     old_archive(logs, "before\n", "app.log.2.gz", days=5)
+    tick()
     files = logs.follow()
     settle(files)
+    old_archive(logs, "read\n", "app.log.1.gz", days=3)
+    settle(files)
     files.crash()
-    files.since = {"in": int((time.time() - 4 * DAY) * 1000)}
-    files.archives_since = {"in": time.time_ns() // 1_000_000 + 1}
     tick()
-    old_archive(logs, "other host\n", "app.log.3.gz", days=1)
+    files.archives_since = {"in": time.time_ns() // 1_000_000}
+    tick()
+    old_archive(logs, "of another host\n", "app.log.3.gz", days=1)
     files.said.clear()
     files.inputs = [replace(each, reads_archives=True) for each in files.inputs]
     files.restart_closed()
     settle(files)
     files.restart()
     settle(files)
-    assert files.text.decode() == "other host\nbefore\n"
+    assert files.text.decode() == "before\nof another host\n"
     (left,) = {(Path(each.path).name, each.why) for each in files.of(Compressed)}
     assert left == ("app.log.1.gz", "the input may have read its lines before")
 
