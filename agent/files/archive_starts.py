@@ -87,10 +87,7 @@ def read_archives(
 
 
 def _is_reading(input_files: InputFiles) -> bool:
-    return any(
-        followed.end.unpacked is not None and has_compressed_name(followed.path)
-        for followed in input_files.unpacking
-    )
+    return any(followed.is_archive for followed in input_files.unpacking)
 
 
 class _Start:
@@ -246,7 +243,7 @@ class _Start:
     def _may_be_of(self, source: Followed | KnownSource, beginning: Beginning) -> bool:
         begun_ns = 0 if has_compressed_name(source.path) else source.begun_ns
         is_alike = beginning.is_of(source.fingerprint)
-        return is_alike and may_be_original(begun_ns, self._sighting.mtime_ns)
+        return is_alike and may_be_original(source.fingerprint, begun_ns, self._sighting.mtime_ns)
 
     def _remember(self, content: UnpackedContent, former: KnownSource | None) -> None:
         """Remembers that the lines of the archive have been read."""

@@ -44,7 +44,6 @@ from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed, of_folder
 from agent.history.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
-from agent.recognition.compressed import has_compressed_name
 from agent.recognition.file_properties import born_ns, is_open_for_writing, read_head
 from agent.recognition.file_search import shows_another_copy
 from agent.recognition.followed import Followed
@@ -294,8 +293,7 @@ def end(
         shared.report(EndUnseen(followed, unwatched))
     input_files.drop(followed)
     source = followed.known(shared.wall())
-    is_archive = followed.end.unpacked is not None and has_compressed_name(source.path)
-    if not is_archive and (followed.nameless or followed.identity in input_files.files):
+    if not followed.is_archive and (followed.nameless or followed.identity in input_files.files):
         if source.topic in shared.archive_topics:
             remember_content(input_files, source, shared)
         shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused

@@ -109,6 +109,8 @@ def _judge(
         if input_files.files.get(original.identity) is original
     )
     originals += [original for original in grown_originals if original not in originals]
+    if any(original.is_archive for original in originals):
+        return IdentityVerdict.WAIT  # it may be unpacked from there
     for original in originals:
         if original.nameless and _is_replaced_by(original, followed, fd):
             return original

@@ -32,7 +32,6 @@ from agent.reading.feeds import Feed
 from agent.reading.intake import Intake
 from agent.reading.pipeline import Pipeline
 from agent.reading.resource_limits import cpu_seconds, resident_bytes
-from agent.recognition.compressed import has_compressed_name
 from agent.shipping.shipper import Shipper
 from client.connection.connection import SOFTWARE_VERSION
 from ground.printable import one_line
@@ -136,7 +135,7 @@ def _file(
         acknowledged=acknowledged_position,
         lag_bytes=lag,
         lag_seconds=max(0.0, now - intake.waits_since) if lag else 0.0,
-        deleted=followed.nameless and not has_compressed_name(followed.path),
+        deleted=followed.nameless and not followed.is_archive,
         error=parts.pipeline.recorder.unreadable.get(followed.current_path, ""),
         inode=followed.identity[1],
     )

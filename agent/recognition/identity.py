@@ -63,7 +63,8 @@ sufficient, a line is read twice rather than not at all (decision 20).
     after the source began: rotators give it the time of its content. If that time is unknown, the
     archive must have been created after the source was last seen.
     If the input reads archives, an archive has the lines of any source that begins and continues
-    alike up to its position, and did not begin after the archive was last written.
+    alike up to its position. If less than 1 KiB of the source is remembered, it must not have begun
+    after the archive was last written. A file that begins like an archive that is read waits.
 15. A copy of an unread file, created since a given time, shows that the file was emptied since then
     if the copy has a beginning that the file lacks.
 
@@ -495,10 +496,10 @@ def may_be_archived(known: RememberedFile, head: bytes) -> bool:
     return len(head) < known.fingerprint.size or begins(known.fingerprint, head)
 
 
-def may_be_original(begun_ns: int, archive_mtime_ns: int) -> bool:
-    """Rule 14: whether an archive may have the lines of a source that began at this time; 0 if
-    unknown."""
-    return archive_mtime_ns // _SECOND >= begun_ns // _SECOND
+def may_be_original(known: Fingerprint, begun_ns: int, archive_mtime_ns: int) -> bool:
+    """Rule 14: whether an archive that begins alike may have the lines of a source that began at
+    this time; 0 if unknown."""
+    return known.size >= FULL or archive_mtime_ns // _SECOND >= begun_ns // _SECOND
 
 
 def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int) -> bool:
