@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from tests.audit.page.pipeline_said import Said, mirror_said
 
 AXE: Final = Path(__file__).parent / "axe"  # its lock file
@@ -98,6 +99,12 @@ def opened(
 def row_of(page: Page, name: str) -> Locator:
     """The first row of a table that has a link with that name."""
     return page.locator("tr", has=page.get_by_role("link", name=name)).first
+
+
+def box_of(shown: Locator) -> FloatRect:
+    """Where something is on the page. A refresh may replace what was just found: then it has no box,
+    and is looked for again."""
+    return wait_until(shown.bounding_box, what="nothing is there")
 
 
 def log_in(page: Page, user: str, password: str) -> None:

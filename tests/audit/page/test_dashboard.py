@@ -36,6 +36,7 @@ from tests.audit.page.browsing import (
     SCRIPT,
     VIEWS,
     Keep,
+    box_of,
     opened,
     row_of,
 )
@@ -259,8 +260,7 @@ def test_dragging_over_the_heat_map_zooms_down_to_windows(
     with opened(browser, audit) as page:
         page.goto(FOUR_HOURS)
         verdicts = page.locator(".heat-row.verdicts")
-        box = verdicts.locator(".state-missing").bounding_box()
-        assert box
+        box = box_of(verdicts.locator(".state-missing"))
         middle = box["y"] + box["height"] / 2
         page.mouse.move(box["x"] - 15, middle)
         page.mouse.down()
@@ -645,8 +645,7 @@ def test_how_many_alerts_there_are_is_seen_on_a_phone(
         page.goto("/")
         raised = page.locator("#alerts-raised")
         expect(raised).to_be_visible()
-        box = raised.bounding_box()
-        assert box
+        box = box_of(raised)
         assert box["x"] + box["width"] <= width
         keep(page, f"overview-{width}")
 
