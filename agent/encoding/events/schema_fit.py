@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.configuration.inputs import Format, Input, UnknownFields
 from agent.encoding.bodies.tail_encoder import HEADER_FIELDS, TailEncoder
-from agent.encoding.events.fields import SYSLOG_FIELDS
+from agent.encoding.events.presets import PRESETS
 from agent.encoding.lines.containers import CONTAINER_FIELDS
 from agent.errors import InputError
 from schemas.definitions.types import Map, Primitive, Record, Type, Union
@@ -104,9 +104,9 @@ def names_of(input_: Input) -> Collection[str] | None:
             return set(re.compile(input_.pattern).groupindex)
         case Format.CRI | Format.DOCKER:
             return CONTAINER_FIELDS
-        case Format.SYSLOG:
-            return SYSLOG_FIELDS
-    return None
+        case Format.JSON | Format.LOGFMT:
+            return None
+    return PRESETS[input_.format].names
 
 
 def key_field(input_: Input) -> str:

@@ -24,6 +24,9 @@ STARTS = {
     Format.CRI: b"2026-11-20T14:00:00Z stdout F ",
     Format.DOCKER: b"",
     Format.SYSLOG: b"<1>1 - - - - - ",
+    Format.NGINX: b'::1 - - [20/Nov/2026:14:00:00 +0000] "GET ',
+    Format.HAPROXY: b"1:1 [20/Nov/2026:14:00:00.000] a b/c 0/0/0/0/0 200 0 - - ---- 1/1/0/0/0 0/0 ",
+    Format.POSTGRESQL: b"2026-11-20 14:00:00.000 UTC [1] a@",
 }
 REPEATED = [b"a", b" ", b'"', b'\\"', b"=", b'a="', b'a="b" ', b"[a ", b'[a b="c"]', b' b="c"']
 REPEATED += [b"[", b'{"a":', b"9", b"\\u00e9", b"\x00", b"\xff", b"a\t", b"a]", "ü".encode()]
