@@ -30,6 +30,8 @@ FORMATS = {
     "haproxy": Format.HAPROXY,
     "haproxy-stdout": Format.HAPROXY,
     "postgresql": Format.POSTGRESQL,
+    "syslog-rsyslog": Format.SYSLOG,
+    "syslog-ng": Format.SYSLOG,
 }
 YEAR = 365 * 86_400.0
 

@@ -3,7 +3,10 @@
 # its own, so that no port is taken:
 #
 #   debootstrap --variant=minbase --include=iproute2,curl,nginx-light,apache2,haproxy,rsyslog,\
-#   postgresql,ruby,python3,golang-go,openjdk-17-jdk-headless bookworm /tmp/root
+#   postgresql,ruby,python3,golang-go,openjdk-17-jdk-headless,bsdutils,\
+#   libivykis0,libnet1,libwrap0,libjson-c5 bookworm /tmp/root
+#   chroot /tmp/root sh -c 'cd /tmp && apt-get download syslog-ng-core &&
+#       dpkg -x syslog-ng-core_*.deb /opt/syslog-ng'    # which Debian does not install beside rsyslog
 #   cp tests/agent/encoding/samples/make.sh /tmp/root/
 #   unshare --net --pid --fork --mount chroot /tmp/root bash /make.sh
 #   cp /tmp/root/samples/* tests/agent/encoding/samples/
@@ -131,7 +134,7 @@ backend down
 END
 haproxy -f haproxy.cfg > $out/haproxy-stdout.log 2>/dev/null &
 haproxy=$!
-sleep 1
+sleep 5
 curl -s -o /dev/null -b id=7 "http://127.0.0.1:8083/?n=1"
 curl -s -o /dev/null "http://[::1]:8083/"
 curl -s -o /dev/null "http://127.0.0.1:8083/denied"
@@ -174,6 +177,44 @@ run "psql -q -h /tmp/made/pg -U nobody postgres" < /dev/null > /dev/null 2>&1 ||
 run "psql -q -h /tmp/made/pg -U ada@example.com postgres -c 'select 1/0'" > /dev/null 2>&1 || true
 run "$bin/pg_ctl -s -w -D /tmp/made/pg -m fast stop"
 install -m 644 pg/log $out/postgresql.log
+
+# rsyslog and syslog-ng, as in docs/how-to/syslog.md, except that both share one file.
+syslog() {
+    logger --udp -n 127.0.0.1 -P 5515 -t shop -p daemon.err "over UDP: Grüße"
+    logger --udp -n 127.0.0.1 -P 5515 --rfc3164 -t shop -p daemon.err "over UDP: $(printf 'a\tb')"
+    logger --tcp -n 127.0.0.1 -P 5515 --rfc5424 -t shop -p local3.notice --msgid ID7 \
+        --sd-id shop@32473 --sd-param 'user="a\"da"' "over TCP"
+    python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for text in b"<34>Nov 30 10:20:00 web-1 su[7]: two\nlines", b"neither a time nor a host", b"<13>":
+    s.sendto(text, ("127.0.0.1", 5515))'
+    sleep 1
+}
+cat > hosts.conf <<'END'
+module(load="imudp")
+module(load="imtcp")
+input(type="imudp" port="5515" ruleset="hosts")
+input(type="imtcp" port="5515" ruleset="hosts")
+template(name="HostLine" type="string" string="<%PRI%>1 %TIMESTAMP:::date-rfc3339% %HOSTNAME% %APP-NAME% %PROCID% %MSGID% %STRUCTURED-DATA%%msg:::sp-if-no-1st-sp%%msg:::drop-last-lf%\n")
+ruleset(name="hosts") { action(type="omfile" file="/samples/syslog-rsyslog.log" template="HostLine") }
+END
+rsyslogd -f $PWD/hosts.conf -i $PWD/hosts.pid
+sleep 5; syslog
+kill $(cat hosts.pid); sleep 5
+ng=/opt/syslog-ng
+cat > ng.conf <<'END'
+@version: 3.35
+source s_hosts {
+    network(transport("udp") port(5515) flags(syslog-protocol, no-multi-line) keep-hostname(yes));
+    network(transport("tcp") port(5515) flags(syslog-protocol, no-multi-line) keep-hostname(yes));
+};
+log { source(s_hosts); destination { file("/samples/syslog-ng.log" flags(syslog-protocol)); }; };
+END
+LD_LIBRARY_PATH=$ng/usr/lib/syslog-ng:$(echo $ng/usr/lib/*-linux-gnu) $ng/usr/sbin/syslog-ng -f $PWD/ng.conf \
+    --no-caps --module-path=$(dirname $ng/usr/lib/syslog-ng/*/libsyslogformat.so) \
+    --persist-file=$PWD/ng.persist --pidfile=$PWD/ng.pid --control=$PWD/ng.control
+sleep 5; syslog
+kill $(cat ng.pid)
 
 # Stack traces, below a logger's line and alone.
 cat > Shop.java <<'END'
