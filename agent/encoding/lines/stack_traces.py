@@ -24,7 +24,7 @@ _FORMS: Final = {
     Language.GO: (
         r"goroutine \d+ \[|created by |\[signal |runtime stack:$|exit status \d",
         # main.(*cart).add(0xc000012345, {0x1, 0x2}); panic({0x45e0a0?, 0x4b8a10?})
-        r"(?:panic|[^\s(]+\.[^\s(]*(?:\([^\s()]*\)[^\s(]*)*)\([^()]*\)$",
+        r"(?:panic|[^\s(.]++\.[^\s(]*+)\(.*\)$",
     ),
     Language.RUBY: (
         # cart.rb:3:in `add'
