@@ -37,6 +37,11 @@ class ArchiveQueue:
         """Whether an archive does not wait for a followed file."""
         return len(self._sightings) > len(self._waiting)
 
+    @property
+    def has_next(self) -> bool:
+        """Whether an archive is identified now, or will be at once."""
+        return bool(self._ready or self.attempt)
+
     def add(self, sighting: Sighting, since_ns: int) -> None:
         self._sightings[sighting.identity] = sighting
         self._push(sighting.identity, since_ns)

@@ -10,7 +10,7 @@ An archive is read like a source that continues in its archive (`unpacking`): it
 nameless file. The journal has the archive's device and inode, and positions in its content.
 
 Archives are identified and read one after the other. Sources are remembered for a year by their
-archives, and no source is forgotten while an archive is not identified.
+archives, and no source is forgotten while an archive can be identified.
 """
 
 import os

@@ -492,7 +492,7 @@ class Files:
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
         wall_time = shared.wall()
-        if any(input_files.archives.is_pending for input_files in every_input):
+        if any(input_files.archives.has_next for input_files in every_input):
             return  # they may have the lines of any source
         for input_files in every_input:
             shared.report(

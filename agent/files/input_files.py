@@ -118,6 +118,8 @@ class InputFiles:
         match and were never read. The caller drops all files that no longer match."""
         if of.reads_archives and not self.input.reads_archives:
             self._archives_since_millis = int(self._shared.wall() * 1000)
+        self.archives.close()
+        self.archives = ArchiveQueue()
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True

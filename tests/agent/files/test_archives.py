@@ -221,6 +221,17 @@ def test_an_archive_that_is_written(logs: LogFolder, suffix: str) -> None:
     assert files.unwatched == []
 
 
+def test_an_input_that_no_longer_reads_archives(logs: LogFolder) -> None:
+    """It does not wait for those that are written."""
+    files = logs.follow(reads_archives=True)
+    with (logs / "app.log.1.gz").open("wb") as file:
+        settle(files)
+        assert (files.files.undecided, files.files.waiting_archives("in")) == ({"t"}, 1)
+        files.files.reconfigure([replace(each, reads_archives=False) for each in files.inputs])
+        settle(files)
+        assert (files.files.undecided, files.files.waiting_archives("in")) == (set(), 0)
+
+
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_members_are_one_content_and_may_be_added(logs: LogFolder, suffix: str) -> None:
     archive = old_archive(logs, lines(0, 300), f"app.log.1.{suffix}")
