@@ -52,6 +52,7 @@ class _Original(NamedTuple):
     known: KnownSource | None  # a remembered source
     followed: Followed | None
     is_at_rest: bool = True  # False for a source that was not found yet
+    is_own: bool = False  # an archive that was not read to its end, probably this one
 
 
 def read_archives(
@@ -140,11 +141,12 @@ class _Start:
             content.ask(positions)
             yield from self._unpack(content, furthest + 1)
             same = [original for original in originals if _has(content, original)]
+            same = [original for original in same if original.is_own] or same
             if not all(original.is_at_rest for original in same):
                 self._try_again()
                 return
             waits_for: dict[Followed, int] = {}
-            for position, _, _, followed, _ in same:
+            for position, _, _, followed, *_ in same:
                 if followed is not None and not _has_all(content, position):
                     if followed.size <= furthest + AHEAD:
                         yield from self._unpack(content, followed.size + 1)
@@ -163,8 +165,7 @@ class _Start:
                 self._input_files.is_not_read(self._sighting, content.error)
                 return
             start, known = (last.position, last.known) if last is not None else (0, None)
-            is_own = known is not None and not known.finished
-            if last is not None and _has_all(content, start) and not is_own:
+            if last is not None and _has_all(content, start) and not last.is_own:
                 self._remember(content, known)
                 return
             if content.start > start:
@@ -236,9 +237,18 @@ class _Start:
                     yield _Original(position, followed.mark, None, followed)
             for known in other.memory.all():
                 if self._may_be_of(known, beginning):
-                    is_own = other is self._input_files and has_compressed_name(known.path)
-                    progress, is_at_rest = known.progress, known.finished or is_own
-                    yield _Original(progress.position, progress.mark, known, None, is_at_rest)
+                    yield self._remembered(known, is_of_input=other is self._input_files)
+
+    def _remembered(self, known: KnownSource, *, is_of_input: bool) -> _Original:
+        is_own = is_of_input and has_compressed_name(known.path) and not known.finished
+        return _Original(
+            known.progress.position,
+            known.progress.mark,
+            known,
+            None,
+            is_at_rest=known.finished or is_own,
+            is_own=is_own,
+        )
 
     def _may_be_of(self, source: Followed | KnownSource, beginning: Beginning) -> bool:
         begun_ns = 0 if has_compressed_name(source.path) else source.begun_ns

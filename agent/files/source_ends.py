@@ -294,8 +294,8 @@ def end(
     input_files.drop(followed)
     source = followed.known(shared.wall())
     if not followed.is_archive and (followed.nameless or followed.identity in input_files.files):
-        if source.topic in shared.archive_topics:
-            remember_content(input_files, source, shared)
+        if source.topic in shared.archive_topics and source.progress.position:
+            _remember_content(input_files, source, shared)
         shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
@@ -307,7 +307,7 @@ def end(
         input_files.memory.add(source)
 
 
-def remember_content(input_files: InputFiles, source: KnownSource, shared: SharedByInputs) -> None:
+def _remember_content(input_files: InputFiles, source: KnownSource, shared: SharedByInputs) -> None:
     """Remembers what a finished source has read, by which its archive is recognised, after its file
     is gone."""
     note = replace(source, id=shared.new_source(), device=0, inode=0, finished=True)

@@ -86,12 +86,17 @@ def _become_source(
 def _read_in_archive(
     input_files: InputFiles, followed: Followed, fd: int, head: bytes, *, is_written: bool
 ) -> int:
-    """Returns how much of an unpacked file was read from its archive. It may have less so far, if
-    it is still written."""
+    """Returns how much of an unpacked file was read from its archive: more than it has if it is
+    still written, or if the archive was not read to its end yet."""
     positions, beginning = [0], Beginning(head)
-    for known in input_files.memory.finished_archives():
+    for known in input_files.memory.archives():
         position, mark = known.progress.position, known.progress.mark
-        if beginning.is_of(known.fingerprint):
+        if not beginning.is_of(known.fingerprint):
+            continue
+        if not known.finished:
+            if input_files.archives.is_pending:
+                positions.append(followed.size + 1)
+        else:
             is_there = position <= followed.size
             if goes_on(b"", mark, read_tail(fd, position)) if is_there else is_written:
                 positions.append(position)

@@ -87,10 +87,10 @@ class Memory:
         """The sources with this inode, on any device."""
         return list(self._by_inode.get(inode, ()))
 
-    def finished_archives(self) -> Iterator[KnownSource]:
+    def archives(self) -> Iterator[KnownSource]:
         for sources in self._by_identity.values():
             for source in sources:
-                if source.finished and has_compressed_name(source.path):
+                if has_compressed_name(source.path):
                     yield source
 
     def unfinished(self) -> Iterator[KnownSource]:

@@ -151,6 +151,26 @@ def test_an_unpacked_archive_is_not_read_again(logs: LogFolder) -> None:
     assert files.text.decode() == lines(0, 300) + "more\n"
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_an_archive_that_is_unpacked_while_the_agent_is_down(
+    logs: LogFolder, *, is_kept: bool
+) -> None:
+    archive = old_archive(logs, noise(3000))
+    files = logs.follow(reads_archives=True)
+    for _ in range(2):
+        files.look()
+    files.read_some(900, files=1)
+    files.crash()
+    unpacked, times = logs / "app.log.9", (archive.stat().st_mtime,) * 2
+    unpacked.write_bytes(gzip.decompress(archive.read_bytes()))
+    os.utime(unpacked, times)
+    if not is_kept:
+        archive.unlink()
+    files.restart_closed()
+    settle(files)
+    assert files.text.decode() == noise(3000)
+
+
 def test_another_archive_with_the_same_lines(logs: LogFolder) -> None:
     """Of a host that was restored, or in another folder."""
     old_archive(logs, lines(0, 3000))
@@ -171,6 +191,7 @@ def test_archives_of_a_time_when_the_input_was_followed(logs: LogFolder) -> None
     tick()
     files = logs.follow()
     settle(files)
+    tick()
     old_archive(logs, "read\n", "app.log.1.gz", days=3)
     settle(files)
     files.crash()
@@ -224,7 +245,7 @@ def test_an_archive_that_is_written(logs: LogFolder, suffix: str) -> None:
 def test_an_input_that_no_longer_reads_archives(logs: LogFolder) -> None:
     """It does not wait for those that are written."""
     files = logs.follow(reads_archives=True)
-    with (logs / "app.log.1.gz").open("wb") as file:
+    with (logs / "app.log.1.gz").open("wb"):
         settle(files)
         assert (files.files.undecided, files.files.waiting_archives("in")) == ({"t"}, 1)
         files.files.reconfigure([replace(each, reads_archives=False) for each in files.inputs])
