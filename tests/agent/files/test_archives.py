@@ -123,20 +123,21 @@ def test_lines_are_read_plain_or_compressed_not_both(
     assert files.text.decode().replace("next\n", "") == lines(0, count + 5)
 
 
-def test_an_archive_is_known_when_its_source_is_forgotten(
-    logs: LogFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent.recognition.memory._FORGOTTEN_AFTER", 0.0)
+def test_an_archive_is_known_when_its_source_is_forgotten(logs: LogFolder) -> None:
     append(logs.log, lines(0, 300))
-    files = logs.follow(reads_archives=True)
+    files = logs.follow(reads_archives=True, wall=time.time())
     settle(files)
     rename_and_gzip(logs)
     settle(files)
     for _ in range(2):
+        assert files.wall is not None
+        files.wall += 2 * DAY
+        settle(files)
         files.restart()
         settle(files)
     paths = {Path(known.path).name for known in files.journal.values()}
     assert paths == {"app.log", "app.log.1.gz"}
+    assert len(files.journal) == 2
     assert files.text.decode() == lines(0, 300) + "next\n"
 
 
