@@ -17,6 +17,7 @@ from typing import Final
 VARIABLE: Final = "PENSTOCK_CLOCK"
 SOURCE: Final = Path(__file__).with_name("clock.c")
 _AHEAD: Final = struct.Struct("@q")
+_SET: Final = struct.Struct("@qqq")
 _NANOS: Final = 1_000_000_000
 
 
@@ -43,13 +44,24 @@ class Clock:
 
     def ahead(self) -> float:
         """Seconds."""
-        (nanos,) = _AHEAD.unpack(self.file.read_bytes())
+        (nanos,) = _AHEAD.unpack_from(self.file.read_bytes())
         return float(nanos / _NANOS)
 
     def be_ahead(self, seconds: float) -> None:
+        """The times of all files move with it."""
+        self._write(_AHEAD.pack(round(seconds * _NANOS)))
+
+    def be_set_by(self, seconds: float, kernels_ns: int | None = None) -> None:
+        """Sets it as `date -s` does: what is written already keeps its times. For a process that
+        goes by this clock; others pass the kernel's time. Once for a file."""
+        ahead = round(self.ahead() * _NANOS)
+        until = time.time_ns() - ahead if kernels_ns is None else kernels_ns
+        self._write(_SET.pack(ahead + round(seconds * _NANOS), ahead, until))
+
+    def _write(self, numbers: bytes) -> None:
         # In place: processes have mapped this very file.
         descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT, 0o600)
-        os.pwrite(descriptor, _AHEAD.pack(round(seconds * _NANOS)), 0)
+        os.pwrite(descriptor, numbers, 0)
         os.close(descriptor)
 
     def put_to(self, moment: float) -> None:
