@@ -438,7 +438,8 @@ class MissedNames:
         """Notes that all results of the last look are journalled."""
         self._known = None
         begun_millis = int(self._begun * 1000)
-        self._shared.watcher.looked(LastLook(self._shared.attention.millis, begun_millis))
+        wall_millis = begun_millis + self.clock.booted_millis
+        self._shared.watcher.looked(LastLook(wall_millis, begun_millis))
 
     def report_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Reports names that came and went in a folder before it was watched."""

@@ -1,9 +1,11 @@
 """The clock of a host is put right, 40 minutes ahead or back: nothing is said that is not true."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -12,12 +14,17 @@ import pytest
 from tests.agent.files.scenarios import assert_said
 from tests.elsewhen.clock import Clock, compile_clock, environment
 
-pytestmark = [pytest.mark.long, pytest.mark.not_quick("starts a process")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.not_quick("starts a process"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)"),
+]
 
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN = "write app.log one; write other.txt x; touch app.log.9; rest; "
 SOON = "; rest; turn 6; rest"
 WAS_SET = "*; the clock was set *"
+BUSY = "0 brief .: no look for *"  # in the same process, on a busy machine
 # How long what is said was, in tens of minutes: nothing is long.
 SAID: Mapping[str, tuple[str, tuple[str, ...]]] = {
     f"{BEGIN}CLOCK; mv app.log app.log.1; write app.log two{SOON}": ("one two", ()),
@@ -40,12 +47,17 @@ SAID: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     f"{BEGIN}stop; write app.log.9 two; CLOCK; start{SOON}": (
         "one two",
-        (f"0 brief .: {WAS_SET} may have been emptied: app.log.9",) * 2,
+        (f"0 [bc]* .: {WAS_SET} may have been emptied: app.log.9",) * 2,
     ),
     f"{BEGIN}stop; CLOCK; write app.log.9 two; start{SOON}": (
         "one two",
-        (f"0 brief .: {WAS_SET} may have been emptied: app.log.9",) * 2,
+        (f"0 [bc]* .: {WAS_SET} may have been emptied: app.log.9",) * 2,
     ),
+    f"keep; {BEGIN}stop; write app.log.2 x; rm app.log.2; CLOCK; start{SOON}": (
+        "one",
+        (f"0 changed .: came and went between two looks: app.log.2{WAS_SET[1:]}",) * 2,
+    ),
+    f"keep; {BEGIN}CLOCK{SOON}; stop; start{SOON}": ("one", ()),
     f"{BEGIN}write app.log.2 x; rm app.log.2; CLOCK{SOON}": (
         "one",
         (f"0 changed .: came and went between two looks: app.log.2{WAS_SET[1:]}",) * 2,
@@ -69,4 +81,4 @@ def test_a_clock_is_set(seconds: int, tmp_path: Path) -> None:
     results = msgspec.json.decode(played.stdout, type=list[tuple[list[str], list[str]]])
     for (said, read), (lines, patterns) in zip(results, SAID.values(), strict=True):
         assert sorted(read) == lines.split()
-        assert_said(said, patterns)
+        assert_said([each for each in said if not fnmatchcase(each, BUSY)], patterns)
