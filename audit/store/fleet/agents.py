@@ -392,7 +392,8 @@ def _all(
         silent_before = patience.now - patience.millis_for_pace(pace)
         came, own_time = heard, heard
         if (error := patience.clocks.error(cluster, agent)) is not None:
-            came, own_time = max(heard, error.came), error.came + error.ahead
+            came = max(heard, error.came)
+            own_time = error.came + min(0, error.ahead)  # later times count as the time they came
         state = _state(reason, came, until, own_time=own_time, silent_before=silent_before)
         row = AgentRow(agent, host, cluster, version, [], lag, came, until, state, reason or "")
         rows.append((number, row))

@@ -68,12 +68,15 @@ def test_patience_is_as_configured(by_pace: bool, window_millis: int) -> None:
     assert patience(config, BEGIN, expected.clocks, by_pace=by_pace) == expected
 
 
-@pytest.mark.parametrize(("lag", "state"), [(3 * MINUTE, "ok"), (3 * MINUTE + 1, "behind")])
+@pytest.mark.parametrize(
+    ("ahead", "lag", "state"),
+    [(-HOUR, 3 * MINUTE, "ok"), (-HOUR, 3 * MINUTE + 1, "behind"), (HOUR, 0, "ok")],
+)
 def test_an_agent_whose_clock_is_wrong_is_heard_when_its_entries_come(
-    tmp_path: Path, lag: int, state: str
+    tmp_path: Path, ahead: int, lag: int, state: str
 ) -> None:
     beat = {"until": BEGIN - lag, "topics": [TOPIC], "program_version": "1"}
-    said, clocks, now = entry("agent", "a1", 0, BEGIN, heartbeats=[beat]), Clocks(), BEGIN + HOUR
+    said, clocks, now = entry("agent", "a1", 0, BEGIN, heartbeats=[beat]), Clocks(), BEGIN - ahead
     clocks.note(CLUSTER, body([said]), now)
     with AuditedLedger(tmp_path, clock=now) as ledger:
         ledger.fold(said)
