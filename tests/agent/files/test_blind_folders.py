@@ -10,7 +10,15 @@ from msgspec.structs import replace
 
 from agent.files.listing import Listing, Survey
 from agent.files.unwatched import Folders, KnownFiles, blind_statements
-from agent.history.blind_times import MOST_FOLDERS, NOT_KNOWN, Blind, Period, Stamp, Traces
+from agent.history.blind_times import (
+    MOST_FOLDERS,
+    NOT_KNOWN,
+    NOWHERE,
+    Blind,
+    Period,
+    Stamp,
+    Traces,
+)
 from agent.history.clock_setting import ClockSetting
 from tests.agent.files.journalled_files import (
     LogFolder,
@@ -292,6 +300,30 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:
             assert f"no more than {MOST_FOLDERS} folders is remembered" in said[0].reason
+
+
+def test_times_in_the_future_are_sure_if_they_were_or_stay_for_a_minute() -> None:
+    """As after the clock was set back."""
+    future = Stamp(1, 2, 3, 4, is_sure=False)
+
+    def unsure_after(
+        folders: Folders, stamp: Stamp, later: float, earlier: Stamp = NOWHERE
+    ) -> list[str]:
+        listing = Listing(stamps={"/a": stamp}, complete=True, began=time.monotonic() + later)
+        folders.take(listing, NOT_KNOWN, 5, ClockSetting(), {"/a": earlier})
+        return folders.unsure()
+
+    folders = Folders()
+    for stamp, later, unsure in (
+        (future, 0, ["/a"]),
+        (future, 30, ["/a"]),
+        (future, 62, []),
+        (future, 0, []),
+        (future._replace(mtime_ns=5), 0, ["/a"]),
+    ):
+        assert unsure_after(folders, stamp, later) == unsure
+    assert unsure_after(Folders(), future, 0, future._replace(is_sure=True)) == []
+    assert unsure_after(Folders(), future, 0, Stamp(1, 2, 3, 9, is_sure=True)) == ["/a"]
 
 
 def test_a_clock_that_went_back_hides_nothing(logs: LogFolder) -> None:
