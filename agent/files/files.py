@@ -225,7 +225,8 @@ class Files:
     def _clock_was_set(self, by_millis: int) -> None:
         """Notes that earlier times are by another setting of the wall clock. Times of files are
         compared with the earlier of both."""
-        log.warning("%s", set_words(by_millis))
+        if words := set_words(by_millis):
+            log.warning("%s", words)
         by_ns = by_millis * _MILLIS
         self._listed_ns = min(self._listed_ns, self._listed_ns + by_ns)
         self._scanned_ns = min(self._scanned_ns, self._scanned_ns + by_ns)

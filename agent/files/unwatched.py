@@ -339,7 +339,7 @@ def of_folder(
     topic: str, folder: str, since: int, now: int, why: str, *, traces: Traces, set_millis: int = 0
 ) -> list[Unwatched]:
     """The statements about a folder since then: one, or two if the clock was set meanwhile."""
-    why += f"; {set_words(set_millis)}" if set_millis else ""
+    why = "; ".join(filter(None, (why, set_words(set_millis))))
     return [
         Unwatched(topic, folder or "/", SourceId(""), -1, *period, traces, why)
         for period in periods(since, now, set_millis)

@@ -207,13 +207,16 @@ class Period(NamedTuple):
 
 
 def periods(since_millis: int, now_millis: int, set_millis: int = 0) -> tuple[Period, ...]:
-    """What the clock has shown since then, the latest period last. If it was set by `set_millis`
-    meanwhile, these are two: as long as the time was, by the earlier setting and by this one."""
-    if set_millis:
-        passed_millis = max(0, now_millis - set_millis - since_millis)
-        earlier = Period(since_millis, since_millis + passed_millis + 1)
-        return earlier, Period(now_millis - passed_millis, now_millis + 1)
-    return (Period(min(since_millis, now_millis), max(since_millis, now_millis) + 1),)
+    """What the clock has shown since then, the latest period last. If it was set by much
+    (`set_millis`) meanwhile, these are two: as long as the time was, by the earlier setting and by
+    this one."""
+    passed_millis = max(0, now_millis - set_millis - since_millis)
+    earlier = Period(since_millis, since_millis + passed_millis + 1)
+    present = Period(now_millis - passed_millis, now_millis + 1)
+    if set_words(set_millis):
+        return earlier, present
+    begins, ends = zip(earlier, present, strict=True)
+    return (Period(min(begins), max(ends)),)
 
 
 class Blind(msgspec.Struct, frozen=True):
@@ -241,7 +244,7 @@ def blind_since(
     back, it covers all times that the clock may have shown in between."""
     set_millis = clock.set_since(looked.clock)
     if set_millis is not None:
-        reason += f"; {set_words(set_millis)}" if set_millis else ""
+        reason = "; ".join(filter(None, (reason, set_words(set_millis))))
         return Blind(topic, periods(looked.millis, now_millis, set_millis), reason)
     begin, end = looked.millis, now_millis + 1
     if end <= begin:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-_NOISE_MILLIS: Final = 1_000  # leap seconds, and pauses between two readings
+SMALL_MILLIS: Final = 2_000  # leap seconds, corrections, pauses between two readings
 
 
 class ClockSetting(NamedTuple):
@@ -17,12 +17,11 @@ class ClockSetting(NamedTuple):
     booted_millis: int = 0
 
     def set_since(self, before: "ClockSetting") -> int | None:
-        """By how many milliseconds the clock was set since `before`, 0 if it was not; None if the
-        host was booted in between, or may have been."""
+        """By how many milliseconds the clock was set since `before`; None if the host was booted in
+        between, or may have been."""
         if not self.boot_id or self.boot_id != before.boot_id:
             return None
-        millis = self.booted_millis - before.booted_millis
-        return millis if abs(millis) > _NOISE_MILLIS else 0
+        return self.booted_millis - before.booted_millis
 
     def read(self, boot_millis: int, wall_millis: tuple[int, int]) -> "ClockSetting":
         """The setting now, by readings of the wall clock before and after that of the time since
@@ -40,5 +39,7 @@ def boot_id() -> str:
 
 
 def set_words(millis: int) -> str:
-    """Describes that the clock was set by so much."""
+    """Describes that the clock was set by so much; empty if that is little."""
+    if abs(millis) <= SMALL_MILLIS:
+        return ""
     return f"the clock was set {'ahead' if millis > 0 else 'back'} by {abs(millis) / 1000:,.0f} s"

@@ -63,7 +63,8 @@ def test_a_folder_that_cannot_be_read() -> None:
     ("boots", "booted", "shown", "reason"),
     [
         ("aa", 0, [(100_000, 130_001)], "x"),
-        ("aa", 900, [(100_000, 130_901)], "x"),  # within what readings differ by
+        ("aa", 900, [(100_000, 130_901)], "x"),  # little: one time, which covers both
+        ("aa", -900, [(99_100, 130_001)], "x"),
         (
             *("aa", 2_400_000),
             [(100_000, 130_001), (2_500_000, 2_530_001)],
