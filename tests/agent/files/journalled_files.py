@@ -93,7 +93,7 @@ class JournalledFiles:
             self._hold,
             self._scan_interval,
             clock=lambda: self.now,
-            wall=lambda: time.time() if self.wall is None else self.wall,
+            wall=lambda: time.time() + self.away if self.wall is None else self.wall,
             seen=self.seen,
             since=self.since,
             archives_since=self.archives_since,
