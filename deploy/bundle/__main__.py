@@ -1,8 +1,8 @@
 """`python -m deploy.bundle --out DIR`: builds a release, the folder that hosts are installed from.
 
-The folder holds the agent's bundle and Debian package, a wheelhouse for each Python, ZooKeeper's
-jars, the Ansible collection, an install script, a bill of materials (CycloneDX), and checksums. All
-names contain the version, so files of several releases can be copied into one folder.
+The folder holds the agent's bundle, deb and rpm, a wheelhouse for each Python, ZooKeeper's jars,
+the Ansible collection, an install script, a bill of materials (CycloneDX), and checksums. All names
+contain the version, so files of several releases can be copied into one folder.
 The source is a commit, and builds of one commit on the same Debian release are identical byte for
 byte. DIR receives the finished release by a rename; a failed build leaves DIR unchanged.
 
@@ -31,7 +31,9 @@ from deploy.bundle import (
     collection,
     debian_package,
     debian_packages,
+    host_package,
     pypi,
+    rpm_package,
     sbom,
     wheelhouse,
     wheels,
@@ -68,6 +70,8 @@ def main() -> int:
             f"{out} is not empty: move its files away, or pass --out with another folder. Files of "
             "several releases can be copied into one folder afterwards"
         )
+    if not arguments.for_ansible and (hint := rpm_package.missing_tools()):
+        raise SystemExit(f"rpms are built by rpmbuild, which is missing: {hint}")
     fix_environment(commit.time)
     out.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -144,7 +148,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--for-ansible",
         action="store_true",
-        help="only what the collection installs on this processor, no Debian package: the quickest",
+        help="only what the collection installs on this processor, no packages: the quickest",
     )
     parser.add_argument("--spark", action="store_true", help="include PySpark for loaders, 450 MB")
     parser.add_argument(
@@ -321,10 +325,15 @@ class Release:
             write_gz(path, members_in(tree, name), moment)
         files = [path.name]
         if packages:
-            source = self._work / "source"
-            with self._file(f"penstock-agent_{version}_{processor.debian}.deb") as path:
-                debian_package.build(path, tree, source, processor, version=version, time=moment)
-            files.append(path.name)
+            content = host_package.assembled(tree, self._work / "source", version, moment)
+            for package, package_name in (
+                (debian_package, f"penstock-agent_{version}_{processor.debian}.deb"),
+                (rpm_package, f"penstock-agent-{version}-1.{processor.name}.rpm"),
+            ):
+                with self._file(package_name) as path:
+                    package.build(path, content, processor, version=version, time=moment)
+                files.append(path.name)
+            shutil.rmtree(content)
         for file in files:
             self._list(by_name, file)
             rows = [row for row in of_debian if row.architecture == processor.debian]

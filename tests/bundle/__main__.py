@@ -3,13 +3,16 @@
 As root. In each of some root filesystems without Python: the Debian package is installed and purged
 and leaves nothing; the archive is unpacked, and `penstock agent` started as an ordinary user: it
 reads a file and ships its lines over TLS, with a login, to a broker out here, its page answers, and
-nothing of the host's libraries is in its memory. Exit code 0 only if all of it is so.
+nothing of the host's libraries is in its memory. The rpm is tried in a Debian, by the rpm out here:
+an agent of it ships lines, and it refuses a host with another release. Exit code 0 only if all of
+it is so.
 """
 
 import argparse
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,10 +20,10 @@ from typing import Final
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from deploy.bundle.targets import PROCESSORS
-from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, BareSystem
-from tests.bundle.shipping import Servers, ships
+from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, RPM, BareSystem
+from tests.bundle.shipping import Servers, ships, unpack
 
-_DEFAULT: Final = (*DEBIAN, BUSYBOX)
+_DEFAULT: Final = (*DEBIAN, BUSYBOX, RPM)
 
 
 def main() -> int:
@@ -45,8 +48,15 @@ def main() -> int:
                     mine = PROCESSORS["aarch64"] if name == ARM else processor
                     (archive,) = release.glob(f"penstock-agent-*-linux-{mine.name}.tar.gz")
                     (package,) = release.glob(f"penstock-agent_*_{mine.debian}.deb")
-                    said = [] if name in {BUSYBOX, ARM} else [_package(system, package)]
-                    said.append(ships(system, archive, servers))
+                    (rpm,) = release.glob(f"penstock-agent-*.{mine.name}.rpm")
+                    said = [_package(system, package)] if name in {*DEBIAN, OLD} else []
+                    if name == RPM:
+                        _rpm(system, "--install", str(rpm))
+                    else:
+                        unpack(system, archive)
+                    said.append(ships(system, servers))
+                    if name == RPM:
+                        said.append(_erased(system, rpm))
                 except (AssertionError, TimeoutError) as error:
                     failed.append(name)
                     said = [f"FAILED: {error}"]
@@ -94,6 +104,27 @@ def _package(system: BareSystem, package: Path) -> str:
     left = _files(system) - before
     assert not left, f"a purged package left {sorted(left)[:5]}"
     return "package installed and purged"
+
+
+def _rpm(system: BareSystem, *options: str) -> subprocess.CompletedProcess[str]:
+    """Runs this machine's rpm on the system, whose packages it does not know."""
+    command = ["rpm", "--root", str(system.directory.resolve()), "--nodeps", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _erased(system: BareSystem, rpm: Path) -> str:
+    """Removes the package that shipped lines, and installs it beside another release."""
+    ended = _rpm(system, "--erase", "penstock-agent")
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
+    left = {str(path) for path in system.path_of("/opt/penstock").rglob("*")}
+    assert not left, f"an erased package left {sorted(left)[:5]}"
+    assert system.path_of("/etc/penstock/agent.yaml").exists()
+    system.path_of("/opt/penstock").mkdir(exist_ok=True)
+    system.path_of("/opt/penstock/current").symlink_to("releases/another")
+    ended = _rpm(system, "--install", str(rpm))
+    assert ended.returncode != 0
+    assert "remove it first" in ended.stderr + ended.stdout, ended.stdout + ended.stderr
+    return "rpm installed and erased"
 
 
 def _files(system: BareSystem) -> set[str]:
