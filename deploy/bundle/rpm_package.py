@@ -73,11 +73,6 @@ upgrade=
 {host_package.FORGET}"""
 
 
-def missing_tools() -> str:
-    """Returns what to install first, "" if everything is there."""
-    return "" if shutil.which("rpmbuild") else "apt install rpm"
-
-
 def build(path: Path, content: Path, processor: Processor, *, version: str, time: int) -> None:
     """Builds the package from `host_package.assembled`."""
     # rpmbuild does not accept spaces in the names of its folders.

@@ -1,6 +1,7 @@
 """A small release is made twice, by processes that have little in common, and compared."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,7 @@ def make(directory: Path, order: str, umask: int, **environment: str) -> Path:
     return directory / "out"
 
 
+@pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="apt install rpm")
 @pytest.mark.slow
 def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) -> None:
     one = make(tmp_path / "one", "penstock,b,a", 0o022, PYTHONHASHSEED="1", TZ="UTC")
