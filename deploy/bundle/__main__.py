@@ -46,7 +46,8 @@ from deploy.bundle.wheels import Wheel
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _CACHE: Final = ROOT / ".cache" / "bundle"
-EVERYTHING: Final = "penstock[all,zookeeper-login]"
+# A wheelhouse also has the build backend, with which hosts compile the source distribution.
+_WHEELHOUSE: Final = ("penstock[all,zookeeper-login,alert-templates]", "hatchling")
 
 
 class Commit(NamedTuple):
@@ -119,7 +120,7 @@ def lock() -> int:
                 target = Target(processor, python)
                 directory = work / f"{target.tag}-{processor.name}"
                 directory.mkdir()
-                requirements = wheels.Requirements((EVERYTHING,), target)
+                requirements = wheels.Requirements(_WHEELHOUSE, target)
                 fetch = partial(fetcher.fetch, target=target, into=directory)
                 wheels_by_name = wheels.fetched(requirements, own_wheel, pins, directory, fetch)
         jars = zookeeper_jars.needed(wheels_by_name["pyspark"].path)
@@ -201,7 +202,7 @@ class Release:
         self._pinned = wheels.pins((source / "constraints.txt").read_text())
         with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
             try:
-                own_wheels = self._own_wheels(source, pool)
+                own_wheels = self._own_wheels(source, pool, packages=packages)
                 futures = self._bundles(processors, own_wheels, pool, packages=packages)
                 futures.append(pool.submit(self._jars))
                 futures.append(pool.submit(self._collection, source))
@@ -226,14 +227,20 @@ class Release:
         rows = [f"{sha256(path)}  {path.name}\n" for path in sorted(self._out.iterdir())]
         (self._out / f"penstock-{version}.SHA256SUMS").write_text("".join(rows))
 
-    def _own_wheels(self, source: Path, pool: Executor) -> Mapping[str, Path]:
-        """Penstock's wheel for each processor. Only this machine's has the C modules."""
+    def _own_wheels(self, source: Path, pool: Executor, *, packages: bool) -> Mapping[str, Path]:
+        """Penstock's wheel for each processor. Only this machine's has the C modules. With
+        `packages`, the release also has this wheel and the source distribution as files."""
         machine = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
-        pure_wheel = wheels.built(source, self._work / "pure")
+        # Built from the source distribution, so that it is known to be complete.
+        sdist = wheels.sdist(source, self._work / "sdist")
+        pure_wheel = wheels.built(sdist, self._work / "pure")
         wheel = wheels.with_modules(
             pure_wheel, modules.result(), PROCESSORS[machine], self._work / "own"
         )
+        if packages:
+            for path in (sdist, wheel):
+                shutil.copyfile(path, self._out / path.name)
         return {**dict.fromkeys(PROCESSORS, pure_wheel), machine: wheel}
 
     def _bundles(
@@ -287,7 +294,7 @@ class Release:
         platform_tag = f"{target.tag}-linux-{target.processor.name}"
         with self._file(f"penstock-wheelhouse-{self._commit.version}-{platform_tag}.tar") as path:
             excluded_names = frozenset() if spark else wheelhouse.SPARK
-            by_name = self._fetched([EVERYTHING], target, own, platform_tag, excluded_names)
+            by_name = self._fetched(_WHEELHOUSE, target, own, platform_tag, excluded_names)
             installer = wheels.read_wheel(self._fetcher.tool(pypi.INSTALLER))
             wheelhouse.write(path, by_name, installer, target, self._commit.time)
         server_wheels = {
@@ -297,7 +304,7 @@ class Release:
 
     def _spark(self, target: Target, own: Mapping[str, Path]) -> None:
         with self._file(f"penstock-wheelhouse-{self._commit.version}-spark.tar") as path:
-            by_name = self._fetched(["penstock[loader]"], target, own, "spark")
+            by_name = self._fetched(("penstock[loader]",), target, own, "spark")
             wheelhouse.write_spark(path, by_name, self._commit.time)
         self._list({name: by_name[name] for name in wheelhouse.SPARK}, path.name)
 
@@ -314,7 +321,7 @@ class Release:
         target = Target(processor, BUNDLED_PYTHON)
         name = f"penstock-agent-{version}-linux-{processor.name}"
         with self._file(f"{name}.tar.gz") as path:
-            roots = ["penstock[agent]"]
+            roots = ("penstock[agent]",)
             by_name = self._fetched(roots, target, {processor.name: own}, f"agent-{processor.name}")
             tree = self._tree(processor, of_debian, by_name, f"bundle-{processor.name}")
             agent.compile_modules(tree, interpreter)
@@ -341,7 +348,7 @@ class Release:
 
     def _fetched(
         self,
-        roots: list[str],
+        roots: tuple[str, ...],
         target: Target,
         own: Mapping[str, Path],
         folder: str,
@@ -349,7 +356,7 @@ class Release:
     ) -> dict[str, Wheel]:
         into = self._work / f"wheels-{folder}"
         into.mkdir()
-        requirements = wheels.Requirements(tuple(roots), target, without)
+        requirements = wheels.Requirements(roots, target, without)
         fetch = partial(self._fetcher.fetch, target=target, into=into)
         return wheels.fetched(requirements, own[target.processor.name], self._pinned, into, fetch)
 

@@ -4,8 +4,9 @@ As root. In each of some root filesystems without Python: the Debian package is 
 and leaves nothing; the archive is unpacked, and `penstock agent` started as an ordinary user: it
 reads a file and ships its lines over TLS, with a login, to a broker out here, its page answers, and
 nothing of the host's libraries is in its memory. The rpm is tried in a Debian, by the rpm out here:
-an agent of it ships lines, and it refuses a host with another release. Exit code 0 only if all of
-it is so.
+an agent of it ships lines, and it refuses a host with another release. The source distribution and
+the wheel are installed without a network, from the wheelhouse for this Python if there is one, with
+every extra but Kerberos. Exit code 0 only if all of it is so.
 """
 
 import argparse
@@ -24,6 +25,14 @@ from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, RPM, BareSystem
 from tests.bundle.shipping import Servers, ships, unpack
 
 _DEFAULT: Final = (*DEBIAN, BUSYBOX, RPM)
+_PYTHON: Final = "py{}{}".format(*sys.version_info)
+# What proves that the modules in C are there, and those of the extra packages.
+_IMPORTS: Final = """
+import penstock, jinja2, puresasl, cryptography, numpy, kazoo, prometheus_client
+from wire import _records
+from agent.encoding.lines import _line_splitting
+print(_records.__file__)
+"""
 
 
 def main() -> int:
@@ -64,6 +73,10 @@ def main() -> int:
                 print(f"{name}: {'; '.join(said)} ({seconds:.0f} s)", flush=True)
     finally:
         zookeeper.stop()
+    for house in release.glob(f"penstock-wheelhouse-*-{_PYTHON}-linux-{processor.name}.tar"):
+        for kind in ("tar.gz", "whl"):
+            (package,) = release.glob(f"penstock-[0-9]*.{kind}")
+            print(f"{package.name}: {_by_pip(package, house, work / kind)}", flush=True)
     shutil.rmtree(work)
     return 1 if failed else 0
 
@@ -125,6 +138,27 @@ def _erased(system: BareSystem, rpm: Path) -> str:
     assert ended.returncode != 0
     assert "remove it first" in ended.stderr + ended.stdout, ended.stdout + ended.stderr
     return "rpm installed and erased"
+
+
+def _by_pip(package: Path, house: Path, directory: Path) -> str:
+    """Installs it with every extra that the wheelhouse has packages for."""
+    wheels = directory / "wheels"
+    wheels.mkdir(parents=True)
+    command = ["tar", "-xf", str(house), "-C", str(wheels), "--strip-components=1"]
+    subprocess.run(command, check=True)
+    extras = [path.stem.removeprefix("requirements-") for path in wheels.glob("requirements-*.txt")]
+    for path in wheels.glob("penstock-*.whl"):  # pip would prefer it to the source distribution
+        path.unlink()
+    python = directory / "venv/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
+    options = ["--quiet", "--no-index", "--no-cache-dir", f"--find-links={wheels}"]
+    wanted = f"{package.resolve()}[{','.join(extras)}]"
+    for ended in (
+        [str(python), "-m", "pip", "install", *options, wanted],
+        [str(python), "-I", "-c", _IMPORTS],
+    ):
+        subprocess.run(["unshare", "--net", *ended], check=True)
+    return f"installed by pip with {', '.join(sorted(extras))}"
 
 
 def _files(system: BareSystem) -> set[str]:
