@@ -1,12 +1,13 @@
 """`python -m tests.bundle --release DIR`: does the agent's bundle run where there is no Python?
 
-As root. In each of some root filesystems without Python: the Debian package is installed and purged
-and leaves nothing; the archive is unpacked, and `penstock agent` started as an ordinary user: it
-reads a file and ships its lines over TLS, with a login, to a broker out here, its page answers, and
-nothing of the host's libraries is in its memory. The rpm is tried in a Debian, by the rpm out here:
-an agent of it ships lines, and it refuses a host with another release. The source distribution and
-the wheel are installed without a network, from the wheelhouse for this Python if there is one, with
-every extra but Kerberos. Exit code 0 only if all of it is so.
+As root. In each of some root filesystems without Python: apt installs the agent from a signed
+repository, and purges it, which leaves nothing; the archive is unpacked, and `penstock agent`
+started as an ordinary user: it reads a file and ships its lines over TLS, with a login, to a broker
+out here, its page answers, and nothing of the host's libraries is in its memory. In one more Debian
+this machine's dnf installs the agent, which ships lines. Both packages refuse a host with
+another release. The source distribution and the wheel are installed without a network, from the
+wheelhouse for this Python if there is one, with every extra but Kerberos. Exit code 0 only if all
+of it is so.
 """
 
 import argparse
@@ -16,12 +17,15 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from deploy.bundle.repositories import write
 from deploy.bundle.targets import PROCESSORS
 from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, RPM, BareSystem
+from tests.bundle.package_managers import dnf, make_base, signing_key
 from tests.bundle.shipping import Servers, ships, unpack
 
 _DEFAULT: Final = (*DEBIAN, BUSYBOX, RPM)
@@ -45,6 +49,9 @@ def main() -> int:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     failed = []
+    repositories = work / "repositories"
+    with signing_key() as key:
+        write(repositories, [release], key)
     zookeeper = EmbeddedZooKeeper.start(work / "zookeeper", port=0)
     try:
         with Servers(work / "servers", zookeeper.address) as servers:
@@ -56,16 +63,12 @@ def main() -> int:
                 try:
                     mine = PROCESSORS["aarch64"] if name == ARM else processor
                     (archive,) = release.glob(f"penstock-agent-*-linux-{mine.name}.tar.gz")
-                    (package,) = release.glob(f"penstock-agent_*_{mine.debian}.deb")
-                    (rpm,) = release.glob(f"penstock-agent-*.{mine.name}.rpm")
-                    said = [_package(system, package)] if name in {*DEBIAN, OLD} else []
                     if name == RPM:
-                        _rpm(system, "--install", str(rpm))
+                        said = [_by_dnf(system, repositories, servers)]
                     else:
+                        said = [_by_apt(system, repositories)] if name in {*DEBIAN, OLD} else []
                         unpack(system, archive)
-                    said.append(ships(system, servers))
-                    if name == RPM:
-                        said.append(_erased(system, rpm))
+                        said.append(ships(system, servers))
                 except (AssertionError, TimeoutError) as error:
                     failed.append(name)
                     said = [f"FAILED: {error}"]
@@ -101,43 +104,61 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _package(system: BareSystem, package: Path) -> str:
-    """Installs it and removes it again, as root would."""
-    copied = system.path_of("/tmp/penstock-agent.deb")
-    shutil.copyfile(package, copied)
+def _by_apt(system: BareSystem, repositories: Path) -> str:
+    """Installs the agent and purges it, as root would."""
+    shutil.copytree(repositories, system.path_of("/tmp/penstock"))
+    source = "deb [signed-by=/tmp/penstock/penstock.asc] file:/tmp/penstock/apt stable main\n"
+    system.path_of("/tmp/sources.list").write_text(source)
+    options = ["--yes", "-oDir::Etc::sourcelist=/tmp/sources.list", "-oDir::Etc::sourceparts=-"]
+
+    def apt(*command: str) -> subprocess.CompletedProcess[str]:
+        return system.run("apt-get", *options, *command, user=0)
+
+    updated = apt("update", "--error-on=any")
+    assert updated.returncode == 0, updated.stdout + updated.stderr
+    link = system.path_of("/opt/penstock/current")
+    link.parent.mkdir()
+    link.symlink_to("releases/another")
+    ended = apt("install", "penstock-agent")
+    assert "remove it first" in ended.stdout + ended.stderr, ended.stdout + ended.stderr
+    link.unlink()
+    link.parent.rmdir()
     before = _files(system)
-    ended = system.run("dpkg", "--install", "/tmp/penstock-agent.deb", user=0)
+    ended = apt("install", "penstock-agent")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     ended = system.run("/opt/penstock/bin/penstock", "--version")
     assert ended.stdout.startswith("penstock "), ended.stdout + ended.stderr
     account = system.run("id", "penstock-agent")
     assert account.returncode == 0, account.stderr
-    ended = system.run("dpkg", "--purge", "penstock-agent", user=0)
+    ended = apt("purge", "penstock-agent")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     left = _files(system) - before
     assert not left, f"a purged package left {sorted(left)[:5]}"
-    return "package installed and purged"
+    return "package installed by apt and purged"
 
 
-def _rpm(system: BareSystem, *options: str) -> subprocess.CompletedProcess[str]:
-    """Runs this machine's rpm on the system, whose packages it does not know."""
-    command = ["rpm", "--root", str(system.directory.resolve()), "--nodeps", *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def _erased(system: BareSystem, rpm: Path) -> str:
-    """Removes the package that shipped lines, and installs it beside another release."""
-    ended = _rpm(system, "--erase", "penstock-agent")
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
-    left = {str(path) for path in system.path_of("/opt/penstock").rglob("*")}
-    assert not left, f"an erased package left {sorted(left)[:5]}"
+def _by_dnf(system: BareSystem, repositories: Path, servers: Servers) -> str:
+    """Installs the agent, has it ship lines, and removes it."""
+    state = system.directory.with_name(f"{system.directory.name}.dnf")
+    make_base(system.directory, state)
+    on = partial(dnf, state, repositories.resolve(), root=system.directory.resolve())
+    link = system.path_of("/opt/penstock/current")
+    link.parent.mkdir()
+    link.symlink_to("releases/another")
+    ended = on("install", "penstock-agent")
+    assert "remove it first" in ended.stdout + ended.stderr, ended.stdout + ended.stderr
+    link.unlink()
+    ended = on("install", "penstock-agent")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    account = system.run("id", "penstock-agent")
+    assert account.returncode == 0, account.stderr
+    shipped = ships(system, servers)
+    ended = on("remove", "penstock-agent")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     assert system.path_of("/etc/penstock/agent.yaml").exists()
-    system.path_of("/opt/penstock").mkdir(exist_ok=True)
-    system.path_of("/opt/penstock/current").symlink_to("releases/another")
-    ended = _rpm(system, "--install", str(rpm))
-    assert ended.returncode != 0
-    assert "remove it first" in ended.stderr + ended.stdout, ended.stdout + ended.stderr
-    return "rpm installed and erased"
+    left = _files(system) - {str(path) for path in system.path_of("/etc/penstock").rglob("*")}
+    assert not any("penstock" in path for path in left if "/var/lib/" not in path), left
+    return f"package installed by dnf and removed; {shipped}"
 
 
 def _by_pip(package: Path, house: Path, directory: Path) -> str:
