@@ -24,11 +24,12 @@ from typing import Final
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from deploy.bundle.repositories import write
 from deploy.bundle.targets import PROCESSORS
-from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, RPM, BareSystem
+from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, BareSystem
 from tests.bundle.package_managers import dnf, make_base, signing_key
 from tests.bundle.shipping import Servers, ships, unpack
 
-_DEFAULT: Final = (*DEBIAN, BUSYBOX, RPM)
+DNF: Final = "dnf"  # a Debian, where this machine's dnf installs the rpm
+_DEFAULT: Final = (*DEBIAN, BUSYBOX, DNF)
 _PYTHON: Final = "py{}{}".format(*sys.version_info)
 # What proves that the modules in C are there, and those of the extra packages.
 _IMPORTS: Final = """
@@ -57,13 +58,13 @@ def main() -> int:
         with Servers(work / "servers", zookeeper.address) as servers:
             for name in arguments.system or _DEFAULT:
                 began = time.monotonic()
-                kept = BareSystem(arguments.directory / name)
+                kept = BareSystem(arguments.directory / ("bookworm" if name == DNF else name))
                 kept.make(arguments.mirror, arguments.archive)
                 system = kept.copied_to(work / name)
                 try:
                     mine = PROCESSORS["aarch64"] if name == ARM else processor
                     (archive,) = release.glob(f"penstock-agent-*-linux-{mine.name}.tar.gz")
-                    if name == RPM:
+                    if name == DNF:
                         said = [_by_dnf(system, repositories, servers)]
                     else:
                         said = [_by_apt(system, repositories)] if name in {*DEBIAN, OLD} else []

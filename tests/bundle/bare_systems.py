@@ -18,7 +18,6 @@ DEBIAN: Final = ("bullseye", "bookworm", "trixie")
 OLD: Final = "buster"  # glibc 2.28, in Debian's archive
 BUSYBOX: Final = "busybox"
 ARM: Final = "arm64"
-RPM: Final = "rpm"  # a Debian, into which this machine's rpm installs
 USER: Final = 65534  # nobody
 
 # The first word is the root's folder, the others are a command that replaces this one.
@@ -73,9 +72,7 @@ class BareSystem:
             options = ["--variant=minbase"]
             if name == OLD:
                 options += ["--keyring=/usr/share/keyrings/debian-archive-removed-keys.gpg"]
-            suite = "bookworm" if name == RPM else name
-            at = archive if name == OLD else mirror
-            command = ["debootstrap", *options, suite, str(made), at]
+            command = ["debootstrap", *options, name, str(made), archive if name == OLD else mirror]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         made.rename(self.directory)
 
