@@ -23,10 +23,13 @@ Description: {SUMMARY}
  {DESCRIPTION}
 """
 _HEAD: Final = "#!/bin/sh\nset -e\n"
+# postinst's second argument does not tell an upgrade from an installation after `apt remove`.
+_FIRST: Final = "/run/penstock-agent.first"
 _SCRIPTS: Final = {
     # After an interrupted installation the link may belong to this package.
     "preinst": f"""\
 {_HEAD}[ "$1" = install ] || exit 0
+: > {_FIRST}
 if dpkg-query --search /opt/penstock/current >/dev/null 2>&1; then
     exit 0
 fi
@@ -34,6 +37,10 @@ fi
     "postinst": f"""\
 {_HEAD}[ "$1" = configure ] || exit 0
 upgrade=$2
+if [ -e {_FIRST} ]; then
+    upgrade=
+    rm {_FIRST}
+fi
 {host_package.SET_UP}""",
     "prerm": f"""\
 {_HEAD}[ "$1" = remove ] || exit 0
