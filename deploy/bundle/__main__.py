@@ -24,6 +24,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Final, NamedTuple
 
 from deploy.bundle import (
@@ -332,19 +333,32 @@ class Release:
             write_gz(path, members_in(tree, name), moment)
         files = [path.name]
         if packages:
-            content = host_package.assembled(tree, self._work / "source", version, moment)
-            for package, package_name in (
-                (debian_package, f"penstock-agent_{version}_{processor.debian}.deb"),
-                (rpm_package, f"penstock-agent-{version}-1.{processor.name}.rpm"),
-            ):
-                with self._file(package_name) as path:
-                    package.build(path, content, processor, version=version, time=moment)
-                files.append(path.name)
-            shutil.rmtree(content)
+            files += self._packages(tree, processor)
         for file in files:
             self._list(by_name, file)
             rows = [row for row in of_debian if row.architecture == processor.debian]
             self._parts.extend([sbom.of_debian(package, file) for package in rows])
+
+    def _packages(self, tree: Path, processor: Processor) -> list[str]:
+        """Builds the deb and the rpm at the same time, since both spend theirs on compression."""
+        version, moment = self._commit.version, self._commit.time
+
+        def build(name: str, module: ModuleType) -> str:
+            content = self._work / f"{name}-content"
+            with self._file(name) as path:
+                host_package.assemble(content, tree, self._work / "source", version, moment)
+                module.build(path, content, processor, version=version, time=moment)
+            shutil.rmtree(content)
+            return name
+
+        with ThreadPoolExecutor(2) as pool:
+            futures = [
+                pool.submit(
+                    build, f"penstock-agent_{version}_{processor.debian}.deb", debian_package
+                ),
+                pool.submit(build, f"penstock-agent-{version}-1.{processor.name}.rpm", rpm_package),
+            ]
+            return [future.result() for future in futures]
 
     def _fetched(
         self,

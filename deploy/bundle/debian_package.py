@@ -54,7 +54,7 @@ fi
 
 
 def build(path: Path, content: Path, processor: Processor, *, version: str, time: int) -> None:
-    """Builds the package from `host_package.assembled`."""
+    """Builds the package of a folder that `host_package.assemble` has filled."""
     # Only files: a folder's size depends on the filesystem.
     files = (path for path in content.rglob("*") if path.is_file() and not path.is_symlink())
     size = sum(file.stat().st_size for file in files) // 1024

@@ -59,10 +59,9 @@ fi
 """
 
 
-def assembled(tree: Path, source: Path, version: str, time: int) -> Path:
-    """Returns a folder with the package's files, beside `tree`, which is the assembled bundle.
-    `source` is the exported commit."""
-    package = tree.with_name(f"{tree.name}-package")
+def assemble(package: Path, tree: Path, source: Path, version: str, time: int) -> None:
+    """Fills the new folder `package`. `tree` is the assembled bundle, `source` the exported
+    commit."""
     release = package / "opt/penstock/releases" / version
     release.parent.mkdir(parents=True)
     shutil.copytree(tree, release, symlinks=True)
@@ -76,7 +75,6 @@ def assembled(tree: Path, source: Path, version: str, time: int) -> Path:
     for sample in ("agent.yaml", "agent-minimal.yaml"):
         shutil.copyfile(source / "docs/samples" / sample, documentation / "examples" / sample)
     fix(package, time)
-    return package
 
 
 def fix(folder: Path, time: int) -> None:

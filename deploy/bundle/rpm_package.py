@@ -74,7 +74,7 @@ upgrade=
 
 
 def build(path: Path, content: Path, processor: Processor, *, version: str, time: int) -> None:
-    """Builds the package from `host_package.assembled`."""
+    """Builds the package of a folder that `host_package.assemble` has filled."""
     # rpmbuild does not accept spaces in the names of its folders.
     with tempfile.TemporaryDirectory(prefix="penstock-rpm-") as folder:
         work = Path(folder)

@@ -36,7 +36,8 @@ def a_release(folder: Path, work: Path) -> Path:
     folder.mkdir()
     (work / "tree/bin").mkdir(parents=True)
     (work / "tree/bin/penstock").write_text("#!/bin/sh\n")
-    content = host_package.assembled(work / "tree", _REPOSITORY, "1", _MOMENT)
+    content = work / "content"
+    host_package.assemble(content, work / "tree", _REPOSITORY, "1", _MOMENT)
     for name, cpu in PROCESSORS.items():
         deb, rpm = (f"penstock-agent_1_{cpu.debian}.deb", f"penstock-agent-1-1.{name}.rpm")
         debian_package.build(folder / deb, content, cpu, version="1", time=_MOMENT)

@@ -39,7 +39,8 @@ python.parent.mkdir(parents=True)
 python.symlink_to(sys.executable)
 agent.compile_modules(tree, work / "interpreter")
 write_gz(out / "agent.tar.gz", members_in(tree, "agent"), 1700000000)
-content = host_package.assembled(tree, Path.cwd(), "1", 1700000000)
+content = work / "content"
+host_package.assemble(content, tree, Path.cwd(), "1", 1700000000)
 for package, name in ((debian_package, "agent.deb"), (rpm_package, "agent.rpm")):
     package.build(out / name, content, processor, version="1", time=1700000000)
 collection.write(out / "collection.tar.gz", Path.cwd(), "1", 1700000000)
