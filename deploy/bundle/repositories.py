@@ -156,7 +156,8 @@ def _write_yum(folder: Path, key: str, moment: int) -> None:
     rpms = sorted(folder.glob("*.rpm"))
     macros = {"_gpg_name": key, "__gpg": shutil.which("gpg")}
     options = [f"--define={name} {value}" for name, value in macros.items()]
-    subprocess.run(["rpmsign", *options, "--addsign", *map(str, rpms)], check=True)
+    command = ["rpmsign", *options, "--addsign", *map(str, rpms)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for rpm in rpms:
         os.utime(rpm, (moment, moment))
     options = [f"--revision={moment}", "--set-timestamp-to-revision", "--no-database", "--quiet"]

@@ -19,6 +19,7 @@ Provides: /bin/sh /usr/bin/getent /usr/sbin/groupadd /usr/sbin/useradd coreutils
 %description
 %files
 """
+_FORCE = "--forcearch=x86_64"
 
 
 @contextmanager
@@ -53,7 +54,8 @@ def dnf(
         "penstock.skip_if_unavailable": 0,
     }
     options = [f"--setopt={name}={value}" for name, value in settings.items()]
-    options += [f"--installroot={root or state / 'root'}", "--forcearch=x86_64", "--releasever=9"]
+    options += [f"--installroot={root}"] if root else [f"--installroot={state}/root", _FORCE]
+    options += ["--releasever=9"]
     at = f"--repofrompath=penstock,file://{out}/yum"
     line = ["dnf", "--quiet", "--assumeyes", at, "--repo=penstock", *options, *command]
     environment = {**os.environ, "HOME": str(state)}
