@@ -66,8 +66,10 @@ class TopicSchema(msgspec.Struct, frozen=True):
 
 def wanted_for(input_: Input) -> TopicPurpose:
     """The schema that the events of an input need."""
-    if input_.format is Format.PLAIN:
+    if input_.is_plain:
         return TopicPurpose(input_.topic, Purpose.LINES)
+    if input_.journal is not None and input_.format is Format.PLAIN and not input_.schema:
+        return TopicPurpose(input_.topic, Purpose.EITHER)
     if input_.format in _HAVE_A_MESSAGE and not input_.schema:
         return TopicPurpose(input_.topic, _HAVE_A_MESSAGE[input_.format])
     return TopicPurpose(input_.topic, Purpose.FIELDS)
