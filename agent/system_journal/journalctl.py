@@ -28,7 +28,7 @@ _MOST_LINE: Final = 500
 _END_SECONDS: Final = 2.0
 _ASK_SECONDS: Final = 60.0
 _ASKED_VALUE_BYTES: Final = 4096
-_NO_ACCESS: Final = "Hint: You are currently not seeing messages from other users and the system"
+_NO_ACCESS: Final = ("You are currently not seeing messages from", "insufficient permissions")
 _ADVICE: Final = (
     "the agent may not read the whole journal: add its user to the group systemd-journal"
 )
@@ -45,7 +45,8 @@ def _command(journal: SystemJournal, fields: Set[bytes], options: Sequence[str])
 
 
 def last_entry(journal: SystemJournal) -> Entry | None:
-    """The journal's last entry; None if it has none. Raises JournalctlError."""
+    """The journal's last entry; None if it is empty. Raises JournalctlError, also if journalctl has
+    a reason why it found none."""
     parser = ExportParser(frozenset(), _ASKED_VALUE_BYTES)
     try:
         result = subprocess.run(
@@ -63,6 +64,8 @@ def last_entry(journal: SystemJournal) -> Entry | None:
     _check_access(said)
     if result.returncode:
         raise JournalctlError(_ended(result.returncode, said))
+    if not entries and said:
+        raise JournalctlError("; ".join(said))
     return entries[-1] if entries else None
 
 
@@ -166,7 +169,7 @@ def _lines_of(errors: bytes) -> Iterator[str]:
 
 
 def _check_access(said: Sequence[str]) -> None:
-    if any(text.startswith(_NO_ACCESS) for text in said):
+    if any(words in text for text in said for words in _NO_ACCESS):
         raise JournalctlError(_ADVICE)
 
 

@@ -32,6 +32,12 @@ mount --bind "$0/etc" /etc/systemd && exec {JOURNALD} {_NAMESPACE}
 """
 
 
+def numbers_entries() -> bool:
+    """Whether journalctl writes the numbers of entries."""
+    result = subprocess.run(["journalctl", "--version"], capture_output=True, text=True, check=True)
+    return int(result.stdout.split()[1]) >= 254
+
+
 def can_run() -> bool:
     tools = all(shutil.which(tool) for tool in ("journalctl", "unshare", "mount"))
     return os.geteuid() == 0 and JOURNALD.exists() and tools

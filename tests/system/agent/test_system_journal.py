@@ -1,0 +1,124 @@
+"""An agent that follows the journal of a real journald: killed, rotated, vacuumed, unreadable."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from harness.hosts.journald import Journald, can_run, numbers_entries
+from harness.processes.waiting import wait_until
+from tests.system.agent.shipped import Topic
+from tests.system.agent.site import Site, stop
+
+pytestmark = pytest.mark.skipif(not can_run(), reason="needs root, unshare and systemd-journald")
+
+SHOP = "shop"
+
+
+@pytest.fixture
+def journald() -> Iterator[Journald]:
+    with Journald() as journald:
+        yield journald
+
+
+def reads(
+    journald: Journald, topic: Topic, journal: Mapping[str, str] | None = None
+) -> dict[str, object]:
+    journal = {"directory": str(journald.directory), "identifiers": [SHOP], **(journal or {})}
+    return {"topic": topic.name, "journal": journal}
+
+
+def send(journald: Journald, first: int, count: int) -> None:
+    """Numbered entries, each followed by one that is not selected."""
+    for number in range(first, first + count):
+        journald.send([f"entry {number}"], SYSLOG_IDENTIFIER=SHOP, PRIORITY="4")
+        journald.send(["of another program"])
+
+
+def messages(count: int) -> list[str]:
+    return [f"entry {number}" for number in range(count)]
+
+
+def heartbeat_until(site: Site, topic: Topic) -> int:
+    beats = site.ledger(may_lack=True).heartbeats
+    return max((beat["until"] for beat in beats if topic.name in beat["topics"]), default=0)
+
+
+def test_entries_arrive_once_whatever_is_killed(
+    site: Site, topic: Topic, journald: Journald
+) -> None:
+    agent = site.agent(reads(journald, topic))
+    sent = 0
+    for round_number in range(6):
+        send(journald, sent, 50)
+        sent += 50
+        agent.start()
+        topic.wait_for_count(sent - 25)
+        if round_number % 2:
+            children = subprocess.run(
+                ["pgrep", "-P", str(agent.process.pid), "journalctl"],
+                capture_output=True,
+                check=False,
+            )
+            for child in children.stdout.split():
+                os.kill(int(child), signal.SIGKILL)
+        else:
+            journald.rotate()
+        send(journald, sent, 50)
+        sent += 50
+        agent.kill()
+    agent.start()
+    topic.wait_for_count(sent)
+    stop(agent)
+    topic.read_to_end()
+    assert topic.messages == messages(sent)
+    (account,) = site.accounts(topic).values()
+    assert (account.first, account.all_lines) == (0, sent)
+    assert not [
+        statement for statement in site.unwatched(topic) if statement["traces"] != "unchanged"
+    ]
+
+
+def test_heartbeats_wait_for_the_journal(site: Site, topic: Topic, journald: Journald) -> None:
+    send(journald, 0, 10)
+    directory = site.directory / "journal"
+    agent = site.agent(reads(journald, topic, journal={"directory": str(directory)}))
+    agent.start()
+
+    def unreadable() -> str:
+        return " ".join(each["why"] for each in agent.status()["inputs"][0]["unreadable"])
+
+    wait_until(lambda: f"{directory}: journalctl ended with exit code" in unreadable())
+    assert not heartbeat_until(site, topic)
+    directory.symlink_to(journald.directory)
+    topic.wait_for_count(10)
+    wait_until(lambda: not unreadable())
+    last = topic.events[-1].time
+    wait_until(lambda: heartbeat_until(site, topic) > last)
+    stop(agent)
+
+
+def test_vacuumed_entries_are_named(site: Site, topic: Topic, journald: Journald) -> None:
+    agent = site.agent(reads(journald, topic))
+    send(journald, 0, 10)
+    agent.start()
+    topic.wait_for_count(10)
+    stop(agent)
+    send(journald, 10, 10)
+    journald.rotate()
+    journald.vacuum()
+    send(journald, 20, 1)
+    agent.start()
+    topic.wait_for_message("entry 20")
+    stop(agent)
+    topic.read_to_end()
+    assert topic.messages == [*messages(10), "entry 20"]
+    (loss,) = [each for each in site.unwatched(topic) if each["traces"] == "changed"]
+    assert loss["path"] == str(journald.directory)
+    expected = (
+        r"\d+ entries were gone" if numbers_entries() else "the entry that was read last is gone"
+    )
+    assert re.search(expected, loss["reason"])
