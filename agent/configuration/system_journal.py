@@ -53,8 +53,8 @@ class SystemJournal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     namespace: str = ""
     """The journal namespace (`LogNamespace=` of a unit). Default: the host's own journal."""
     directory: FolderPath = ""
-    """A folder of journal files to follow, such as `/var/log/journal/remote`. Default: the journal
-    of this host."""
+    """A folder with journal files of one host, such as `systemd-journal-remote` writes. Default:
+    the journal of this host."""
 
     def __post_init__(self) -> None:
         if self.namespace and self.directory:

@@ -29,8 +29,15 @@ from agent.history.blind_times import Traces, Unwatched
 from agent.system_journal.export_format import Entry, ExportParser, numbers_of
 from agent.system_journal.journalctl import Reading, last_entry
 from agent.system_journal.numbering import Gap, Numbering
-from agent.system_journal.selection import Selection
-from agent.system_journal.spool import Spool, SpoolState, read_state, write_state
+from agent.system_journal.selection import MACHINE, Selection
+from agent.system_journal.spool import (
+    NO_HOLES,
+    Spool,
+    SpoolState,
+    has_holes,
+    read_state,
+    write_state,
+)
 from ground.printable import one_line
 
 MOST_UNREAD: Final = 64 * 1024 * 1024
@@ -66,9 +73,13 @@ class _Goal(NamedTuple):
 
 
 class Follower:
-    """The journal of one input. `consumed`: the position in the spool up to which the agent has
-    journalled lines. `state_loss`: journals a statement, and returns whether it did, since the
-    agent may be stopping. `report_problem`: why the journal cannot be read; empty once it can."""
+    """The journal of one input.
+
+    predecessor     the follower of the same file, which may not have ended yet
+    consumed        returns the position in the spool up to which the agent has journalled lines
+    state_loss      journals a statement, and then sets the event
+    report_problem  reports why the journal cannot be read; empty once it can
+    """
 
     def __init__(
         self,
@@ -76,14 +87,16 @@ class Follower:
         spool_path: Path,
         state_path: Path,
         *,
+        predecessor: "Follower | None" = None,
         consumed: Callable[[], int],
-        state_loss: Callable[[Unwatched], bool],
+        state_loss: Callable[[Unwatched, threading.Event], None],
         report_problem: Callable[[str], None],
     ) -> None:
         assert input_.journal is not None
         self.input = input_
         self._journal: SystemJournal = input_.journal
         self._spool_path, self._state_path = spool_path, state_path
+        self._predecessor = predecessor
         self._consumed, self._state_loss = consumed, state_loss
         self._report_problem = report_problem
         self._selection = Selection(self._journal, input_.max_line_bytes)
@@ -91,7 +104,8 @@ class Follower:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="system journal", daemon=True)
         self._cursor, self._micros = b"", 0
-        self._numbering = Numbering({}, is_local=not self._journal.directory)
+        self._numbering = Numbering({})
+        self._machine = b""
         self._pending = bytearray()  # lines that are not in the spool yet
         self._suspected: Gap | None = None
         self._is_first = True  # the next entry is the child's first
@@ -110,8 +124,10 @@ class Follower:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, seconds: float) -> None:
+    def stop(self) -> None:
         self._stopping.set()
+
+    def join(self, seconds: float | None = None) -> None:
         self._thread.join(seconds)
 
     def caught_up(self, scanned_millis: int) -> int:
@@ -134,6 +150,9 @@ class Follower:
     # The follower's thread
 
     def _run(self) -> None:
+        if self._predecessor is not None:
+            self._predecessor.join()
+            self._predecessor = None
         pause = _SHORTEST_PAUSE
         while not self._stopping.is_set():
             began = time.monotonic()
@@ -214,7 +233,10 @@ class Follower:
         if self._spool is not None:
             return
         state = read_state(self._state_path)
-        self._spool_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self._spool_path.parent, self._state_path.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not has_holes(self._spool_path.parent):
+            raise JournalctlError(NO_HOLES)
         longest = longest_line(self.input.max_line_bytes, len(self._journal.fields))
         spool = Spool(self._spool_path, state.punched, longest + _KEPT_BYTES)
         self._saved = state
@@ -226,7 +248,8 @@ class Follower:
         if self._cursor and not numbers:
             numbering, number = numbers_of(self._cursor)
             numbers = {"": number, numbering: number}
-        self._numbering = Numbering(numbers, is_local=not self._journal.directory)
+        self._numbering = Numbering(numbers)
+        self._machine = state.machine.encode()
         self._spool = spool
 
     def _beginning(self) -> Sequence[str]:
@@ -252,6 +275,7 @@ class Follower:
         is_first, self._is_first = self._is_first, False
         if is_first and entry.cursor == self._cursor:
             return True
+        self._check_machine(entry)
         gap = self._numbering.gap_before(entry)
         is_lost = is_first and bool(self._cursor)  # the position
         if gap is None and is_lost and not entry.is_exact:
@@ -261,7 +285,7 @@ class Follower:
                 self._suspected = gap
                 return False
             reason = _reason(gap, is_lost=is_lost, said=child.said)
-            if reason and not self._state_loss(self._unwatched(entry, reason)):
+            if reason and not self._is_stated(self._unwatched(entry, reason)):
                 return False
             self._suspected = None
         self._numbering.take(entry)
@@ -271,6 +295,25 @@ class Follower:
         if self._goal and self._goal.entry and self._goal.entry.cursor == entry.cursor:
             self._goal = self._goal._replace(entry=None)
         return True
+
+    def _is_stated(self, loss: Unwatched) -> bool:
+        """States a loss. Returns False if the agent stops before that is journalled."""
+        is_journalled = threading.Event()
+        self._state_loss(loss, is_journalled)
+        while not is_journalled.wait(_TURN_SECONDS):
+            if self._stopping.is_set():
+                return False
+        return True
+
+    def _check_machine(self, entry: Entry) -> None:
+        """Checks that all entries are of one host: those of others may come late, with times before
+        the position, where journalctl does not show them."""
+        machine = entry.fields.get(MACHINE, self._machine)
+        if self._machine and machine != self._machine:
+            raise JournalctlError(
+                "has entries of several hosts: give each host a folder, and an input, of its own"
+            )
+        self._machine = machine
 
     def _unwatched(self, entry: Entry, reason: str) -> Unwatched:
         until = entry.micros // 1000 + 1
@@ -321,7 +364,8 @@ class Follower:
             return
         spool.give_back(self._consumed())
         numbers = dict(self._numbering.last)
-        state = SpoolState(self._cursor.decode(), self._micros, spool.size, numbers, spool.punched)
+        position = self._cursor.decode(), self._micros, spool.size, numbers
+        state = SpoolState(*position, spool.punched, self._machine.decode("ascii", "replace"))
         if state != self._saved:
             spool.sync()
             write_state(self._state_path, state)

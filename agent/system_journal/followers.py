@@ -5,7 +5,6 @@ since the data directory was copied or restored, the file is of no use, as it ma
 follower begins again after the last line that was shipped from it, in a new file.
 """
 
-import errno
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,21 +15,17 @@ from agent.configuration.inputs import Input
 from agent.configuration.system_journal import spool_path
 from agent.errors import AgentError
 from agent.files.happenings import Happening, NotWatched, ReadableAgain, Unreadable
-from agent.history.blind_times import Unwatched
 from agent.system_journal.export_format import is_cursor
 from agent.system_journal.follower import Follower
 from agent.system_journal.spool import (
-    NO_HOLES,
     SpoolState,
     cursor_before,
-    has_holes,
     read_state,
     write_state,
 )
 
 _STATES: Final = "system-journal-cursors"
 _JOIN_SECONDS: Final = 5.0
-_LOOK_SECONDS: Final = 0.2
 
 Tell = Callable[[Happening, threading.Event | None], None]
 Sources = Callable[[], Iterable[KnownSource]]
@@ -46,48 +41,42 @@ class Followers:
         self._sources = sources
         self._tell = tell
         self._followers: dict[str, Follower] = {}
-        self._stopping = threading.Event()
+        self._stopped: dict[str, Follower] = {}  # of inputs that have changed or are gone
 
     def start(self) -> None:
         for follower in self._followers.values():
             follower.start()
 
     def prepare(self, inputs: Sequence[Input]) -> None:
-        """Makes the followers of inputs that have none, and their files, which the agent should
-        find at its first look. Raises AgentError if that is not possible."""
+        """Makes the followers, and the files that the agent should find at its first look. Raises
+        AgentError."""
         for input_ in inputs:
-            if input_.journal is None or input_.label in self._followers:
-                continue
-            path = Path(spool_path(str(self._data_dir), input_.label))
-            state_path = self._data_dir / _STATES / path.parent.name
-            try:
-                self._make(path, state_path)
-            except OSError as error:
-                raise AgentError(f"data_dir {path}: {error.strerror or error}") from None
-            self._followers[input_.label] = Follower(
-                *(input_, path, state_path),
-                consumed=lambda path=str(path): self._consumed(path),  # type: ignore[misc]
-                state_loss=self._state_loss,
-                report_problem=lambda why, path=str(path): self._report(path, why),  # type: ignore[misc]
-            )
+            if input_.journal is not None:
+                path, state_path = self._paths(input_)
+                try:
+                    self._make(path, state_path)
+                except OSError as error:
+                    raise AgentError(f"data_dir {path}: {error.strerror or error}") from None
+                self._followers[input_.label] = self._follower(input_)
 
     def reconfigure(self, inputs: Sequence[Input]) -> None:
-        """Replaces the inputs: those that have changed continue at their positions. Raises
-        AgentError."""
+        """Replaces the inputs: those that have changed continue at their positions."""
         inputs_by_label = {input_.label: input_ for input_ in inputs if input_.journal}
         for label, follower in list(self._followers.items()):
             if inputs_by_label.get(label) != follower.input:
-                follower.stop(_JOIN_SECONDS)
-                del self._followers[label]
-        previous = set(self._followers)
-        self.prepare(inputs)
-        for label in self._followers.keys() - previous:
-            self._followers[label].start()
+                follower.stop()
+                self._stopped[label] = self._followers.pop(label)
+        for label, input_ in inputs_by_label.items():
+            if label not in self._followers:
+                self._followers[label] = self._follower(input_)
+                self._followers[label].start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        for follower in self._followers.values():
-            follower.stop(_JOIN_SECONDS)
+        followers = self._followers.values()
+        for follower in followers:
+            follower.stop()
+        for follower in followers:
+            follower.join(_JOIN_SECONDS)
 
     def caught_up(self, topic: str, scanned_millis: int) -> int:
         """The time up to which a scan, begun at that time, shows everything of the topic."""
@@ -106,11 +95,28 @@ class Followers:
         for follower in list(self._followers.values()):
             follower.sync()
 
+    def _paths(self, input_: Input) -> tuple[Path, Path]:
+        path = Path(spool_path(str(self._data_dir), input_.label))
+        return path, self._data_dir / _STATES / path.parent.name
+
+    def _follower(self, input_: Input) -> Follower:
+        path, state_path = self._paths(input_)
+
+        def report_problem(reason: str) -> None:
+            happening = Unreadable(str(path), reason) if reason else ReadableAgain(str(path))
+            self._tell(happening, None)
+
+        return Follower(
+            *(input_, path, state_path),
+            predecessor=self._stopped.pop(input_.label, None),
+            consumed=lambda: self._consumed(str(path)),
+            state_loss=lambda loss, is_journalled: self._tell(NotWatched(loss), is_journalled),
+            report_problem=report_problem,
+        )
+
     def _make(self, path: Path, state_path: Path) -> None:
         for folder in (path.parent, state_path.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not has_holes(path.parent):
-            raise OSError(errno.EOPNOTSUPP, NO_HOLES)
         state = read_state(state_path)
         known = self._known(str(path))
         if path.exists() and not _is_at(path, known) and (known or state.punched):
@@ -126,17 +132,6 @@ class Followers:
     def _consumed(self, path: str) -> int:
         source = self._known(path)
         return source.progress.position if source else 0
-
-    def _state_loss(self, unwatched: Unwatched) -> bool:
-        is_journalled = threading.Event()
-        self._tell(NotWatched(unwatched), is_journalled)
-        while not is_journalled.wait(_LOOK_SECONDS):
-            if self._stopping.is_set():
-                return False
-        return True
-
-    def _report(self, path: str, why: str) -> None:
-        self._tell(Unreadable(path, why) if why else ReadableAgain(path), None)
 
 
 def _is_at(path: Path, known: KnownSource | None) -> bool:

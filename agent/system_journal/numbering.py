@@ -29,19 +29,18 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Numbering:
-    """The last number of each numbering. `is_local`: all entries are of one host."""
+    """The last number of the current numbering, by its name."""
 
-    def __init__(self, last: Mapping[str, int], *, is_local: bool) -> None:
+    def __init__(self, last: Mapping[str, int]) -> None:
         self.last = dict(last)
-        self._is_local = is_local
 
     def gap_before(self, entry: Entry) -> Gap | None:
         """The gap between the entries before and this one. Changes nothing."""
-        if not entry.number or (not entry.is_exact and not self._is_local):
+        if not entry.number:
             return None
-        last = self.last.get(self._key(entry))
+        last = self.last.get(_key(entry))
         if last is None:
-            began_anew = self._is_local and entry.is_exact and any(self.last)
+            began_anew = entry.is_exact and any(self.last)
             return Gap(0, 0, is_exact=True) if began_anew else None
         if entry.number <= last + 1:
             return None
@@ -49,12 +48,13 @@ class Numbering:
 
     def take(self, entry: Entry) -> None:
         if entry.number:
-            self.last[self._key(entry)] = entry.number
+            self.last = {_key(entry): entry.number}
 
     def has_passed(self, entry: Entry) -> bool:
         """Whether this entry was taken, or a later one of its numbering."""
-        return 0 < entry.number <= self.last.get(self._key(entry), 0)
+        return 0 < entry.number <= self.last.get(_key(entry), 0)
 
-    def _key(self, entry: Entry) -> str:
-        # Before systemd 254, the files of a host count together, each under its own name.
-        return entry.numbering if entry.is_exact or not self._is_local else _ONE_FOR_ALL
+
+def _key(entry: Entry) -> str:
+    # Before systemd 254, the files of a host count together, each under its own name.
+    return entry.numbering if entry.is_exact else _ONE_FOR_ALL

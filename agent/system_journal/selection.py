@@ -22,6 +22,7 @@ _SOURCE_TIME: Final = b"_SOURCE_REALTIME_TIMESTAMP"
 _UNIT_OF_SYSTEMD: Final = b"UNIT"  # of a message of systemd itself, about that unit
 _UNIT_OF_OTHERS: Final = b"OBJECT_SYSTEMD_UNIT"  # of a message of root, about that unit
 _UID: Final = b"_UID"
+MACHINE: Final = b"_MACHINE_ID"
 _PRIORITIES: Final = tuple(Priority)
 
 
@@ -42,7 +43,7 @@ class Selection:
         self.wanted = frozenset(
             {
                 *(_MESSAGE, _PRIORITY, _IDENTIFIER, _UNIT, _PID, _SOURCE_TIME),
-                *(_UNIT_OF_SYSTEMD, _UNIT_OF_OTHERS, _UID),
+                *(_UNIT_OF_SYSTEMD, _UNIT_OF_OTHERS, _UID, MACHINE),
                 *(entry_field for _, entry_field in self._fields),
             }
         )

@@ -41,13 +41,14 @@ _LIBC.fallocate64.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes
 
 class SpoolState(msgspec.Struct, frozen=True):
     """The last entry that was taken, whether or not it became a line, when the file had `size`
-    bytes. `numbers` are the last ones of each numbering."""
+    bytes. `numbers` are those of `Numbering`, `machine` is the id of the host."""
 
     cursor: str = ""
     micros: int = 0
     size: int = 0
     numbers: dict[str, int] = {}
     punched: int = 0
+    machine: str = ""
 
 
 _NOTHING: Final = SpoolState()
@@ -87,7 +88,6 @@ class Spool:
         """Appends complete lines. Returns how many of their bytes are in the file, since a write
         may take only some: the next call begins with the others. Raises OSError."""
         present = 0
-        self._is_dirty = True
         if self._torn:
             if lines.startswith(self._torn):
                 present = len(self._torn)
@@ -97,7 +97,9 @@ class Spool:
         return present + self._write(lines[present:])
 
     def _write(self, data: bytes | bytearray) -> int:
+        self._is_dirty = True  # and again after the write, since `sync` may come in between
         written = os.pwrite(self._fd, data, self.size)
+        self._is_dirty = True
         self.size += written
         return written
 

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,8 @@ SystemMaxFileSize=8M
 _START: Final = f"""
 mount -t tmpfs tmpfs /var/log && mkdir /var/log/journal && mount --bind "$0/log" /var/log/journal &&
 mount -t tmpfs tmpfs /run && mkdir /run/systemd && mount --bind "$0/run" /run/systemd &&
-mount --bind "$0/etc" /etc/systemd && exec {JOURNALD} {_NAMESPACE}
+mount --bind "$0/etc" /etc/systemd && mount --bind "$0/machine-id" /etc/machine-id &&
+exec {JOURNALD} {_NAMESPACE}
 """
 
 
@@ -44,13 +46,15 @@ def can_run() -> bool:
 
 
 class Journald:
-    """A running journald. `directory` has its files."""
+    """A running journald. `directory` has its files. `machine_id`: default is this machine's."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine_id: str = "") -> None:
+        self._machine_id = machine_id or Path("/etc/machine-id").read_text().strip()
         self._folder = Path(tempfile.mkdtemp(prefix="jd-", dir="/tmp"))  # sockets need short paths
         for name in ("log", "run", "etc"):
             (self._folder / name).mkdir()
         (self._folder / "etc" / f"journald@{_NAMESPACE}.conf").write_text(_CONFIG)
+        (self._folder / "machine-id").write_text(f"{self._machine_id}\n")
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
@@ -69,8 +73,7 @@ class Journald:
 
     @property
     def directory(self) -> Path:
-        machine_id = Path("/etc/machine-id").read_text().strip()
-        return self._folder / "log" / f"{machine_id}.{_NAMESPACE}"
+        return self._folder / "log" / f"{self._machine_id}.{_NAMESPACE}"
 
     def start(self) -> None:
         self._process = subprocess.Popen(
@@ -108,11 +111,19 @@ class Journald:
             self._socket.send(_native({"MESSAGE": message, **fields}))
 
     def rotate(self) -> None:
-        """Begins new files, and archives those that there are."""
+        """Begins new files, and archives those that there are, with all that was sent."""
         assert self._process is not None
         before = self.archived()
+        marker = f"rotation {uuid.uuid4().hex}"
+        self.send([marker])
+        wait_until(lambda: self._last_message() == marker, what="journald writes nothing")
         self._process.send_signal(signal.SIGUSR2)
         wait_until(lambda: self.archived() != before, what="journald does not rotate")
+
+    def _last_message(self) -> str:
+        command = ["journalctl", f"--directory={self.directory}", "--lines=1", "--output=cat"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        return result.stdout.strip()
 
     def archived(self) -> set[Path]:
         return {path for path in self.directory.rglob("*.journal") if "@" in path.name}

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from harness.hosts.journald import Journald, can_run, numbers_entries
+from harness.penstock.agent import AgentProcess
 from harness.processes.waiting import wait_until
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
@@ -25,10 +27,10 @@ def journald() -> Iterator[Journald]:
 
 
 def reads(
-    journald: Journald, topic: Topic, journal: Mapping[str, str] | None = None
+    journald: Journald, topic: Topic, journal: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    journal = {"directory": str(journald.directory), "identifiers": [SHOP], **(journal or {})}
-    return {"topic": topic.name, "journal": journal}
+    usual = {"directory": str(journald.directory), "identifiers": [SHOP]}
+    return {"topic": topic.name, "journal": {**usual, **(journal or {})}}
 
 
 def send(journald: Journald, first: int, count: int) -> None:
@@ -42,9 +44,13 @@ def messages(count: int) -> list[str]:
     return [f"entry {number}" for number in range(count)]
 
 
-def heartbeat_until(site: Site, topic: Topic) -> int:
-    beats = site.ledger(may_lack=True).heartbeats
-    return max((beat["until"] for beat in beats if topic.name in beat["topics"]), default=0)
+def unreadable(agent: AgentProcess) -> str:
+    status = agent.status()
+    return " ".join(each["why"] for each in status["inputs"][0]["unreadable"]) if status else ""
+
+
+def heartbeat_until(site: Site) -> int:
+    return max((beat["until"] for beat in site.ledger(may_lack=True).heartbeats), default=0)
 
 
 def test_entries_arrive_once_whatever_is_killed(
@@ -88,17 +94,57 @@ def test_heartbeats_wait_for_the_journal(site: Site, topic: Topic, journald: Jou
     agent = site.agent(reads(journald, topic, journal={"directory": str(directory)}))
     agent.start()
 
-    def unreadable() -> str:
-        return " ".join(each["why"] for each in agent.status()["inputs"][0]["unreadable"])
-
-    wait_until(lambda: f"{directory}: journalctl ended with exit code" in unreadable())
-    assert not heartbeat_until(site, topic)
+    wait_until(lambda: f"{directory}: journalctl ended with exit code" in unreadable(agent))
+    assert heartbeat_until(site) <= 0
     directory.symlink_to(journald.directory)
     topic.wait_for_count(10)
-    wait_until(lambda: not unreadable())
+    wait_until(lambda: not unreadable(agent))
     last = topic.events[-1].time
-    wait_until(lambda: heartbeat_until(site, topic) > last)
+    wait_until(lambda: heartbeat_until(site) > last)
     stop(agent)
+
+
+def test_an_input_that_changes_continues(site: Site, topic: Topic, journald: Journald) -> None:
+    send(journald, 0, 10)
+    agent = site.agent(reads(journald, topic))
+    agent.start()
+    topic.wait_for_count(10)
+    stop(agent)
+    agent.configure(inputs=[reads(journald, topic, {"priorities": ["err"]})])
+    agent.start()
+    send(journald, 10, 10)  # warnings
+    journald.send(["an error"], SYSLOG_IDENTIFIER=SHOP, PRIORITY="3")
+    topic.wait_for_message("an error")
+    agent.configure(inputs=[reads(journald, topic)])
+    os.kill(agent.process.pid, signal.SIGHUP)
+
+    def is_in_effect() -> bool:
+        journald.send(["probe"], SYSLOG_IDENTIFIER=SHOP, PRIORITY="4")
+        topic.poll(0.1)
+        return "probe" in topic.messages
+
+    wait_until(is_in_effect)
+    send(journald, 20, 10)
+    topic.wait_for_message("entry 29")
+    stop(agent)
+    topic.read_to_end()
+    later = [f"entry {number}" for number in range(20, 30)]
+    found = [message for message in topic.messages if message != "probe"]
+    assert found == [*messages(10), "an error", *later]
+
+
+def test_a_folder_of_several_hosts_is_not_read(
+    site: Site, topic: Topic, journald: Journald
+) -> None:
+    send(journald, 0, 1)
+    with Journald(machine_id="f" * 32) as other:
+        send(other, 1, 1)
+        other.rotate()
+        for path in other.archived():
+            shutil.copy(path, journald.directory / f"other-{path.name}")
+    agent = site.agent(reads(journald, topic))
+    agent.start()
+    wait_until(lambda: "has entries of several hosts" in unreadable(agent))
 
 
 def test_vacuumed_entries_are_named(site: Site, topic: Topic, journald: Journald) -> None:
