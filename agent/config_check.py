@@ -29,7 +29,7 @@ from agent.errors import InputError, JournalctlError, NoSchema
 from agent.files.listing import Survey
 from agent.open_files.opening import Opening
 from agent.recognition.compressed import has_compressed_name
-from agent.system_journal.journalctl import last_entry
+from agent.system_journal.journalctl import check_access, last_entry
 from agent.system_journal.spool import NO_HOLES, has_holes
 from client.admin.new_topics import NewTopics, new_topics
 from client.admin.topics import topic_configs
@@ -83,6 +83,7 @@ def _with_entries(check: InputCheck, input_: Input, data_dir: str) -> InputCheck
         return check
     problems, remarks = [], []
     try:
+        check_access(input_.journal)
         if last_entry(input_.journal) is None:
             remarks.append(f"{input_.journal.place}: the journal has no entries at present")
     except JournalctlError as error:

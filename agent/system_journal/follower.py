@@ -27,7 +27,7 @@ from agent.encoding.lines.journal_lines import longest_line
 from agent.errors import JournalctlError
 from agent.history.blind_times import Traces, Unwatched
 from agent.system_journal.export_format import Entry, ExportParser, numbers_of
-from agent.system_journal.journalctl import Reading, last_entry
+from agent.system_journal.journalctl import Reading, check_access, last_entry
 from agent.system_journal.numbering import Gap, Numbering
 from agent.system_journal.selection import MACHINE, Selection
 from agent.system_journal.spool import (
@@ -185,6 +185,7 @@ class Follower:
 
     def _follow(self) -> None:
         """Follows the journal until the agent stops, or entries must be read again."""
+        check_access(self._journal)
         if not self._journal.directory:
             if not self._read(follows=False):
                 return

@@ -29,28 +29,48 @@ _END_SECONDS: Final = 2.0
 _ASK_SECONDS: Final = 60.0
 _ASKED_VALUE_BYTES: Final = 4096
 _NO_ACCESS: Final = ("You are currently not seeing messages from", "insufficient permissions")
+_NO_FILES: Final = "No journal files were found"
 _ADVICE: Final = (
     "the agent may not read the whole journal: add its user to the group systemd-journal"
 )
-_ENVIRONMENT: Final = {"LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_LOG_LEVEL": "notice"}
+_ENVIRONMENT: Final = {"LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_LOG_LEVEL": "info"}
 
 
 def _command(journal: SystemJournal, fields: Set[bytes], options: Sequence[str]) -> list[str]:
     names = ",".join(sorted(name.decode() for name in fields - ALWAYS_WRITTEN))
-    place = [f"--namespace={journal.namespace}"] if journal.namespace else []
-    if journal.directory:
-        place = [f"--directory={journal.directory}"]
     output = ["--output=export", f"--output-fields={names}", "--no-pager"]
-    return [_PROGRAM, *output, *place, *options]
+    return [_PROGRAM, *output, *_place(journal), *options]
+
+
+def _place(journal: SystemJournal) -> list[str]:
+    if journal.directory:
+        return [f"--directory={journal.directory}"]
+    return [f"--namespace={journal.namespace}"] if journal.namespace else []
+
+
+def check_access(journal: SystemJournal) -> None:
+    """Checks that there are journal files, and that all of them may be read. Raises
+    JournalctlError. journalctl says so only if its output is for persons."""
+    _, said = _run([_PROGRAM, "--lines=1", "--no-pager", *_place(journal)])
+    if any(words in text for text in said for words in _NO_ACCESS):
+        raise JournalctlError(_ADVICE)
+    if any(text.startswith(_NO_FILES) for text in said):
+        raise JournalctlError("there are no journal files")
 
 
 def last_entry(journal: SystemJournal) -> Entry | None:
-    """The journal's last entry; None if it is empty. Raises JournalctlError, also if journalctl has
-    a reason why it found none."""
+    """The journal's last entry; None if it is empty. Raises JournalctlError."""
     parser = ExportParser(frozenset(), _ASKED_VALUE_BYTES)
+    output, _ = _run(_command(journal, frozenset({b"PRIORITY"}), ["--lines=1"]))
+    entries = list(parser.feed(output))
+    return entries[-1] if entries else None
+
+
+def _run(command: Sequence[str]) -> tuple[bytes, Sequence[str]]:
+    """Runs a command to its end. Returns its output and messages. Raises JournalctlError."""
     try:
         result = subprocess.run(
-            _command(journal, frozenset({b"PRIORITY"}), ["--lines=1"]),
+            command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=os.environ | _ENVIRONMENT,
@@ -59,14 +79,10 @@ def last_entry(journal: SystemJournal) -> Entry | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JournalctlError(_cannot_run(error)) from None
-    entries = list(parser.feed(result.stdout))
     said = [*_lines_of(result.stderr)]
-    _check_access(said)
-    if result.returncode:
+    if result.returncode and not any(words in text for text in said for words in _NO_ACCESS):
         raise JournalctlError(_ended(result.returncode, said))
-    if not entries and said:
-        raise JournalctlError("; ".join(said))
-    return entries[-1] if entries else None
+    return result.stdout, said
 
 
 class Reading:
@@ -148,7 +164,6 @@ class Reading:
         texts = [*_lines_of(b"\n".join(lines))]
         self._said += texts
         self.news += texts
-        _check_access(texts)
 
     def _end(self) -> None:
         try:
@@ -166,11 +181,6 @@ def _lines_of(errors: bytes) -> Iterator[str]:
     for line in errors.splitlines()[-_MOST_SAID:]:
         if text := line[:_MOST_LINE].decode("utf-8", "replace").strip():
             yield one_line(text)
-
-
-def _check_access(said: Sequence[str]) -> None:
-    if any(words in text for text in said for words in _NO_ACCESS):
-        raise JournalctlError(_ADVICE)
 
 
 def _ended(code: int, said: Sequence[str]) -> str:
