@@ -53,6 +53,7 @@ def heartbeat_until(site: Site) -> int:
     return max((beat["until"] for beat in site.ledger(may_lack=True).heartbeats), default=0)
 
 
+@pytest.mark.long
 def test_entries_arrive_once_whatever_is_killed(
     site: Site, topic: Topic, journald: Journald
 ) -> None:
@@ -88,6 +89,7 @@ def test_entries_arrive_once_whatever_is_killed(
     ]
 
 
+@pytest.mark.long
 def test_heartbeats_wait_for_the_journal(site: Site, topic: Topic, journald: Journald) -> None:
     send(journald, 0, 10)
     directory = site.directory / "journal"
