@@ -152,19 +152,23 @@ class Follower:
     def _run(self) -> None:
         if self._predecessor is not None:
             self._predecessor.join()
-            self._predecessor = None
+            self._problem, self._predecessor = self._predecessor._problem, None
         pause = _SHORTEST_PAUSE
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
                 self._open()
                 self._follow()
+                continue
             except (JournalctlError, OSError) as error:
                 self._fail(error)
-                if time.monotonic() - began > _LONGEST_PAUSE:
-                    pause = _SHORTEST_PAUSE
-                self._stopping.wait(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+            except Exception as error:
+                log.exception("reading a journal failed input=%s", one_line(self.input.label))
+                self._fail(JournalctlError(f"reading failed, see the log: {error!r}"))
+            if time.monotonic() - began > _LONGEST_PAUSE:
+                pause = _SHORTEST_PAUSE
+            self._stopping.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
         try:
             self._save()
         except OSError as error:
