@@ -181,6 +181,7 @@ class Follower:
         if isinstance(error, OSError):
             reason = f"{error.filename or self._spool_path}: {error.strerror or error}"
         self._tell(f"{self._journal.place}: {one_line(reason)}")
+        self._goal, self._asked_at = None, float("-inf")  # to know soon that it is over
 
     def _tell(self, problem: str) -> None:
         if problem != self._problem:
