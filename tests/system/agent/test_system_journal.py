@@ -170,3 +170,29 @@ def test_vacuumed_entries_are_named(site: Site, topic: Topic, journald: Journald
         r"\d+ entries were gone" if numbers_entries() else "the entry that was read last is gone"
     )
     assert re.search(expected, loss["reason"])
+
+
+@pytest.mark.long
+def test_the_room_of_shipped_entries_is_given_back(
+    site: Site, topic: Topic, journald: Journald
+) -> None:
+    agent = site.agent(reads(journald, topic))
+    agent.start()
+    expected = [f"entry {number} {'x' * 50_000}" for number in range(300)]
+    journald.send(expected, SYSLOG_IDENTIFIER=SHOP)
+    topic.wait_for_count(len(expected))
+
+    def entries() -> os.stat_result:
+        (path,) = agent.data_dir.glob("system-journals/*/entries")
+        return path.stat()
+
+    wait_until(lambda: entries().st_blocks * 512 < entries().st_size - 4_000_000)
+    agent.kill()
+    send(journald, 0, 10)
+    agent.start()
+    topic.wait_for_count(len(expected) + 10)
+    stop(agent)
+    topic.read_to_end()
+    assert topic.messages == [*expected, *messages(10)]
+    (account,) = site.accounts(topic).values()
+    assert account.end == entries().st_size
