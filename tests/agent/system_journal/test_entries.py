@@ -14,6 +14,7 @@ from agent.configuration.lines import Multiline, Redaction
 from agent.configuration.system_journal import SystemJournal
 from agent.encoding.bodies.tail_encoder import TailEncoder
 from agent.encoding.lines.journal_lines import cursor_of
+from agent.encoding.topic_schemas.values import Purpose, wanted_for
 from agent.system_journal.export_format import Entry, ExportParser
 from agent.system_journal.numbering import Gap, Numbering
 from agent.system_journal.selection import Selection
@@ -202,3 +203,16 @@ def test_a_message_that_is_too_long_is_a_dead_letter() -> None:
 def test_what_a_journal_input_may_not_have(given: dict[str, Any], said: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=re.escape(said)):
         msgspec.convert({"topic": "logs", **given}, Input)
+
+
+@pytest.mark.parametrize(
+    ("given", "purpose"),
+    [
+        ({}, Purpose.EITHER),
+        ({"schema": "/x.avsc"}, Purpose.FIELDS),
+        ({"format": Format.JSON}, Purpose.FIELDS),
+        ({"format": Format.NGINX}, Purpose.ACCESS),
+    ],
+)
+def test_the_schema_of_a_journal(given: dict[str, Any], purpose: Purpose) -> None:
+    assert wanted_for(Input(topic="logs", journal=SystemJournal(), **given)).purpose is purpose
