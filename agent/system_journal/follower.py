@@ -284,13 +284,14 @@ class Follower:
         self._check_machine(entry)
         gap = self._numbering.gap_before(entry)
         is_lost = is_first and bool(self._cursor)  # the position
-        if gap is None and is_lost and not entry.is_exact:
+        is_unsure = is_lost or (not self._cursor and child.ignored)
+        if gap is None and is_unsure and not entry.is_exact:
             gap = Gap(0, 0, is_exact=False)
         if gap is not None:
             if gap != self._suspected:
                 self._suspected = gap
                 return False
-            reason = _reason(gap, is_lost=is_lost, said=child.said)
+            reason = _reason(gap, is_lost=is_lost, ignored=child.ignored)
             if reason and not self._is_stated(self._unwatched(entry, reason)):
                 return False
             self._suspected = None
@@ -383,7 +384,7 @@ def _is_of_this_boot(cursor: bytes) -> bool:
     return f";b={boot_id.strip().replace('-', '')};" in cursor.decode()
 
 
-def _reason(gap: Gap, *, is_lost: bool, said: str) -> str:
+def _reason(gap: Gap, *, is_lost: bool, ignored: str) -> str:
     """What is known about entries that may be missing; empty if nothing is missing."""
     if gap.is_exact and gap.first:
         numbers = (
@@ -404,6 +405,6 @@ def _reason(gap: Gap, *, is_lost: bool, said: str) -> str:
             "the entry that was read last is gone from the journal: how many entries after it are "
             "gone, too, is unknown, since systemd numbers entries only from release 254 on"
         )
-    if said:
-        return f"entries may be missing from the journal; journalctl: {said}"
+    if ignored:
+        return f"entries may be missing from the journal; journalctl: {ignored}"
     return ""

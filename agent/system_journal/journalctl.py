@@ -29,6 +29,7 @@ _END_SECONDS: Final = 2.0
 _ASK_SECONDS: Final = 60.0
 _ASKED_VALUE_BYTES: Final = 4096
 _NO_ACCESS: Final = ("You are currently not seeing messages from", "insufficient permissions")
+_IGNORED: Final = "ignoring file"
 _NO_FILES: Final = "No journal files were found"
 _ADVICE: Final = (
     "the agent may not read the whole journal: add its user to the group systemd-journal"
@@ -128,9 +129,9 @@ class Reading:
         return self._child.pid
 
     @property
-    def said(self) -> str:
-        """Its last messages."""
-        return "; ".join(self._said)
+    def ignored(self) -> str:
+        """What it said about files that it did not read, since they are damaged."""
+        return "; ".join(text for text in self._said if _IGNORED in text)
 
     def read(self, seconds: float) -> bytes:
         """What the child has written; nothing if it wrote nothing for so long."""

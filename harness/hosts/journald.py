@@ -92,6 +92,7 @@ class Journald:
             return True
 
         wait_until(connects, what="journald does not listen")
+        sending.settimeout(60)
         self._socket = sending
         self._stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._stream.connect(str(path.with_name("stdout")))  # keeps it from exiting when idle
