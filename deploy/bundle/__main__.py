@@ -227,7 +227,7 @@ class Release:
         (self._out / f"penstock-install-{version}.sh").write_text(script)
         text = sbom.text(self._parts, version, self._commit.revision, commit_time)
         (self._out / f"penstock-{version}.cdx.json").write_text(text)
-        options = {"processors": processors, "pythons": pythons, "spark": spark}
+        options = {"processors": sorted(processors), "pythons": sorted(pythons), "spark": spark}
         text = provenance.text(
             self._out.iterdir(),
             self._commit.revision,

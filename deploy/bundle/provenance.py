@@ -7,6 +7,7 @@ that equal builds have equal provenances. The signature of the release's checksu
 """
 
 import json
+import os
 import platform
 import subprocess
 import zlib
@@ -76,7 +77,7 @@ def _tools() -> dict[str, str]:
         "python": platform.python_version(),
         "zlib": zlib.ZLIB_RUNTIME_VERSION,
         "hatchling": version_of("hatchling"),
-        "cc": _first_line("cc", "--version"),
+        "cc": _first_line(os.environ.get("CC", "cc"), "--version"),
         "dpkg-deb": _first_line("dpkg-deb", "--version"),
     }
 

@@ -3,7 +3,8 @@
 As root. In each of some root filesystems without Python: the Debian package is installed and purged
 and leaves nothing; the archive is unpacked, and `penstock agent` started as an ordinary user: it
 reads a file and ships its lines over TLS, with a login, to a broker out here, its page answers, and
-nothing of the host's libraries is in its memory. Exit code 0 only if all of it is so.
+nothing of the host's libraries is in its memory. So does the agent of the container image, whose
+layers are unpacked, with no system around it. Exit code 0 only if all of it is so.
 """
 
 import argparse
@@ -17,10 +18,11 @@ from typing import Final
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from deploy.bundle.targets import PROCESSORS
-from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, BareSystem
-from tests.bundle.shipping import Servers, ships
+from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, IMAGE, OLD, BareSystem
+from tests.bundle.images import Container
+from tests.bundle.shipping import Servers, ships, unpack
 
-_DEFAULT: Final = (*DEBIAN, BUSYBOX)
+_DEFAULT: Final = (*DEBIAN, BUSYBOX, IMAGE)
 
 
 def main() -> int:
@@ -38,15 +40,21 @@ def main() -> int:
         with Servers(work / "servers", zookeeper.address) as servers:
             for name in arguments.system or _DEFAULT:
                 began = time.monotonic()
-                kept = BareSystem(arguments.directory / name)
-                kept.make(arguments.mirror, arguments.archive)
-                system = kept.copied_to(work / name)
                 try:
                     mine = PROCESSORS["aarch64"] if name == ARM else processor
-                    (archive,) = release.glob(f"penstock-agent-*-linux-{mine.name}.tar.gz")
-                    (package,) = release.glob(f"penstock-agent_*_{mine.debian}.deb")
-                    said = [] if name in {BUSYBOX, ARM} else [_package(system, package)]
-                    said.append(ships(system, archive, servers))
+                    if name == IMAGE:
+                        (image,) = release.glob("penstock-agent-*.oci.tar")
+                        system: BareSystem = Container(work / name, image, mine.debian)
+                        said = []
+                    else:
+                        kept = BareSystem(arguments.directory / name)
+                        kept.make(arguments.mirror, arguments.archive)
+                        system = kept.copied_to(work / name)
+                        (archive,) = release.glob(f"penstock-agent-*-linux-{mine.name}.tar.gz")
+                        (package,) = release.glob(f"penstock-agent_*_{mine.debian}.deb")
+                        said = [] if name in {BUSYBOX, ARM} else [_package(system, package)]
+                        unpack(system, archive)
+                    said.append(ships(system, servers))
                 except (AssertionError, TimeoutError) as error:
                     failed.append(name)
                     said = [f"FAILED: {error}"]

@@ -15,6 +15,7 @@ _MAKE: Final = """
 import sys
 from pathlib import Path
 from deploy.bundle import agent, collection, debian_package, wheelhouse, wheels, zookeeper_jars
+from deploy.bundle import oci_image
 from deploy.bundle.__main__ import fix_environment
 from deploy.bundle.archives import members_in, write_gz
 from deploy.bundle.targets import PROCESSORS, Target
@@ -39,6 +40,8 @@ write_gz(out / "agent.tar.gz", members_in(tree, "agent"), 1700000000)
 debian_package.build(
     out / "agent.deb", tree, Path.cwd(), processor, version="1", time=1700000000
 )
+image = oci_image.add_platform(work / "image", tree, processor, {}, 1700000000)
+oci_image.write(out / "agent.oci.tar", work / "image", [image], "1", 1700000000)
 collection.write(out / "collection.tar.gz", Path.cwd(), "1", 1700000000)
 jars = zookeeper_jars.locked(zookeeper_jars.LOCK.read_text())
 zookeeper_jars.write(out / "jars.tar", jars, 1700000000)
@@ -68,15 +71,16 @@ def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) ->
         LC_ALL="C",
     )
     assert sorted(path.name for path in one.iterdir()) == [
-        *("agent.deb", "agent.tar.gz", "collection.tar.gz", "house.tar", "jars.tar"),
+        *("agent.deb", "agent.oci.tar", "agent.tar.gz", "collection.tar.gz", "house.tar"),
+        "jars.tar",
     ]
     assert differences(one, other) == []
     # What it would say if anything were not.
     changed = make(tmp_path / "changed", "penstock,b,a,d", 0o022)
     assert [line.partition(":")[0] for line in differences(one, changed)] == [
-        *("agent.deb", "agent.tar.gz", "house.tar"),
+        *("agent.deb", "agent.oci.tar", "agent.tar.gz", "house.tar"),
     ]
-    assert "first in agent/lib" in differences(one, changed)[1]
+    assert "first in agent/lib" in differences(one, changed)[2]
 
 
 def test_the_options_are_told_by_the_files(tmp_path: Path) -> None:
