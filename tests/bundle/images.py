@@ -1,10 +1,10 @@
-"""An image of a release as a system: its layers unpacked, its programs started as engines do."""
+"""An image of a release as a system: its layer unpacked, its programs started as engines do."""
 
+import gzip
 import hashlib
 import io
 import json
 import tarfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,20 @@ class Container(BareSystem):
 
     def __init__(self, directory: Path, image: Path, architecture: str) -> None:
         super().__init__(directory)
-        with tarfile.open(image) as self._layout:
-            (top,) = self._json("index.json")["manifests"]
-            (manifest,) = [
-                json.loads(self._blob(row))
-                for row in json.loads(self._blob(top))["manifests"]
-                if row["platform"] == {"architecture": architecture, "os": "linux"}
-            ]
-            self.names = top["annotations"]
-            self.image: dict[str, Any] = json.loads(self._blob(manifest["config"]))
-            for layer, diff_id in zip(
-                manifest["layers"], self.image["rootfs"]["diff_ids"], strict=True
-            ):
-                content = zlib.decompress(self._blob(layer), wbits=31)
-                assert diff_id == f"sha256:{hashlib.sha256(content).hexdigest()}"
-                with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-                    self.members = archive.getmembers()
-                    archive.extractall(directory, filter="tar", numeric_owner=True)
+        with tarfile.open(image) as layout:
+            self.files = {row.name: _content(layout, row) for row in layout if row.isreg()}
+        (self.top,) = json.loads(self.files["index.json"])["manifests"]
+        platform = {"architecture": architecture, "os": "linux"}
+        rows = json.loads(self._blob(self.top))["manifests"]
+        (manifest,) = (json.loads(self._blob(row)) for row in rows if row["platform"] == platform)
+        self.image: dict[str, Any] = json.loads(self._blob(manifest["config"]))
         self.config = self.image["config"]
+        (layer,) = manifest["layers"]
+        content = gzip.decompress(self._blob(layer))
+        assert self.image["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(content).hexdigest()}"]
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            self.members = archive.getmembers()
+            archive.extractall(directory, filter="tar", numeric_owner=True)
 
     @property
     def user(self) -> int:
@@ -48,16 +44,14 @@ class Container(BareSystem):
                 *("/usr/sbin/chroot", f"--userspec={self.user}:{self.user}", str(self.directory)),
                 *command]  # fmt: skip
 
-    def _json(self, name: str) -> dict[str, Any]:
-        return dict(json.loads(self._read(name)))
-
     def _blob(self, descriptor: dict[str, Any]) -> bytes:
-        algorithm, _, digest = descriptor["digest"].partition(":")
-        content = self._read(f"blobs/{algorithm}/{digest}")
-        assert (hashlib.sha256(content).hexdigest(), len(content)) == (digest, descriptor["size"])
+        content = self.files[f"blobs/{descriptor['digest'].replace(':', '/')}"]
+        assert descriptor["digest"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
+        assert descriptor["size"] == len(content)
         return content
 
-    def _read(self, name: str) -> bytes:
-        file = self._layout.extractfile(name)
-        assert file is not None, name
-        return file.read()
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    assert file is not None
+    return file.read()
