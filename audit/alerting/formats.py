@@ -159,7 +159,7 @@ class JsonTemplate:
             from markupsafe import Markup  # noqa: PLC0415
         except ModuleNotFoundError:
             raise NotTold(
-                "`template` needs the package jinja2: install penstock[alert-templates]"
+                "`template` needs the package jinja2: pip install jinja2"
             ) from None
 
         def escaped(value: object) -> object:
