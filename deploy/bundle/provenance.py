@@ -9,6 +9,7 @@ that equal builds have equal provenances. The signature of the release's checksu
 import json
 import os
 import platform
+import shutil
 import subprocess
 import zlib
 from collections.abc import Iterable, Mapping
@@ -72,13 +73,17 @@ def of_files(files: Iterable[File]) -> dict[str, str]:
 
 def _tools() -> dict[str, str]:
     """The versions of this machine's tools that a release's bytes depend on."""
+    commands = {"cc": os.environ.get("CC", "cc"), "dpkg-deb": "dpkg-deb", "rpmbuild": "rpmbuild"}
     return {
         "system": platform.freedesktop_os_release().get("PRETTY_NAME", ""),
         "python": platform.python_version(),
         "zlib": zlib.ZLIB_RUNTIME_VERSION,
         "hatchling": version_of("hatchling"),
-        "cc": _first_line(os.environ.get("CC", "cc"), "--version"),
-        "dpkg-deb": _first_line("dpkg-deb", "--version"),
+        **{
+            name: _first_line(command, "--version")
+            for name, command in commands.items()
+            if shutil.which(command)
+        },
     }
 
 
