@@ -9,9 +9,8 @@ Writes repositories for apt and for dnf, zypper and yum with the debs and rpms o
     yum/                                            the rpms, which are signed
     yum/repodata/repomd.xml, repomd.xml.asc
 
-A package is signed only if its release's SHA256SUMS has it. Without the signatures the files depend
-on the releases only: their date is that of the newest release. OUT receives the finished
-repositories by a rename.
+A package is signed only if its release's SHA256SUMS has it. The indexes have the date of the newest
+release. OUT receives the finished repositories by a rename.
 """
 
 import argparse
@@ -76,11 +75,7 @@ def main() -> int:
 def write(out: Path, releases: Iterable[Path], key: str) -> None:
     """Writes both repositories into the new folder `out`. Raises SystemExit for a package that its
     release does not list, and CalledProcessError if a tool fails."""
-    # The fingerprint names one key, and has no characters that rpm would expand.
-    listed = subprocess.check_output(["gpg", "--list-keys", "--with-colons", key], text=True)
-    fingerprint = next(line for line in listed.splitlines() if line.startswith("fpr:")).split(":")[
-        9
-    ]
+    fingerprint = _fingerprint(key)
     (out / "apt/pool").mkdir(parents=True)
     (out / "yum").mkdir()
     moments = []
@@ -88,15 +83,21 @@ def write(out: Path, releases: Iterable[Path], key: str) -> None:
         files = _verified(release)
         moments += [_moment(path) for path in release.glob("penstock-*.cdx.json")]
         for path in files:
-            shutil.copyfile(
-                path, out / ("apt/pool" if path.suffix == ".deb" else "yum") / path.name
-            )
+            folder = out / ("apt/pool" if path.suffix == ".deb" else "yum")
+            shutil.copyfile(path, folder / path.name)
     if not moments:
         raise SystemExit("no release has a bill of materials (penstock-VERSION.cdx.json)")
     moment = max(moments)
     _write_apt(out / "apt", fingerprint, moment)
     _write_yum(out / "yum", fingerprint, moment)
     _gpg(fingerprint, "--export", fingerprint, into=out / "penstock.asc")
+
+
+def _fingerprint(key: str) -> str:
+    """It names one key, and has no characters that rpm would expand in a macro."""
+    command = ["gpg", "--list-keys", "--with-colons", "--", key]
+    rows = subprocess.check_output(command, text=True).splitlines()
+    return next(row.split(":")[9] for row in rows if row.startswith("fpr:"))
 
 
 def _verified(release: Path) -> list[Path]:
@@ -156,7 +157,8 @@ def _write_yum(folder: Path, key: str, moment: int) -> None:
     rpms = sorted(folder.glob("*.rpm"))
     macros = {"_gpg_name": key, "__gpg": shutil.which("gpg")}
     options = [f"--define={name} {value}" for name, value in macros.items()]
-    subprocess.run(["rpmsign", *options, "--addsign", *map(str, rpms)], check=True)
+    command = ["rpmsign", *options, "--addsign", *map(str, rpms)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for rpm in rpms:
         os.utime(rpm, (moment, moment))
     options = [f"--revision={moment}", "--set-timestamp-to-revision", "--no-database", "--quiet"]

@@ -19,6 +19,7 @@ Provides: /bin/sh /usr/bin/getent /usr/sbin/groupadd /usr/sbin/useradd coreutils
 %description
 %files
 """
+_FORCE = "--forcearch=x86_64"
 
 
 @contextmanager
@@ -53,7 +54,8 @@ def dnf(
         "penstock.skip_if_unavailable": 0,
     }
     options = [f"--setopt={name}={value}" for name, value in settings.items()]
-    options += [f"--installroot={root or state / 'root'}", "--forcearch=x86_64", "--releasever=9"]
+    options += [f"--installroot={root}"] if root else [f"--installroot={state}/root", _FORCE]
+    options += ["--releasever=9"]
     at = f"--repofrompath=penstock,file://{out}/yum"
     line = ["dnf", "--quiet", "--assumeyes", at, "--repo=penstock", *options, *command]
     environment = {**os.environ, "HOME": str(state)}
@@ -67,12 +69,13 @@ def _end_agent(home: Path) -> None:
     subprocess.run(["gpgconf", f"--homedir={home}", "--kill", "gpg-agent"], check=True)
 
 
-def make_base(root: Path, work: Path) -> None:
-    """Tells rpm's database in `root` what a Debian has."""
-    work.mkdir()
-    (work / "base.spec").write_text(_BASE)
-    command = ["rpmbuild", "-bb", "--quiet", f"--define=_topdir {work}", str(work / "base.spec")]
+def make_base(root: Path, state: Path) -> None:
+    """Tells rpm's database in `root` what a Debian has. `state` is that of `dnf`: Debian's rpm has
+    its database below the home directory."""
+    state.mkdir()
+    (state / "base.spec").write_text(_BASE)
+    command = ["rpmbuild", "-bb", "--quiet", f"--define=_topdir {state}", str(state / "base.spec")]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    (rpm,) = work.glob("RPMS/*/*.rpm")
+    (rpm,) = state.glob("RPMS/*/*.rpm")
     install = ["rpm", "--root", str(root), "--force-debian", "--nodeps", "--install", str(rpm)]
-    subprocess.run(install, check=True)
+    subprocess.run(install, check=True, env={**os.environ, "HOME": str(state)})
