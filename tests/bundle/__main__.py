@@ -157,6 +157,7 @@ def _by_dnf(system: BareSystem, repositories: Path, servers: Servers) -> str:
     ended = on("install", "penstock-agent")
     assert "Error in PREIN" in ended.stderr, ended.stdout + ended.stderr
     link.unlink()
+    before = _files(system)
     ended = on("install", "penstock-agent")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     account = system.run("id", "penstock-agent")
@@ -165,8 +166,9 @@ def _by_dnf(system: BareSystem, repositories: Path, servers: Servers) -> str:
     ended = on("remove", "penstock-agent")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert system.path_of("/etc/penstock/agent.yaml").exists()
-    left = _files(system) - {str(path) for path in system.path_of("/etc/penstock").rglob("*")}
-    assert not any("penstock" in path for path in left if "/var/lib/" not in path), left
+    kept = (str(system.path_of("/etc")), str(system.path_of("/var")))
+    left = [path for path in _files(system) - before if not path.startswith(kept)]
+    assert not left, f"a removed package left {sorted(left)[:5]}"
     return f"package installed by dnf and removed; {shipped}"
 
 
