@@ -58,7 +58,7 @@ def main() -> int:
             raise SystemExit(f"{command} is missing: apt install {package}")
     out: Path = arguments.out
     if out.exists():
-        raise SystemExit(f"{out} exists: repositories are written anew, from all --release")
+        raise SystemExit(f"{out} exists: move it away, or pass --out with another folder")
     out.parent.mkdir(parents=True, exist_ok=True)
     os.umask(0o022)
     with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as folder:
