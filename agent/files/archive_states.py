@@ -94,17 +94,22 @@ def _state(
     input_files: "InputFiles", archive: Sighting, known: Mapping[Identity, KnownSource]
 ) -> ArchiveStatus:
     identity, queue = archive.identity, input_files.archives
-    why = queue.waits_for(identity)
-    if identity in queue:
+    source = known.get(identity)
+    if identity in queue and not _is_read(archive, source):
+        why = queue.waits_for(identity)
         return _status(archive, ArchiveState.WAITS if why else ArchiveState.NEXT, why)
-    why = input_files.why_not_read.get(identity, "")
-    return _known_state(archive, known.get(identity), why)
+    return _known_state(archive, source, input_files.why_not_read.get(identity, ""))
+
+
+def _is_read(archive: Sighting, source: KnownSource | None) -> bool:
+    return source is not None and source.finished and source.size == archive.size
 
 
 def _known_state(archive: Sighting, source: KnownSource | None, why: str) -> ArchiveStatus:
-    if source is None or (source.finished and source.size != archive.size):
+    is_read = _is_read(archive, source)
+    if source is None or (source.finished and not is_read):
         return _status(archive, ArchiveState.SKIPPED if why else ArchiveState.NEXT, why)
-    state = ArchiveState.READ if source.finished else ArchiveState.NEXT
+    state = ArchiveState.READ if is_read else ArchiveState.NEXT
     status = _status(archive, state, why)
     return msgspec.structs.replace(status, source=source.id, position=source.progress.position)
 

@@ -537,7 +537,6 @@ class InputFiles:
                 self.why_not_read[identity] = why
             if why:
                 return
-        self.why_not_read.pop(identity, None)
         self.archives.add(sighting, since_ns)
 
     def _is_unpacked(self, identity: Identity) -> bool:

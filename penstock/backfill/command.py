@@ -110,8 +110,8 @@ def _show(
     if name is not None:
         inputs = tuple(plan for plan in backfill.inputs if plan.name == name)
         if not inputs:
-            names = ", ".join(plan.name for plan in backfill.inputs) or "no input"
-            raise Failed(f"input {name} does not read archives: {names} does")
+            names = ", ".join(plan.name for plan in backfill.inputs) or "none"
+            raise Failed(f"input {name} does not read archives; these do: {names}")
         backfill = msgspec.structs.replace(backfill, inputs=inputs)
     if as_json:
         print_json(msgspec.to_builtins(backfill))
