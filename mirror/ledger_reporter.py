@@ -66,7 +66,7 @@ class Sender(Protocol):
     """Writes to `_audit` of the target."""
 
     def send(self, entry: Json) -> None:
-        """Returns once the ledger has the entry. Raises ClientError, SchemaError."""
+        """Sends an entry and waits until the ledger has it. Raises ClientError, SchemaError."""
 
     def close(self) -> None: ...
 

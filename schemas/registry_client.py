@@ -107,7 +107,7 @@ class RegistryClient:
         self._transport.close()
 
     def contact(self) -> None:
-        """Returns once any instance has answered, within the limits for a first answer."""
+        """Waits until any instance has answered, within the limits for a first answer."""
         self._transport.contact()
 
     # Queries

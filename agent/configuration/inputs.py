@@ -56,6 +56,10 @@ class Format(StrEnum):
     CRI = "cri"
     DOCKER = "docker"
     SYSLOG = "syslog"
+    NGINX = "nginx"
+    APACHE = "apache"
+    HAPROXY = "haproxy"
+    POSTGRESQL = "postgresql"
 
 
 class UnknownFields(StrEnum):

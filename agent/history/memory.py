@@ -299,7 +299,8 @@ class EventMemory:
         struct.pack_into("@i", self._bytes, at, _NOTE)
 
     def _renew(self, needed_from: int, room: int, epoch: bytes = b"") -> bool:
-        """Switches to a new segment with the events still needed, and `room` bytes of space."""
+        """Switches to a new segment with the events still needed, and `room` bytes of space.
+        Returns False if there is not enough memory."""
         table = _Table()
         kept_at, number = self._segment.position, self._segment.first
         for end, record in self._parse(kept_at, number):

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from audit.reconciling.attribution import attributed
+from audit.reconciling.authors import with_author
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import Acceptance
 from audit.reconciling.windows import Pair
@@ -70,7 +70,9 @@ def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
     """Returns the operator who accepted a fault, and the reason; empty if it is not accepted."""
     for acceptance in accepted:
         if _applies(acceptance, fault):
-            return attributed(acceptance.reason or "accepted", acceptance.operator, acceptance.time)
+            return with_author(
+                acceptance.reason or "accepted", acceptance.operator, acceptance.time
+            )
     return ""
 
 

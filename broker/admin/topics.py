@@ -336,7 +336,7 @@ class TopicAdmin:
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
-        """Returns once the view shows the change. Polls, because waiting in the view would hold a
+        """Waits until the view shows the change. Polls, because waiting in the view would hold a
         thread for each client."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)

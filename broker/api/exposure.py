@@ -19,7 +19,7 @@ _LONGEST_SECONDS: Final = 1.0  # wait for a replica that lags
 
 
 async def exposed(partitions: Iterable[Partition]) -> None:
-    """Returns when everything acknowledged so far is exposed, or can no longer be."""
+    """Waits until everything acknowledged so far is exposed, or can no longer be."""
     waiting_events = []
     for partition in partitions:
         exposed_event = asyncio.Event()

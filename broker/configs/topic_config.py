@@ -221,7 +221,7 @@ def built_in(key: ConfigKey, replicas: int) -> str:
 
 
 def is_on(name: str, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> bool:
-    """Returns the value of a boolean config of a topic; an unreadable value counts as false."""
+    """Whether a boolean config of a topic is true; an unreadable value counts as false."""
     text = overrides.get(name, defaults.get(name, topic_config_key(name).default))
     return text.strip().lower() == "true"
 

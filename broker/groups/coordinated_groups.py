@@ -143,9 +143,9 @@ class CoordinatedGroups:
             self._give_up_all(ErrorCode.not_coordinator)
         elif not self._stopped:
             wait_seconds = self._session.timeout_s
-            self._without_zookeeper = self._loop.call_later(wait_seconds, self._is_cut_off)
+            self._without_zookeeper = self._loop.call_later(wait_seconds, self._lose_zookeeper)
 
-    def _is_cut_off(self) -> None:
+    def _lose_zookeeper(self) -> None:
         self._cut_off = True
         log.warning(
             "no answer from ZooKeeper for a session timeout, giving up groups groups=%d",

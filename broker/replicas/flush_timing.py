@@ -67,9 +67,9 @@ class FlushTiming:
             self._timer = self._loop.call_later(self._seconds, self._flush)
         if self._readers and not self._when_idle:
             self._when_idle = True
-            self._flusher.when_idle(self._is_idle)
+            self._flusher.when_idle(self._on_idle)
 
-    def _is_idle(self) -> None:
+    def _on_idle(self) -> None:
         self._when_idle = False
         if self._readers:
             self._flush()

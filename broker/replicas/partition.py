@@ -362,12 +362,12 @@ class Partition:
                 self._timing.records += header.record_count
                 batch_start = end
         except DiskFull:
-            self._is_full()
+            self._note_full_disk()
             raise
         finally:
             if self.log.offline:
                 self.take_offline(self.log.offline)
-        self._has_room()
+        self._note_space()
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
         """Applies the committed offset and start offset of the leader's answer."""
@@ -387,7 +387,7 @@ class Partition:
                 future.set_result(None)
 
     async def flushed_copy(self) -> None:
-        """Returns when all copied batches are on disk. Raises `ApiError` if they cannot be
+        """Waits until all copied batches are on disk. Raises `ApiError` if they cannot be
         flushed."""
         end_offset = self.log.end_offset
         while self.unavailable is None and self.log.flushed_offset < end_offset:
@@ -428,7 +428,7 @@ class Partition:
         return self._going_back is not None
 
     async def gone_back(self) -> None:
-        """Returns once the log is not being truncated."""
+        """Waits until the log is not being truncated."""
         while self._going_back is not None:
             await asyncio.shield(self._going_back)
 
@@ -453,13 +453,13 @@ class Partition:
             else:
                 appended_batch = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
-            self._is_full()
+            self._note_full_disk()
             raise
         finally:
             if self.log.offline:
                 self.take_offline(self.log.offline)
         if self.read_only:
-            self._has_room()
+            self._note_space()
         if not appended_batch.duplicate:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
@@ -474,14 +474,14 @@ class Partition:
         """The end of the acknowledged records, as far as this broker knows."""
         return max(self.log.exposed_offset, min(self.acknowledged, self.log.end_offset))
 
-    def _is_full(self) -> None:
+    def _note_full_disk(self) -> None:
         if not self.read_only:
             self.read_only = True
             log.error(
                 "disk full, partition is read-only topic=%s partition=%d", self.topic, self.index
             )
 
-    def _has_room(self) -> None:
+    def _note_space(self) -> None:
         if self.read_only:
             self.read_only = False
             log.warning("partition is writable again topic=%s partition=%d", self.topic, self.index)
@@ -505,7 +505,7 @@ class Partition:
         self._timing.soon()
 
     async def flushed(self) -> None:
-        """Returns when no flush is in progress."""
+        """Waits until no flush is in progress."""
         while self._flushing:  # noqa: ASYNC110  # once, when the partition is closed
             await asyncio.sleep(_GLANCE_SECONDS)
 

@@ -213,7 +213,7 @@ class Partitions:
             self._applying = self._loop.create_task(self._apply_pending())
 
     async def caught_up(self) -> None:
-        """Returns when every snapshot that was given to `follow` has been applied."""
+        """Waits until every snapshot that was given to `follow` has been applied."""
         while self._applying is not None and not self._applying.done():
             await asyncio.shield(self._applying)
 
@@ -491,7 +491,7 @@ class Partitions:
             self._replication.copying.assign(partition, info.leader, info.leader_epoch)
 
     async def _stop_copying(self, partition: Partition) -> None:
-        """Returns when the replication no longer uses the log."""
+        """Waits until the replication no longer uses the log."""
         self._replication.copying.remove(partition)
         await self._replication.copying.idle(partition)
         await partition.gone_back()

@@ -68,7 +68,7 @@ class FollowedPartition(Protocol):
         """Removes everything; the next record has this offset."""
 
     async def flushed_copy(self) -> None:
-        """Returns once everything appended is on disk; raises if flushing fails."""
+        """Waits until everything appended is on disk; raises if flushing fails."""
 
 
 class NotCopied(Exception):

@@ -91,7 +91,7 @@ class Copying:
             self._end(self._forget(key, followed_link.copied))
 
     async def idle(self, partition: FollowedPartition) -> None:
-        """Returns when no operation on a removed partition is in progress."""
+        """Waits until no operation on a removed partition is in progress."""
         copied_partition = self._removed.get((partition.topic, partition.index))
         if copied_partition is not None and copied_partition.partition is partition:
             await copied_partition.idle()

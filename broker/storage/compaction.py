@@ -87,7 +87,8 @@ async def compact(
 
 
 def _swap_in(log: Log, cleaning: Cleaning) -> bool:
-    """In order: a tombstone may be removed only after the records that it covers."""
+    """Swaps the cleaned segments in, in order, since a tombstone may be removed only after the
+    records that it covers. Returns False if segments were removed meanwhile."""
     for index, segment in enumerate(cleaning.segments):
         if log.offline or not log.replace_segments(segment):
             _log.info("compaction abandoned, segments were removed directory=%s", log.directory)

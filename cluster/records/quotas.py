@@ -75,7 +75,7 @@ class QuotasView:
         self._directory.close()
 
     def refresh(self) -> None:
-        """Returns once the view includes everything that was written before this call."""
+        """Waits until the view includes everything that was written before this call."""
         self._directory.refresh()
 
     def _take(self, contents: Contents) -> None:

@@ -34,7 +34,7 @@ class FollowedDirectory:
         self._follower.close()
 
     def refresh(self) -> None:
-        """Returns once `on_change` has everything that was written before this call."""
+        """Waits until `on_change` has everything that was written before this call."""
         self._follower.refresh()
 
     def _read(self, changed_paths: set[str] | None) -> None:

@@ -65,7 +65,7 @@ class NodeFollower:
             return self._changed.wait_for(met, timeout_s)
 
     def refresh(self, timeout_s: float = PATIENCE_S) -> None:
-        """Returns once everything that was written before this call has been read."""
+        """Waits until everything that was written before this call has been read."""
         self._session.sync()
         with self._changed:
             target = self._begun + 1

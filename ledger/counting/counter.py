@@ -217,9 +217,9 @@ class Counter:
         self.counting.count(count, header, read, gaps_are_empty=gaps_are_empty)
         self.batches += 1
         self._at = segment, byte
-        self._has_grown(key, count)
+        self._commit_if_grown(key, count)
 
-    def _has_grown(self, key: PartitionKey, count: PartitionCount) -> None:
+    def _commit_if_grown(self, key: PartitionKey, count: PartitionCount) -> None:
         # Only more windows, stretches or many batches make an entry larger.
         size = len(count.windows) + len(count.stretches) + len(count.spoilt)
         size += len(count.batches) // _MANY_BATCHES
@@ -244,7 +244,7 @@ class Counter:
         if self.counting.count_by_headers(count, headers, gaps_are_empty=gaps_are_empty):
             self.batches += len(headers)
             self._at = segment, end_byte
-            self._has_grown(key, count)
+            self._commit_if_grown(key, count)
         elif len(headers) == 1:
             self.batch(
                 BatchHeader._make(headers[0]),

@@ -17,12 +17,12 @@ def yes_option(command: F) -> F:
 
 
 def confirm_deletion(what: str) -> None:
-    """Returns if the user confirms the deletion; raises Failed otherwise."""
+    """Asks the user to confirm a deletion. Raises Failed if the answer is no."""
     confirm(f"delete {what}?", "nothing was deleted")
 
 
 def confirm(question: str, refused: str) -> None:
-    """Returns if the user confirms; raises Failed with the message `refused` otherwise."""
+    """Asks the user a question. Raises Failed with the message `refused` if the answer is no."""
     if not sys.stdin.isatty():
         raise click.UsageError("stdin is not a terminal: pass --yes to confirm")
     try:

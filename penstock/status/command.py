@@ -192,7 +192,7 @@ def _agent(agent: AgentStatus, now: int) -> dict[str, Any]:
 
 
 def _something_answers(status: PipelineStatus) -> bool:
-    """Besides the audit."""
+    """Whether any program but the audit has answered."""
     return bool(status.brokers or status.registry_subjects >= 0 or status.agents)
 
 

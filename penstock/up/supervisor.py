@@ -177,7 +177,7 @@ class _Watched:
         """Notes what has changed since the last turn."""
         if self._child is not None and (ending := self._child.ended):
             self._child = None
-            self._has_ended(ending)
+            self._note_end(ending)
         elif self.phase is ProgramPhase.STARTING:
             self._check_readiness()
         elif self.phase is ProgramPhase.STOPPING and self._clock() >= self._killed_at:
@@ -194,7 +194,7 @@ class _Watched:
         try:
             self._child = self._start()
         except OSError as error:
-            self._has_ended(f"could not be started: {error.strerror}")
+            self._note_end(f"could not be started: {error.strerror}")
         else:
             self.status = self.status._replace(pid=self._child.pid)
             self._enter(ProgramPhase.STARTING)
@@ -253,7 +253,7 @@ class _Watched:
                 self._enter(ProgramPhase.RUNNING)
             self._answer = None
 
-    def _has_ended(self, how: str) -> None:
+    def _note_end(self, how: str) -> None:
         self.status = self.status._replace(pid=0)
         if self.phase is ProgramPhase.STOPPING:
             self._enter(ProgramPhase.WAITING if self._comes_back else ProgramPhase.STOPPED)

@@ -50,7 +50,7 @@ class MirroredTopic:
         return ABSENT if self._followed is None else self._followed.reading.offset
 
     async def start(self) -> None:
-        """Returns when the topic is read to its end, or does not exist. Raises RegistryFailure."""
+        """Waits until the topic is read to its end, or does not exist. Raises RegistryFailure."""
         try:
             followed_topic = await self._follow()
         except RegistryFailure as failure:

@@ -97,7 +97,7 @@ class Transport:
             instance.close()
 
     def contact(self) -> None:
-        """Returns once any instance has answered. Raises only RegistryError."""
+        """Waits until any instance has answered. Raises only RegistryError."""
         self._persist("GET", "/", None, repeatable=True)
 
     def ask(

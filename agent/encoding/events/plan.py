@@ -4,7 +4,7 @@ JSON lines are encoded many at once, column by column (`agent.encoding.bodies.js
 unknown fields must be kept. The result is the same as that of `event_rules.OneByOne`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import Final, cast
 
@@ -25,13 +25,12 @@ from agent.encoding.events.event_rules import (
 from agent.encoding.events.fields import (
     Fields,
     by_named_groups,
-    either,
     fields_of_json,
     fields_of_logfmt,
-    fields_of_syslog,
     text_of,
 )
 from agent.encoding.events.filtering import Filters
+from agent.encoding.events.presets import PRESETS
 from agent.encoding.events.schema_fit import (
     EXTRA,
     MESSAGE,
@@ -42,13 +41,13 @@ from agent.encoding.events.schema_fit import (
     key_field,
     names_of,
 )
-from agent.encoding.events.times import Iso8601, Rfc3164, time_reader, times_of, zone_of
+from agent.encoding.events.times import time_reader, times_of, zone_of
 from agent.encoding.lines.encodings import utf8
 from agent.encoding.lines.faults import LineFault
 from agent.encoding.lines.messages import Origin
 from schemas.parsing import AvroSchema
 
-_SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}
+_SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, *PRESETS}
 _FREE_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
 _TIME: Final = "time"
 
@@ -204,10 +203,9 @@ def _when(input_: Input) -> When | None:
             return None
         time = Time(field=_TIME)
     read_time = time_reader(time)
-    may_have_both = input_.format is Format.SYSLOG and time.field == _TIME
-    if may_have_both and time.format in {"iso8601", "rfc3164"}:
-        zone = zone_of(time)
-        read_time = either(Iso8601(zone), Rfc3164(zone))
+    preset = PRESETS.get(input_.format)
+    if preset is not None and time.field == _TIME and time.format in {"iso8601", "rfc3164"}:
+        read_time = preset.time(zone_of(time))
     return When(time.field, read_time, needed=input_.time is not None)
 
 
@@ -220,15 +218,12 @@ def _find_fields(input_: Input) -> FindFields:
         case Format.REGEX:
             by_groups = by_named_groups(input_.pattern)
             return lambda body, _: by_groups(body)
-    find_fields = _FIND[input_.format]
-    return lambda body, _: find_fields(body)
-
-
-_FIND: Final[dict[Format, Callable[[bytes], Fields]]] = {
-    Format.JSON: fields_of_json,
-    Format.LOGFMT: fields_of_logfmt,
-    Format.SYSLOG: fields_of_syslog,
-}
+        case Format.JSON:
+            return lambda body, _: fields_of_json(body)
+        case Format.LOGFMT:
+            return lambda body, _: fields_of_logfmt(body)
+    parse = PRESETS[input_.format].parse
+    return lambda body, _: parse(body)
 
 
 def _fields_of_container(body: bytes, origin: Origin | None) -> Fields:

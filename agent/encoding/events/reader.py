@@ -25,6 +25,7 @@ from agent.configuration.config import Times
 from agent.configuration.inputs import Format, Input, LongLines
 from agent.encoding.events.event_rules import Made
 from agent.encoding.events.plan import make_for
+from agent.encoding.events.presets import PRESETS
 from agent.encoding.events.redaction import Redactor
 from agent.encoding.events.schema_fit import is_plain
 from agent.encoding.lines.containers import Joiner, cri_piece, docker_piece
@@ -62,10 +63,10 @@ class EventReader:
             f"line {'cut at' if self._cuts else 'longer than'} {input_.max_line_bytes} bytes"
         )
         self.last_line_timeout = input_.last_line_timeout
-        self._multiline_timeout = input_.multiline.timeout if input_.multiline else 0.0
-        self._grouping = (
-            Grouping(input_.multiline, self._cap, unit) if input_.multiline is not None else None
-        )
+        preset = PRESETS.get(input_.format)
+        multiline = input_.multiline or (preset.multiline if preset else None)
+        self._multiline_timeout = multiline.timeout if multiline else 0.0
+        self._grouping = Grouping(multiline, self._cap, unit) if multiline is not None else None
         self._joiner = (
             Joiner(_PIECES[input_.format], self._grouping, self._cap, unit)
             if input_.format in _PIECES

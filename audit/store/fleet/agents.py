@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from audit.api.answers import AgentRow, AgentsAnswer
 from audit.api.queries import AgentsQuery, order, pattern
 from audit.configuration.config import AuditConfig
-from audit.reconciling.attribution import attributed
+from audit.reconciling.authors import with_author
 from audit.reconciling.picture import ExpectedAgent, TopicKey
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import Numbers, numbers, parents, texts
@@ -268,7 +268,11 @@ class Retired:
             " ORDER BY time, since",
             (cluster,),
         ):
-            self.by_host[host, agent] = since, time, attributed(reason or "retired", operator, time)
+            self.by_host[host, agent] = (
+                since,
+                time,
+                with_author(reason or "retired", operator, time),
+            )
 
     def until(self, host: str, agent: str, heard: int) -> int | None:
         """Returns the time up to which events are expected; None if the agent is not retired."""

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from audit.api.answers import Mark
-from audit.reconciling.attribution import attributed
+from audit.reconciling.authors import with_author
 from audit.store.database import changed
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import cut, numbers, parents, texts
@@ -233,7 +233,7 @@ def _loads(rows: Sequence[tuple[Any, ...]], most: int) -> Iterator[Mark]:
 def _accepted(row: tuple[Any, ...]) -> Mark:
     time, cluster, topic, statement = row
     acceptance = msgspec.json.decode(statement)
-    reason = attributed(acceptance["reason"], acceptance["operator"], time)
+    reason = with_author(acceptance["reason"], acceptance["operator"], time)
     words = f"A fault of {topic} was accepted: {reason}"
     return Mark(time=time, kind="accepted", cluster=cluster, topic=topic, words=words)
 
@@ -241,7 +241,7 @@ def _accepted(row: tuple[Any, ...]) -> Mark:
 def _retired(row: tuple[Any, ...]) -> Mark:
     time, cluster, host, reason, operator = row
     subject = host if "/" in host else f"Host {host}"  # or a root
-    words = f"{subject} was retired: {attributed(reason, operator, time)}"
+    words = f"{subject} was retired: {with_author(reason, operator, time)}"
     return Mark(time=time, kind="retired", cluster=cluster, host=host, words=words)
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from audit.reconciling.attribution import attributed
+from audit.reconciling.authors import with_author
 from audit.reconciling.picture import TierKind
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.keyed_intervals import grouped
@@ -84,7 +84,7 @@ def retire(chunk: Chunk, root: str) -> None:
 def retired_roots(connection: sqlite3.Connection, topic: int) -> list[str]:
     """Returns the retired roots of a topic, each with the reason and operator."""
     return [
-        f"{root} is retired: {attributed(reason or 'retired', operator, time)}"
+        f"{root} is retired: {with_author(reason or 'retired', operator, time)}"
         for root, reason, operator, time in connection.execute(_RETIRED_ROOTS, (topic,))
     ]
 

@@ -53,8 +53,7 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
 
 
 def note_transactions(directory: Path) -> bool:
-    """Records that the log may contain transactions from now on. Blocks the first time. Raises
-    `NotWritten`."""
+    """Records on disk that the log may contain transactions from now on. Raises `NotWritten`."""
     note_path = directory / layout.TRANSACTIONS
     try:
         note_path.touch()

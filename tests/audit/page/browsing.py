@@ -102,9 +102,11 @@ def row_of(page: Page, name: str) -> Locator:
 
 
 def box_of(shown: Locator) -> FloatRect:
-    """Where something is on the page. A refresh may replace what was just found: then it has no box,
-    and is looked for again."""
-    return wait_until(shown.bounding_box, what="nothing is there")
+    """Where something is on the page. A refresh may replace what was just located: then it has no
+    box, and is located again."""
+    box = wait_until(shown.bounding_box, what="nothing is there")
+    assert box is not None
+    return box
 
 
 def log_in(page: Page, user: str, password: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from audit.reconciling.attribution import attributed
+from audit.reconciling.authors import with_author
 from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.picture import (
     Acceptance,
@@ -242,7 +242,7 @@ def test_agents_are_waited_for() -> None:
     assert reconcile(picture(agents=retired)).state is State.COMPLETE
 
 
-KNOWN = attributed("known", "ada", START + HOUR)
+KNOWN = with_author("known", "ada", START + HOUR)
 _ANY = Acceptance(-1, (), {}, {}, "", None, None, "known", "ada", START + HOUR)
 
 

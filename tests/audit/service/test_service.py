@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from audit.api import answers
-from audit.reconciling.attribution import attributed
+from audit.reconciling.authors import with_author
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess
@@ -190,7 +190,7 @@ def test_what_is_missing_is_named(cluster: LedgerCluster, audit: AuditProcess) -
     await_state(audit, "holed", "complete")
     found = audit.get("findings", answers.Findings, cluster="test", accepted="true")
     (finding,) = (each for each in found.items if each.topic == "holed")
-    assert finding.accepted == attributed("known", "me", NOW)
+    assert finding.accepted == with_author("known", "me", NOW)
     figure = b'penstock_audit_topic_events{cluster="test",destination="",tier="agent",topic="holed"'
     wait_until(lambda: figure in audit.ask("/metrics").body, what="it is a figure")
 

@@ -15,7 +15,7 @@ from audit.api.queries import (
     TopicsQuery,
 )
 from audit.configuration.config import Inventory
-from audit.reconciling.attribution import attributed
+from audit.reconciling.authors import with_author
 from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, KindCount, State
 from audit.reconciling.picture import AlteredBatch, Tier, TierKind, TopicPicture
@@ -280,7 +280,7 @@ def test_who_has_changed_what_is_judged_stands_in_the_log_once(
     assert "'host': 'web-3'" in accepted
     assert len(accepted) < 1_300
     fleet = ledger.reading.agents(AgentsQuery(), SilencePatience(NOW, HOUR, DAY))
-    assert [row.reason for row in fleet.items] == [attributed("so\nld", "ada", NOW)]
+    assert [row.reason for row in fleet.items] == [with_author("so\nld", "ada", NOW)]
 
 
 def test_topics_by_what_was_said_of_their_hours(ledger: AuditedLedger) -> None:

@@ -1,10 +1,10 @@
-"""Formats the attribution of an operator's statement: its reason, author and time."""
+"""Formats the reason of an operator's statement with its author and time."""
 
 from datetime import UTC, datetime
 
 
-def attributed(reason: str, operator: str, time: int) -> str:
-    """Formats the attribution of a statement: `disk broke (ada as ops, 2026-11-20 07:12 UTC)`."""
+def with_author(reason: str, operator: str, time: int) -> str:
+    """Appends the author and time to a reason: `disk broke (ada as ops, 2026-11-20 07:12 UTC)`."""
     return f"{reason} ({operator}, {_minute(time)})" if operator else reason
 
 
