@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from agent.configuration.config import AgentConfig
-from agent.configuration.file_inputs import FileInput, read_inputs, write_inputs
-from agent.configuration.inputs import Input
+from agent.configuration.file_inputs import ARCHIVES_FILE, FileInput, read_inputs, write_inputs
+from agent.configuration.inputs import Archives, Input
 from agent.configuration.refusals import Refusal
 from agent.encoding.topic_schemas.current_schemas import TopicSchemas
 from agent.errors import AgentError
@@ -115,6 +115,8 @@ class Agent:
             config.hold_deleted,
             config.scan_interval,
             seen={source.input for source in state.sources} if followed is None else followed,
+            since=followed or {},
+            archives_since=read_inputs(directory, ARCHIVES_FILE) or {},
             looked=looks | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             torn=state.is_torn,
@@ -198,11 +200,17 @@ class Agent:
 
     def _remember_inputs(self, names: Collection[str]) -> None:
         """Records the names of inputs, once the journal has the start positions of their files."""
+        directory, now_millis = Path(self._config.data_dir), time.time_ns() // 1_000_000
+        archive_inputs = {
+            input_.label
+            for input_ in self._inputs
+            if input_.label in names and input_.archives is Archives.READ
+        }
         try:
-            now_millis = time.time_ns() // 1_000_000
-            write_inputs(Path(self._config.data_dir), names, now_millis)
+            write_inputs(directory, names, now_millis)
+            write_inputs(directory, archive_inputs, now_millis, ARCHIVES_FILE)
         except OSError as error:
-            log.warning("cannot write inputs.json error=%s", error.strerror)
+            log.warning("cannot write inputs.json or archives.json error=%s", error.strerror)
 
     def _schemas_changed(self) -> None:
         if self._parts is not None:

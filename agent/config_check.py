@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from agent.configuration.config import AgentConfig
-from agent.configuration.inputs import Format, Input
+from agent.configuration.inputs import Archives, Format, Input
 from agent.encoding.events.reader import EventReader
 from agent.encoding.topic_schemas.registry_lookup import find, register_files
 from agent.encoding.topic_schemas.values import (
@@ -27,7 +27,7 @@ from agent.encoding.topic_schemas.values import (
 from agent.errors import InputError, NoSchema
 from agent.files.listing import Survey
 from agent.open_files.opening import Opening
-from agent.recognition.compressed import has_compressed_name
+from agent.recognition.compressed import has_archive_name, has_compressed_name
 from client.admin.new_topics import NewTopics, new_topics
 from client.admin.topics import topic_configs
 from client.connection.brokers import Brokers
@@ -88,9 +88,20 @@ def _with_files(input_: Input, opening: Opening) -> InputCheck:
     remarks += [f"cannot read {_named(paths)}: {reason}" for reason, paths in unreadable.items()]
     for path, failure in listing.failures.items():
         remarks.append(f"{one_line(path)}: {failure.strerror or failure}")
-    if compressed_count := len(listing.sightings) - len(readable_files):
+    archives = [
+        sighting
+        for sighting in listing.sightings
+        if input_.archives is Archives.READ and has_archive_name(sighting.path)
+    ]
+    if archives:
+        archive_bytes = sum(sighting.size for sighting in archives)
+        remarks.append(
+            f"{len(archives)} archives of {archive_bytes:,} bytes will be read, "
+            "unless their lines were read before"
+        )
+    if compressed_count := len(listing.sightings) - len(readable_files) - len(archives):
         remarks.append(f"{compressed_count} compressed files will not be read")
-    if not files and not listing.failures:
+    if not files and not archives and not listing.failures:
         remarks.append("no file matches at present")
     return InputCheck(
         name=input_.label,

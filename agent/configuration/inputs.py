@@ -77,6 +77,13 @@ class LongLines(StrEnum):
     DEAD = "dead"
 
 
+class Archives(StrEnum):
+    """What to do with compressed files that were not followed before they were compressed."""
+
+    IGNORE = "ignore"
+    READ = "read"
+
+
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Files of one kind, and how their lines are processed."""
 
@@ -111,6 +118,12 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     appear later are always read from their beginning."""
     ignore_older: Seconds = 0.0
     """Files not modified for this long are not started; 0: no limit."""
+    archives: Archives = Archives.IGNORE
+    """`read`: compressed files that match (`.gz`, `.bz2`, `.xz`, `.zst`), and whose content was not
+    read before, are read once: [backfill](how-to/backfill.md)."""
+    max_archive_bytes: Bytes = 64 * 1024 * 1024 * 1024
+    """The unpacked size at which reading an archive stops. Reading also stops if the content
+    exceeds 1,000 times the size of the archive."""
     max_line_bytes: Bytes = 1024 * 1024
     """A longer line is cut there, or becomes a dead letter: see `long_lines`."""
     long_lines: LongLines = LongLines.CUT
@@ -163,7 +176,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise ValueError(
                     f"`{invalid_key}` needs fields, which `format: plain` does not have"
                 )
-        check_positive(self, "max_line_bytes", "last_line_timeout")
+        check_positive(self, "max_archive_bytes", "max_line_bytes", "last_line_timeout")
         check_not_negative(self, "ignore_older", "rate_limit")
 
     @property

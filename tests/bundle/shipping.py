@@ -72,15 +72,19 @@ class Servers:
         return [str(each["message"]) for each in found]
 
 
-def ships(system: BareSystem, archive: Path, servers: Servers) -> str:
-    """What came of it. Raises AssertionError if it is not as it should be."""
-    assert system.run("/bin/sh", "-c", "command -v python3 python").returncode != 0
+def unpack(system: BareSystem, archive: Path) -> None:
     release = system.path_of("/opt/penstock/releases/tried")
     release.mkdir(parents=True)
-    unpack = ["tar", "-xzf", str(archive), "-C", str(release), "--strip-components=1"]
-    subprocess.run([*unpack, "--no-same-owner"], check=True)
+    command = ["tar", "-xzf", str(archive), "-C", str(release), "--strip-components=1"]
+    subprocess.run([*command, "--no-same-owner"], check=True)
     system.path_of("/opt/penstock/current").symlink_to("releases/tried")
     system.path_of("/opt/penstock/bin").symlink_to("current/bin")
+
+
+def ships(system: BareSystem, servers: Servers) -> str:
+    """What came of the installed agent. Raises AssertionError if it is not as it should be."""
+    assert system.run("/bin/sh", "-c", "command -v python3 python").returncode != 0
+    release = system.path_of("/opt/penstock/current").resolve()
     topic = f"lines-{uuid.uuid4().hex[:8]}"
     (port,) = free_ports(1)
     config = _configure(system, servers, topic, port)
