@@ -18,6 +18,7 @@ from typing import Final, Self
 import msgspec
 
 from agent.configuration.inputs import Archives, Input
+from agent.configuration.system_journal import spool_path
 from ground.files.durable_files import replace_file
 
 _LOOK_BACK: Final = 64 * 1024
@@ -36,7 +37,10 @@ class FileInput(msgspec.Struct, frozen=True):
     max_archive_bytes: int = 1 << 36
 
     @classmethod
-    def of(cls, input_: Input) -> Self:
+    def of(cls, input_: Input, data_dir: str = "") -> Self:
+        """`data_dir` has the files of journal inputs, which are read from their beginning."""
+        if input_.journal is not None:
+            return cls(input_.label, input_.topic, (spool_path(data_dir, input_.label),))
         return cls(
             input_.label,
             input_.topic,
