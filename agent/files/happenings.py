@@ -118,6 +118,14 @@ class Compressed(msgspec.Struct, frozen=True):
     is_left: bool
 
 
+class LeftToOther(msgspec.Struct, frozen=True):
+    """A file that an input matches is, or was, a source of another input with the same topic, so it
+    is not read again. Reported once for each."""
+
+    input: str
+    path: str
+
+
 class Polling(msgspec.Struct, frozen=True):
     """A folder or file without inotify events is polled. Reported once."""
 
@@ -141,5 +149,6 @@ Happening = (
     | Unreadable
     | ReadableAgain
     | Compressed
+    | LeftToOther
     | Polling
 )
