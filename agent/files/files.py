@@ -62,6 +62,8 @@ _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
+_UNMATCHED_SECONDS: Final = 600.0
+_REMOVED_SECONDS: Final = 86_400.0
 _MILLIS: Final = 1_000_000  # nanoseconds
 _HISTORY: Final = (KeptKind.EVENTS, KeptKind.HISTORY)
 _NEVER: Final[Mapping[str, Looked]] = {}
@@ -288,6 +290,18 @@ class Files:
         return {
             input_files.input.topic for input_files in self._by_input.values() if input_files.barred
         }
+
+    def unmatched(self, name: str) -> tuple[int, str] | None:
+        """Since when (milliseconds) no file matches an input that had files, and the path of the
+        last one; None if the input has files, never had any, or has had none for a short time only,
+        or for so long that its application may have been removed. Any thread."""
+        input_files = self._by_input.get(name)
+        if input_files is None or input_files.matches or not input_files.matched_path:
+            return None
+        since_millis = input_files.matched_millis
+        if not _UNMATCHED_SECONDS <= self._shared.wall() - since_millis / 1000 < _REMOVED_SECONDS:
+            return None
+        return since_millis, input_files.matched_path
 
     def means(self, name: str, path: str) -> bool:
         """Whether the input matches a file of that path, or searches a folder of that path. Any

@@ -97,6 +97,9 @@ class InputFiles:
         self.why_before = ""
         self.has_looked = False
         self._listed_millis = 0  # when everything was listed for the last time
+        self.matches = False  # at the last complete listing, uncompressed files
+        self.matched_millis = 0  # when it last did; 0 if it never did
+        self.matched_path = ""
         self._said_compressed: set[Identity] = set()
         self._said_shared: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
@@ -106,6 +109,9 @@ class InputFiles:
     def remember(self, known: KnownSource) -> None:
         """Restores a source from the journal, before anything is listed."""
         self.memory.add(known)
+        if known.seen_millis > self.matched_millis:
+            self.matched_millis = known.seen_millis
+            self.matched_path = known.last_path or known.path
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
 
@@ -137,10 +143,19 @@ class InputFiles:
             self._look_at_barred(listing, by_identity)
         if listing.complete:
             self._listed_millis = self._shared.attention.millis
+            self._note_matches(listing)
             self._look_outside(by_identity)
             if not self.has_looked:
                 self.has_looked = True
                 self._miss_remembered(listing, by_identity)
+
+    def _note_matches(self, listing: Listing) -> None:
+        paths = (sighting.path for sighting in listing.sightings)
+        path = next((path for path in paths if not has_compressed_name(path)), "")
+        self.matches = bool(path or listing.failures)
+        if self.matches:
+            self.matched_millis = self._shared.attention.millis
+            self.matched_path = path or self.matched_path
 
     def report_lost(self, followed: Followed, what: str) -> None:
         """Reports that a file without a source was lost with unread content, if it had any."""
