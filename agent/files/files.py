@@ -42,7 +42,8 @@ from agent.files.source_ends import (
 from agent.files.source_starts import begin
 from agent.files.unreadable import Left
 from agent.files.unwatched import KnownFiles, past_of
-from agent.history.blind_times import Looked, LookedAt, Patterns
+from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp
+from agent.history.clock_setting import set_words
 from agent.history.position import HistoryPosition
 from agent.history.watcher import LeftHistory, Watcher
 from agent.open_files.descriptor_store import HandedOver
@@ -67,6 +68,7 @@ _REMOVED_SECONDS: Final = 86_400.0
 _MILLIS: Final = 1_000_000  # nanoseconds
 _HISTORY: Final = (KeptKind.EVENTS, KeptKind.HISTORY)
 _NEVER: Final[Mapping[str, Looked]] = {}
+_NO_STAMPS: Final[Mapping[str, Stamp]] = {}
 
 
 class Files:
@@ -183,7 +185,9 @@ class Files:
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()
-        self._missed_names.begins()
+        shared.set_millis = self._missed_names.begins()
+        if shared.set_millis:
+            self._clock_was_set(shared.set_millis)
         shared.watcher.collect()
         previous_millis = shared.attention.millis
         millis = int(shared.wall() * 1000)
@@ -220,6 +224,17 @@ class Files:
             release_deleted(list(self._by_input.values()), shared)
         reported_happenings, shared.reported = shared.reported, []
         return reported_happenings
+
+    def _clock_was_set(self, by_millis: int) -> None:
+        """Notes that earlier times are by another setting of the wall clock. Times of files are
+        compared with the earlier of both."""
+        if words := set_words(by_millis):
+            log.warning("%s", words)
+        by_ns = by_millis * _MILLIS
+        self._listed_ns = min(self._listed_ns, self._listed_ns + by_ns)
+        self._scanned_ns = min(self._scanned_ns, self._scanned_ns + by_ns)
+        for input_files in self._by_input.values():
+            input_files.clock_was_set(by_millis)
 
     def keep(self, now: float) -> None:
         """Hands open files to the keeper. Called after the results of `look` were journalled, so
@@ -432,7 +447,11 @@ class Files:
         patterns = Patterns(input_files.input.paths, input_files.input.exclude)
         input_files.take(listing)
         input_files.folders.take(
-            listing, patterns, input_files.barred.seen_up_to(shared.attention.millis)
+            listing,
+            patterns,
+            input_files.barred.seen_up_to(shared.attention.millis),
+            self._missed_names.clock,
+            earlier=previous_look.folders if previous_look is not None else _NO_STAMPS,
         )
         self._unsure[input_files] = input_files.folders.unsure()
         if previous_look is None and shared.watcher.newly_watched and searched_patterns.paths:
@@ -441,11 +460,9 @@ class Files:
             input_files.start_history()
         if previous_look is not None and listing.complete:
             input_files.before = None
-            times = previous_look.millis * _MILLIS, self._shared.attention.millis * _MILLIS
             self._missed_names.report_blind_time(
                 *(input_files, previous_look, listing),
                 known=KnownFiles(known_files, known_places(input_files), self._is_read),
-                written=input_files.written_unread(*times),
             )
 
     def _is_read(self, path: str) -> bool:

@@ -196,25 +196,37 @@ class InputFiles:
     def has_history_since(self, millis: int) -> bool:
         return self.has_complete_history and self._told_from <= millis
 
+    def clock_was_set(self, by_millis: int) -> None:
+        """Notes that earlier times are by another setting of the clock."""
+        self._told_from = min(self._told_from, self._told_from + by_millis)
+
     def start_history(self) -> None:
         """Notes that the history of names is complete from now on: all folders are watched and
         listed."""
         self._told_from = self._shared.attention.millis
 
-    def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """The unread files that were written to or copied between these times, even briefly, so
-        that they may have been emptied in between."""
+    def written_unread(self, times_ns: Sequence[tuple[int, int]]) -> dict[str, Traces]:
+        """The unread files that were written to or copied at these times, even briefly, so that
+        they may have been emptied meanwhile. These are the beginning and the end of one time, by
+        each setting that the clock had in it, the present one last."""
         traces_by_path: dict[str, Traces] = {}
         begun_files = self._shared.attention.begun
-        is_told = self.has_history_since(since_ns // 1_000_000)
         for followed in self.files.values():
             if followed.source and not followed.is_unseen and followed not in begun_files:
                 continue
-            path, from_ns = (
-                followed.current_path,
-                max(followed.born_ns, followed.begun_ns, since_ns),
+            path, mtime_ns = followed.current_path, followed.mtime_ns
+            since_ns, until_ns = next(
+                (times for times in times_ns if times[0] <= mtime_ns <= times[1]), times_ns[-1]
             )
-            written_ns, away_ns = followed.mtime_ns - from_ns, until_ns - since_ns
+            is_told = self.has_history_since(since_ns // 1_000_000)
+            # Times after both the present and the last write are from before it was set back.
+            begun_times = (
+                time_ns
+                for time_ns in (followed.born_ns, followed.begun_ns)
+                if time_ns <= max(until_ns, mtime_ns)
+            )
+            from_ns = max([since_ns, *begun_times])
+            written_ns, away_ns = mtime_ns - from_ns, until_ns - since_ns
             # The target of a link was not watched.
             traces = may_hide(written_ns, away_ns, is_told=is_told and not followed.real_path)
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):

@@ -118,7 +118,7 @@ def _report_emptied_again(
     since_millis, now_millis = copied_ns // _MILLIS, shared.attention.millis
     reason = f"truncated while unwatched; {may_be_emptied([name])}"
     unwatched = of_folder(following.topic, folder, since_millis, now_millis, reason, traces=traces)
-    shared.report(NotWatched(unwatched))
+    shared.report(*map(NotWatched, unwatched))
 
 
 def _was_copied_again(
@@ -224,7 +224,7 @@ def _report_unknown_since_copied(
     )
     since_millis = old.look.looked_millis or shared.attention.last_millis
     unwatched = changed(old.topic, folder, since_millis, int(shared.wall() * 1000), reason)
-    shared.report(NotWatched(unwatched))
+    shared.report(*map(NotWatched, unwatched))
 
 
 def go_on_in(

@@ -88,7 +88,7 @@ class JournalledFiles:
             self._hold,
             self._scan_interval,
             clock=lambda: self.now,
-            wall=lambda: time.time() if self.wall is None else self.wall,
+            wall=lambda: time.time() + self.away if self.wall is None else self.wall,
             seen=self.seen,
             looked=self.looked,
             forgotten_before=self.forgotten_before,

@@ -150,15 +150,17 @@ def test_an_input_that_has_lost_all_its_files_is_named_for_a_day(tmp_path: Path)
             rf"no file matches since .* UTC; the last was {re.escape(str(path))}", text
         )
         assert [each.warning for each in side.status().inputs] == [text, ""]
-        side.turn(after=86_400.0)
-        assert side.problems() == []
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.turn(after=700.0, times=2)
+        assert [kind for kind, _, _ in side.problems()] == ["unmatched"], "after a restart, too"
         moved.rename(path)
         side.turn(times=3)
+        assert side.problems() == []
         path.unlink()
-        side.turn(after=700.0)
-    with pipeline_side(tmp_path, *inputs) as side:
-        side.turn(after=88_600.0)
-        assert [kind for kind, _, _ in side.problems()] == ["unmatched"], "after a restart, too"
+        side.turn(after=700.0, times=2)
+        assert [kind for kind, _, _ in side.problems()] == ["unmatched"]
+        side.turn(after=86_400.0)
+        assert side.problems() == []
 
 
 @pytest.mark.parametrize(
