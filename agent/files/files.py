@@ -306,6 +306,12 @@ class Files:
             input_files.input.topic for input_files in self._by_input.values() if input_files.barred
         }
 
+    def has_matches(self, name: str) -> bool:
+        """Whether there are files that the input matches, also those that it leaves to another
+        input. Any thread."""
+        input_files = self._by_input.get(name)
+        return input_files is not None and input_files.matches
+
     def unmatched(self, name: str) -> tuple[int, str] | None:
         """Since when (milliseconds) no file matches an input that had files, and the path of the
         last one; None if the input has files, never had any, or has had none for a short time only,

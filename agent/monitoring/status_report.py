@@ -157,6 +157,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
         unreadable_files=len(unreadable),
         unreadable=unreadable[:_MOST_NAMED],
         size=sum(file.size for file in files),
+        has_matches=parts.files.has_matches(input_.label),
         lag_bytes=sum(file.lag_bytes for file in files),
         lag_seconds=max((file.lag_seconds for file in files), default=0.0),
         stopped=_stopped(input_, feed, parts.schemas) or "; ".join(topic_stalls),

@@ -139,6 +139,7 @@ def test_an_input_that_has_lost_all_its_files_is_named_for_a_day(tmp_path: Path)
     inputs = input_of(tmp_path / "a.log*", "logs"), input_of(tmp_path / "none*", "none")
     with pipeline_side(tmp_path, *inputs) as side:
         side.turn(times=3)
+        assert [each.has_matches for each in side.status().inputs] == [True, False]
         path.rename(moved)
         (tmp_path / "a.log.1.gz").touch()
         side.turn(times=3)
@@ -150,6 +151,7 @@ def test_an_input_that_has_lost_all_its_files_is_named_for_a_day(tmp_path: Path)
             rf"no file matches since .* UTC; the last was {re.escape(str(path))}", text
         )
         assert [each.warning for each in side.status().inputs] == [text, ""]
+        assert [each.has_matches for each in side.status().inputs] == [False, False]
     with pipeline_side(tmp_path, *inputs) as side:
         side.turn(after=700.0, times=2)
         assert [kind for kind, _, _ in side.problems()] == ["unmatched"], "after a restart, too"
