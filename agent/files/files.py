@@ -17,6 +17,7 @@ from agent.accounting.runs import KnownSource, SourceId
 from agent.configuration.config import AgentLimits, HoldDeleted
 from agent.configuration.file_inputs import FileInput
 from agent.files.adoption import Adoption
+from agent.files.archive_starts import read_archives
 from agent.files.attention import Attention
 from agent.files.happenings import (
     Forgettable,
@@ -67,6 +68,7 @@ _UNMATCHED_SECONDS: Final = 600.0
 _REMOVED_SECONDS: Final = 86_400.0
 _MILLIS: Final = 1_000_000  # nanoseconds
 _HISTORY: Final = (KeptKind.EVENTS, KeptKind.HISTORY)
+_UNKNOWN: Final[Mapping[str, int]] = {}
 _NEVER: Final[Mapping[str, Looked]] = {}
 _NO_STAMPS: Final[Mapping[str, Stamp]] = {}
 
@@ -77,6 +79,8 @@ class Files:
 
     seen              names of inputs that were followed before, even without a source: `start` does
                       not apply to them. Default: the inputs of the known sources
+    since             when inputs were first followed, in milliseconds; 0 or nothing: unknown
+    archives_since    when inputs began to read archives; nothing: now
     forgotten_before  if the journal was damaged, it may have lost sources and progress that ledger
                       entries below this number have; otherwise -1
     torn              the journal may lack the last of what was shipped
@@ -99,6 +103,8 @@ class Files:
         wall: Callable[[], float] = time.time,
         *,
         seen: Collection[str] | None = None,
+        since: Mapping[str, int] = _UNKNOWN,
+        archives_since: Mapping[str, int] = _UNKNOWN,
         looked: Mapping[str, Looked] = _NEVER,
         forgotten_before: int = -1,
         torn: bool = False,
@@ -153,6 +159,7 @@ class Files:
         for source in known:
             shared.unclaimed.add(source)
         self._left: list[Left] = []
+        self._since, self._archives_since = since, archives_since
         self._seen = set(seen) if seen is not None else {source.input for source in known}
         self._follow(inputs)
 
@@ -211,6 +218,8 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
+            if input_files.input.reads_archives:
+                read_archives(input_files, self._by_input.values(), shared, unpacking)
         self._missed_names.process_events(previous_millis)
         # The process may have been suspended since the look began.
         retry_millis = max(millis, int(shared.wall() * 1000))
@@ -332,6 +341,12 @@ class Files:
             path in input_files.survey.watched or input_files.survey.means(path)
         )
 
+    def waiting_archives(self, name: str) -> int:
+        """The number of the input's archives that are not identified yet, or whose file is still
+        followed. Any thread."""
+        input_files = self._by_input.get(name)
+        return len(input_files.archives) if input_files is not None else 0
+
     @property
     def at_rest(self) -> bool:
         """Whether looks will find nothing until inotify reports something or the next scan is
@@ -385,6 +400,8 @@ class Files:
             for unpacking in input_files.unpacking.values()
         ]:
             unpacking.close()
+        for input_files in self._by_input.values():
+            input_files.archives.close()
         self._by_input.clear()
         self._adoption.close()
         self._shared.watcher.close()
@@ -514,6 +531,8 @@ class Files:
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
         wall_time = shared.wall()
+        if any(input_files.archives.has_next for input_files in every_input):
+            return  # they may have the lines of any source
         for input_files in every_input:
             shared.report(
                 *(Forgettable(source.id) for source in input_files.memory.forget(wall_time))
@@ -602,11 +621,25 @@ class Files:
     # Inputs
 
     def _follow(self, inputs: Sequence[FileInput]) -> None:
+        archive_topics = {each.topic for each in inputs if each.reads_archives}
+        archive_topics |= {
+            input_files.input.topic
+            for input_files in self._by_input.values()
+            if input_files.input.reads_archives
+        }
+        self._shared.archive_topics = frozenset(archive_topics)
         names = {input_.name for input_ in inputs} | self._by_input.keys()
         for input_ in inputs:
             is_new = input_.name not in self._seen
             self._seen.add(input_.name)
-            input_files = InputFiles(input_, self._shared, self._before_listing, is_new=is_new)
+            now_millis = int(self._shared.wall() * 1000)
+            since_millis = now_millis if is_new else self._since.get(input_.name, 0)
+            input_files = InputFiles(
+                *(input_, self._shared, self._before_listing),
+                is_new=is_new,
+                since_millis=since_millis,
+                archives_since_millis=self._archives_since.get(input_.name, now_millis),
+            )
             self._by_input[input_.name] = input_files
             self._missed_names.remember(input_files, input_.name)
         self._claim({input_.name: self._by_input[input_.name] for input_ in inputs}, names)
@@ -641,6 +674,7 @@ class Files:
             self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
+        input_files.archives.close()
         for source in input_files.memory.all():
             self._shared.unclaimed.add(source)
 

@@ -136,7 +136,7 @@ def _file(
         acknowledged=acknowledged_position,
         lag_bytes=lag,
         lag_seconds=max(0.0, now - intake.waits_since) if lag else 0.0,
-        deleted=followed.nameless,
+        deleted=followed.nameless and not followed.is_archive,
         error=parts.pipeline.recorder.unreadable.get(followed.current_path, ""),
         inode=followed.identity[1],
     )
@@ -159,6 +159,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
         size=sum(file.size for file in files),
         has_matches=parts.files.has_matches(input_.label),
         lag_bytes=sum(file.lag_bytes for file in files),
+        waiting_archives=parts.files.waiting_archives(input_.label),
         lag_seconds=max((file.lag_seconds for file in files), default=0.0),
         stopped=_stopped(input_, feed, parts.schemas) or "; ".join(topic_stalls),
         warning=(feed.warning if feed else "")
