@@ -41,7 +41,7 @@ from agent.files.source_ends import (
     unpack,
 )
 from agent.files.source_starts import begin
-from agent.files.unreadable import Left
+from agent.files.unreadable import Left, born_at
 from agent.files.unwatched import KnownFiles, past_of
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp
 from agent.history.clock_setting import set_words
@@ -53,7 +53,7 @@ from agent.open_files.open_file_limit import Handles, most_handles
 from agent.open_files.opening import Opening
 from agent.open_files.paths import below, folder_of
 from agent.recognition.followed import Followed
-from agent.recognition.identity import IdentityVerdict, doubted
+from agent.recognition.identity import Identity, IdentityVerdict, doubted
 
 log = logging.getLogger(__name__)
 
@@ -488,8 +488,12 @@ class Files:
                 known=KnownFiles(known_files, known_places(input_files), self._is_read),
             )
 
-    def _is_read(self, path: str) -> bool:
-        return any(input_files.survey.means(path) for input_files in self._by_input.values())
+    def _is_read(self, path: str, identity: Identity) -> bool:
+        born_ns = born_at(path)
+        return any(
+            input_files.survey.means(path) or (born_ns and input_files.has_file(identity, born_ns))
+            for input_files in self._by_input.values()
+        )
 
     def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
         """Reports what may have happened in new folders before they were watched, for those that

@@ -213,6 +213,13 @@ class InputFiles:
         """Notes that earlier times are by another setting of the clock."""
         self._told_from = min(self._told_from, self._told_from + by_millis)
 
+    def has_file(self, identity: Identity, born_ns: int) -> bool:
+        """Whether the file with this identity that was created at this time is followed or
+        remembered."""
+        followed = self.files.get(identity)
+        is_followed = followed is not None and followed.born_ns == born_ns
+        return is_followed or self.memory.has_file(identity, born_ns)
+
     def start_history(self) -> None:
         """Notes that the history of names is complete from now on: all folders are watched and
         listed."""

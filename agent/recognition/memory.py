@@ -83,6 +83,10 @@ class Memory:
     def has(self, identity: Identity) -> bool:
         return identity in self._by_identity
 
+    def has_file(self, identity: Identity, born_ns: int) -> bool:
+        """Whether a source is the file with this identity that was created at this time."""
+        return any(known.born_ns == born_ns for known in self._by_identity.get(identity, ()))
+
     def at_inode(self, inode: int) -> list[KnownSource]:
         """The sources with this inode, on any device."""
         return list(self._by_inode.get(inode, ()))
