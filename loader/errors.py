@@ -14,7 +14,8 @@ is printed and stored in the ledger.
     ├── ColumnChanged        1  the latest schema gives a column a type that its files do not have
     ├── Mismatch             1  staged files differ from what was read: nothing is committed
     ├── GapError             4  events are gone: by retention, or since a topic was recreated
-    │   └── NothingLeft         the brokers have no event of an hour that was to be rebuilt
+    │   ├── NothingLeft         the brokers have no event of an hour that was to be rebuilt
+    │   └── RowsLost            a rebuild would remove rows that exist nowhere else
     ├── RunTaken             5  another loader committed this run, or is working on it
     ├── TooManyDead          6  the share of undecodable records is too high: nothing is committed
     ├── TooManyDuplicates    6  the share of duplicates is too high: nothing is committed
@@ -74,6 +75,12 @@ class GapError(LoaderError):
 
 class NothingLeft(GapError):
     pass
+
+
+class RowsLost(GapError):
+    def __init__(self, text: str, rows: int) -> None:
+        super().__init__(text)
+        self.rows = rows
 
 
 class RunTaken(LoaderError):
@@ -167,6 +174,13 @@ _GAP: Final = (
     "`{load} --accept-gap` loads the rest, and records the gap; to avoid gaps, load more often than"
     " retention deletes, and find out what the brokers lost"
 )
+_ROWS_LOST: Final = (
+    "leave the files as they are; missing lines may still be in log files or backups"
+    " (docs/how-to/replay-a-day.md); so that brokers keep events longer:"
+    " {penstock} topics alter TOPIC --config retention.ms=N; with `--remove-rows {rows}` the"
+    " rebuild goes on without these rows, and moves the replaced files to"
+    " `_penstock/{table}/replaced`, where they stay for 30 days"
+)
 _REBUILD_GAP: Final = (
     "`{load} --accept-gap` rebuilds the hours from what the brokers have; they are incomplete then,"
     " until what is missing is accepted in the audit, or shipped again and rebuilt"
@@ -244,6 +258,8 @@ def cure_of(
     version_match = _VERSION.search(str(error))
     schema = f" {version_match[1]} --version {version_match[2]}" if version_match else ""
     load = load_command(table, config_options)
+    if isinstance(error, RowsLost):
+        return _ROWS_LOST.format(penstock=_penstock(), rows=error.rows, table=table)
     is_gap = isinstance(error, GapError | OffsetsMissing | DamagedBatch)
     if rebuild and is_gap and not isinstance(error, NothingLeft):
         return _REBUILD_GAP.format(load=f"{load}{_options('--rebuild', rebuild)}")

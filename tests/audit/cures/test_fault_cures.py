@@ -14,7 +14,7 @@ from audit.cures.fault_cures import cure_for, cure_in, cure_words
 from audit.programs import DAMAGED
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import TopicKey
-from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, REBUILT
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, PASSED_OVER, REBUILT
 from loader.errors import ColumnChanged, GapError, cure_of
 from penstock.report.operator import accept
 
@@ -55,9 +55,12 @@ def rebuilding(table: str, hours: str) -> str:
     [
         ("missing", {"tier": "broker", **EVENTS}, accepting("--source a1-7 --seqs 120-131")),
         ("missing", {"tier": "hdfs", **EVENTS, **AT}, rebuilding("clicks", HOUR_7)),
-        (  # the brokers have nothing to rebuild from
-            *("missing", {"tier": "hdfs", "reason": f"{LOG_LOST}: it ends", **EVENTS, **AT}),
-            accepting("--source a1-7 --seqs 120-131"),
+        *(  # the brokers have nothing to rebuild from
+            (
+                *("missing", {"tier": "hdfs", "reason": reason, **EVENTS, **AT}),
+                accepting("--source a1-7 --seqs 120-131"),
+            )
+            for reason in (f"{LOG_LOST}: it ends", PASSED_OVER)
         ),
         ("missing", LANDED, rebuilding("views", HOUR_7)),
         ("duplicated", LANDED, rebuilding("views", HOUR_7)),
