@@ -34,7 +34,7 @@ _LANDED: Final = re.compile(
 # program's path, which the words may have, is left out.
 _WORD: Final = r"(?:[\w./=:@%+\-]|'[ -&(-_a-~]*')+"
 _OF_LOADER: Final = re.compile(
-    rf"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas delete)(?: {_WORD})+)`", re.ASCII
+    rf"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas (?:delete|show))(?: {_WORD})+)`", re.ASCII
 )
 _UNKNOWN_FILE: Final = "FILE"
 # Kinds of faults in events that have arrived: shipping them again would not help.
@@ -112,6 +112,8 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
         return Cure()
     command = ["penstock", *shlex.split(match[1])]
     kind = CommandKind.ACCEPTS if "--accept-gap" in command else CommandKind.MENDS
+    if command[1:3] == ["schemas", "show"]:
+        kind = CommandKind.LOOKS
     return Cure(in_shell(command, commands), kind)
 
 

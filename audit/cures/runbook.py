@@ -166,8 +166,12 @@ ENTRIES: Final = (
             "Run the command beside it on the loader's host. It comes from the loader, with its "
             "reason.",
             "`penstock load --config loader.yaml --dry-run` shows what would be read.",
-            "A topic created by a typo has no schema. Delete it: `penstock topics delete TOPIC`; "
-            "or retire it: `penstock audit accept TOPIC --whole-topic --reason typo`.",
+            "A topic whose schema was deleted: `penstock changes` has who deleted it. `penstock "
+            "schemas list --deleted` lists its versions, `penstock schemas show TOPIC-value "
+            "--version N` shows one, and `penstock schemas register FILE --topic TOPIC` restores "
+            "it.",
+            "A topic created by a typo has no schema either. Delete it: `penstock topics delete "
+            "TOPIC`; or retire it: `penstock audit accept TOPIC --whole-topic --reason typo`.",
         ),
     ),
     RunbookEntry(

@@ -77,14 +77,14 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
                 return f"{name} no longer exists; offsets from {self.first} on were not loaded"
 
 
-def refusal(gaps: Sequence[object], remedy: str) -> GapError:
+def refusal(gaps: Sequence[object], remedy: str, total: str = "") -> GapError:
     """The error for these gaps."""
-    return GapError(f"{in_one_line(gaps)}. {remedy}")
+    return GapError(f"{in_one_line(gaps, total)}. {remedy}")
 
 
-def in_one_line(gaps: Sequence[object]) -> str:
-    """Describes gaps, one or more."""
-    more_gaps = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
+def in_one_line(gaps: Sequence[object], total: str = "") -> str:
+    """Describes gaps, one or more. `total`: the size of several."""
+    more_gaps = f" (and {len(gaps) - 1} more gaps{total})" if len(gaps) > 1 else ""
     return f"{gaps[0]}{more_gaps}"
 
 
@@ -210,7 +210,8 @@ def plan(
         *(gap for source in table.topics for gap in vanished(facts, states.get(source.topic))),
     ]
     if gaps and not accept_gap:
-        raise refusal(gaps, _ACCEPT)
+        offsets = sum(gap.end - gap.first for gap in gaps if gap.end >= 0)
+        raise refusal(gaps, _ACCEPT, f", {offsets:,} offsets in all" if offsets else "")
     ranges = [
         _range(source, facts[source.topic], partition, start)
         for source in table.topics

@@ -266,7 +266,9 @@ def test_a_topic_that_comes_back_as_another_is_read_from_its_beginning() -> None
 
 
 def test_many_gaps_are_one_line() -> None:
-    with pytest.raises(GapError, match=r"t-0: .* were read \(and 2 more gaps\)\. To load"):
+    with pytest.raises(
+        GapError, match=r"t-0: .* were read \(and 2 more gaps, 6 offsets in all\)\. To"
+    ):
         planned(facts((7, 9), (7, 9), (7, 9)), state(4, 5, 6))
 
 
