@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign incidents mutants fleet fleet-small format reference pictures newcomer release release-tried release-twice clean
+.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign incidents mutants fleet fleet-small format reference pictures newcomer release release-tried release-twice release-repositories clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ release-tried: $(VENV)/.installed-development ## as root: dist/release in system
 
 release-twice: $(VENV)/.installed-development ## is dist/release the same, byte by byte, when its commit is built once more elsewhere?
 	nice $(PYTHON) -m tests.bundle.twice --release dist/release $(ARGS)
+
+release-repositories: $(VENV)/.installed-development ## repositories for apt and dnf with the packages of dist/release, into dist/repositories; ARGS="--key KEY"
+	nice $(PYTHON) -m deploy.bundle.repositories --release dist/release --out dist/repositories $(ARGS)
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build wire/_*.so columns/_*.so broker/*/*/_*.so agent/*/*/_*.so

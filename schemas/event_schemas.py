@@ -22,9 +22,13 @@ from schemas.parsing import AvroSchema, parse
 HEADER: Final = "penstock.EventHeader"
 LOG_LINE: Final = "penstock.LogLine"
 SYSLOG_LINE: Final = "penstock.SyslogLine"
+ACCESS_LINE: Final = "penstock.AccessLine"
+HAPROXY_LINE: Final = "penstock.HaproxyLine"
+POSTGRESQL_LINE: Final = "penstock.PostgresqlLine"
 DEAD_LETTER: Final = "penstock.DeadLetter"
 LEDGER: Final = "penstock.Ledger"
-BUILT_IN: Final = (HEADER, LOG_LINE, SYSLOG_LINE, DEAD_LETTER, LEDGER)
+LINES_WITH_FIELDS: Final = (SYSLOG_LINE, ACCESS_LINE, HAPROXY_LINE, POSTGRESQL_LINE)
+BUILT_IN: Final = (HEADER, LOG_LINE, *LINES_WITH_FIELDS, DEAD_LETTER, LEDGER)
 
 TypeJson = Any  # an Avro type as JSON
 

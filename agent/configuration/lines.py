@@ -5,6 +5,7 @@ docs/agent-configuration.md are generated from it.
 """
 
 import re
+from enum import StrEnum
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -21,8 +22,8 @@ def check_pattern(name: str, pattern: str) -> None:
 
 
 class Time(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the time of an event is found. Default: the time at which its line was read (with
-    `cri`, `docker` and `syslog`: the time in the line)."""
+    """Where the time of an event is found. Default: the time in the line, with formats that
+    have one (`cri`, `docker`, `syslog` and those of programs); else when its line was read."""
 
     field: str
     """The field with the time; `a.b` is the field `b` of the object `a`."""
@@ -51,9 +52,18 @@ class Time(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ) from None
 
 
+class Language(StrEnum):
+    """A language whose stack traces are joined."""
+
+    JAVA = "java"
+    PYTHON = "python"
+    GO = "go"
+    RUBY = "ruby"
+
+
 class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How several lines become one event. Exactly one of `start`, `continuation` and `indentation`
-    is set."""
+    """How several lines become one event. Exactly one of `start`, `continuation`, `indentation` and
+    `language` is set."""
 
     start: Pattern = ""
     """A line that contains this pattern begins an event."""
@@ -61,14 +71,19 @@ class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A line that contains this pattern continues the event before."""
     indentation: bool = False
     """A line that begins with white space continues the event before."""
+    language: Language | None = None
+    """Blank lines, lines that begin with white space, and [the lines of this language's stack
+    traces](#stack-traces) continue the event before."""
     timeout: Seconds = 2.0
     """An event is complete when no line has followed for this long."""
     max_lines: int = 500
     """After this many lines, a new event begins."""
 
     def __post_init__(self) -> None:
-        if bool(self.start) + bool(self.continuation) + self.indentation != 1:
-            raise ValueError("give exactly one of `start`, `continuation`, `indentation: true`")
+        if sum(map(bool, (self.start, self.continuation, self.indentation, self.language))) != 1:
+            raise ValueError(
+                "give exactly one of `start`, `continuation`, `indentation: true`, `language`"
+            )
         for name in ("start", "continuation"):
             check_pattern(name, getattr(self, name))
         check_positive(self, "timeout", "max_lines")

@@ -17,6 +17,7 @@ from agent.accounting.runs import KnownSource, SourceId
 from agent.configuration.config import AgentLimits, HoldDeleted
 from agent.configuration.file_inputs import FileInput
 from agent.files.adoption import Adoption
+from agent.files.archive_starts import read_archives
 from agent.files.attention import Attention
 from agent.files.happenings import (
     Forgettable,
@@ -42,7 +43,8 @@ from agent.files.source_ends import (
 from agent.files.source_starts import begin
 from agent.files.unreadable import Left
 from agent.files.unwatched import KnownFiles, past_of
-from agent.history.blind_times import Looked, LookedAt, Patterns
+from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp
+from agent.history.clock_setting import set_words
 from agent.history.position import HistoryPosition
 from agent.history.watcher import LeftHistory, Watcher
 from agent.open_files.descriptor_store import HandedOver
@@ -64,7 +66,9 @@ _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
 _MILLIS: Final = 1_000_000  # nanoseconds
 _HISTORY: Final = (KeptKind.EVENTS, KeptKind.HISTORY)
+_UNKNOWN: Final[Mapping[str, int]] = {}
 _NEVER: Final[Mapping[str, Looked]] = {}
+_NO_STAMPS: Final[Mapping[str, Stamp]] = {}
 
 
 class Files:
@@ -73,6 +77,8 @@ class Files:
 
     seen              names of inputs that were followed before, even without a source: `start` does
                       not apply to them. Default: the inputs of the known sources
+    since             when inputs were first followed, in milliseconds; 0 or nothing: unknown
+    archives_since    when inputs began to read archives; nothing: now
     forgotten_before  if the journal was damaged, it may have lost sources and progress that ledger
                       entries below this number have; otherwise -1
     torn              the journal may lack the last of what was shipped
@@ -95,6 +101,8 @@ class Files:
         wall: Callable[[], float] = time.time,
         *,
         seen: Collection[str] | None = None,
+        since: Mapping[str, int] = _UNKNOWN,
+        archives_since: Mapping[str, int] = _UNKNOWN,
         looked: Mapping[str, Looked] = _NEVER,
         forgotten_before: int = -1,
         torn: bool = False,
@@ -148,6 +156,7 @@ class Files:
         self._unsure: dict[InputFiles, list[str]] = {}
         self._unclaimed = {source.id: source for source in known}
         self._left: list[Left] = []
+        self._since, self._archives_since = since, archives_since
         self._seen = set(seen) if seen is not None else {source.input for source in known}
         self._follow(inputs)
 
@@ -180,7 +189,9 @@ class Files:
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()
-        self._missed_names.begins()
+        shared.set_millis = self._missed_names.begins()
+        if shared.set_millis:
+            self._clock_was_set(shared.set_millis)
         shared.watcher.collect()
         previous_millis = shared.attention.millis
         millis = int(shared.wall() * 1000)
@@ -204,6 +215,8 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
+            if input_files.input.reads_archives:
+                read_archives(input_files, self._by_input.values(), shared, unpacking)
         self._missed_names.process_events(previous_millis)
         # The process may have been suspended since the look began.
         retry_millis = max(millis, int(shared.wall() * 1000))
@@ -217,6 +230,17 @@ class Files:
             release_deleted(list(self._by_input.values()), shared)
         reported_happenings, shared.reported = shared.reported, []
         return reported_happenings
+
+    def _clock_was_set(self, by_millis: int) -> None:
+        """Notes that earlier times are by another setting of the wall clock. Times of files are
+        compared with the earlier of both."""
+        if words := set_words(by_millis):
+            log.warning("%s", words)
+        by_ns = by_millis * _MILLIS
+        self._listed_ns = min(self._listed_ns, self._listed_ns + by_ns)
+        self._scanned_ns = min(self._scanned_ns, self._scanned_ns + by_ns)
+        for input_files in self._by_input.values():
+            input_files.clock_was_set(by_millis)
 
     def keep(self, now: float) -> None:
         """Hands open files to the keeper. Called after the results of `look` were journalled, so
@@ -296,6 +320,12 @@ class Files:
             path in input_files.survey.watched or input_files.survey.means(path)
         )
 
+    def waiting_archives(self, name: str) -> int:
+        """The number of the input's archives that are not identified yet, or whose file is still
+        followed. Any thread."""
+        input_files = self._by_input.get(name)
+        return len(input_files.archives) if input_files is not None else 0
+
     @property
     def at_rest(self) -> bool:
         """Whether looks will find nothing until inotify reports something or the next scan is
@@ -349,6 +379,8 @@ class Files:
             for unpacking in input_files.unpacking.values()
         ]:
             unpacking.close()
+        for input_files in self._by_input.values():
+            input_files.archives.close()
         self._by_input.clear()
         self._adoption.close()
         self._shared.watcher.close()
@@ -416,7 +448,11 @@ class Files:
         patterns = Patterns(input_files.input.paths, input_files.input.exclude)
         input_files.take(listing)
         input_files.folders.take(
-            listing, patterns, input_files.barred.seen_up_to(shared.attention.millis)
+            listing,
+            patterns,
+            input_files.barred.seen_up_to(shared.attention.millis),
+            self._missed_names.clock,
+            earlier=previous_look.folders if previous_look is not None else _NO_STAMPS,
         )
         self._unsure[input_files] = input_files.folders.unsure()
         if previous_look is None and shared.watcher.newly_watched and searched_patterns.paths:
@@ -425,11 +461,9 @@ class Files:
             input_files.start_history()
         if previous_look is not None and listing.complete:
             input_files.before = None
-            times = previous_look.millis * _MILLIS, self._shared.attention.millis * _MILLIS
             self._missed_names.report_blind_time(
                 *(input_files, previous_look, listing),
                 known=KnownFiles(known_files, known_places(input_files), self._is_read),
-                written=input_files.written_unread(*times),
             )
 
     def _is_read(self, path: str) -> bool:
@@ -475,6 +509,8 @@ class Files:
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
         wall_time = shared.wall()
+        if any(input_files.archives.has_next for input_files in every_input):
+            return  # they may have the lines of any source
         for input_files in every_input:
             shared.report(
                 *(Forgettable(source.id) for source in input_files.memory.forget(wall_time))
@@ -563,11 +599,25 @@ class Files:
     # Inputs
 
     def _follow(self, inputs: Sequence[FileInput]) -> None:
+        archive_topics = {each.topic for each in inputs if each.reads_archives}
+        archive_topics |= {
+            input_files.input.topic
+            for input_files in self._by_input.values()
+            if input_files.input.reads_archives
+        }
+        self._shared.archive_topics = frozenset(archive_topics)
         names = {input_.name for input_ in inputs} | self._by_input.keys()
         for input_ in inputs:
             is_new = input_.name not in self._seen
             self._seen.add(input_.name)
-            input_files = InputFiles(input_, self._shared, self._before_listing, is_new=is_new)
+            now_millis = int(self._shared.wall() * 1000)
+            since_millis = now_millis if is_new else self._since.get(input_.name, 0)
+            input_files = InputFiles(
+                *(input_, self._shared, self._before_listing),
+                is_new=is_new,
+                since_millis=since_millis,
+                archives_since_millis=self._archives_since.get(input_.name, now_millis),
+            )
             self._by_input[input_.name] = input_files
             self._missed_names.remember(input_files, input_.name)
         self._claim({input_.name: self._by_input[input_.name] for input_ in inputs}, names)
@@ -597,6 +647,7 @@ class Files:
                 self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
+        input_files.archives.close()
         self._unclaimed |= {source.id: source for source in input_files.memory.all()}
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:

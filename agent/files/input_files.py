@@ -9,11 +9,12 @@ were deleted, or are over.
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from agent.accounting.runs import KnownSource, Progress
 from agent.configuration.file_inputs import FileInput
+from agent.files.archive_queue import ArchiveQueue
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -30,7 +31,7 @@ from agent.files.unreadable import Left, NeverRead, UnreadableFiles, born_at
 from agent.files.unwatched import Folders, never_clear
 from agent.history.blind_times import Looked, Traces, may_hide
 from agent.open_files.paths import DELETED, folder_of
-from agent.recognition.compressed import has_compressed_name
+from agent.recognition.compressed import has_archive_name, has_compressed_name
 from agent.recognition.file_search import (
     device_above,
     find_by_inode,
@@ -54,11 +55,14 @@ from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
 
 _MOST_COMPRESSED = 1_000  # reported for an input
+_MILLIS_NS = 1_000_000
 _TICK_NS = 20_000_000  # the clock of file systems may be as late
 
 
 class InputFiles:
-    """The files of one input. `is_new`: the input was never followed before, so `start` applies.
+    """The files of one input. `is_new`: the input was never followed before, so `start` applies;
+    `since_millis`: when it was first followed, 0 if unknown; `archives_since_millis`: since when it
+    reads archives, if it does.
 
     A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
     whose file was truncated or replaced, with the source that follows it there, if known.
@@ -71,6 +75,8 @@ class InputFiles:
         before_listing: Callable[[str], object],
         *,
         is_new: bool,
+        since_millis: int = 0,
+        archives_since_millis: int = 0,
     ) -> None:
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
@@ -87,6 +93,9 @@ class InputFiles:
         self.compressed: dict[Identity, tuple[int, int]] = {}
         self._shared = shared
         self.is_new = is_new
+        self.since_millis = since_millis
+        self._archives_since_millis = archives_since_millis
+        self.archives = ArchiveQueue()
         self.caught_up_millis = 0  # when all that was there had been read and acknowledged
         self.folders = Folders()
         self.before: Looked | None = None  # the last look before an unwatched time
@@ -107,6 +116,10 @@ class InputFiles:
     def change(self, of: FileInput, before_listing: Callable[[str], object]) -> list[Left]:
         """Changes the input's configuration; its topic stays. Returns the files that no longer
         match and were never read. The caller drops all files that no longer match."""
+        if of.reads_archives and not self.input.reads_archives:
+            self._archives_since_millis = int(self._shared.wall() * 1000)
+        self.archives.close()
+        self.archives = ArchiveQueue()
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
@@ -176,25 +189,37 @@ class InputFiles:
     def has_history_since(self, millis: int) -> bool:
         return self.has_complete_history and self._told_from <= millis
 
+    def clock_was_set(self, by_millis: int) -> None:
+        """Notes that earlier times are by another setting of the clock."""
+        self._told_from = min(self._told_from, self._told_from + by_millis)
+
     def start_history(self) -> None:
         """Notes that the history of names is complete from now on: all folders are watched and
         listed."""
         self._told_from = self._shared.attention.millis
 
-    def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """The unread files that were written to or copied between these times, even briefly, so
-        that they may have been emptied in between."""
+    def written_unread(self, times_ns: Sequence[tuple[int, int]]) -> dict[str, Traces]:
+        """The unread files that were written to or copied at these times, even briefly, so that
+        they may have been emptied meanwhile. These are the beginning and the end of one time, by
+        each setting that the clock had in it, the present one last."""
         traces_by_path: dict[str, Traces] = {}
         begun_files = self._shared.attention.begun
-        is_told = self.has_history_since(since_ns // 1_000_000)
         for followed in self.files.values():
             if followed.source and not followed.is_unseen and followed not in begun_files:
                 continue
-            path, from_ns = (
-                followed.current_path,
-                max(followed.born_ns, followed.begun_ns, since_ns),
+            path, mtime_ns = followed.current_path, followed.mtime_ns
+            since_ns, until_ns = next(
+                (times for times in times_ns if times[0] <= mtime_ns <= times[1]), times_ns[-1]
             )
-            written_ns, away_ns = followed.mtime_ns - from_ns, until_ns - since_ns
+            is_told = self.has_history_since(since_ns // 1_000_000)
+            # Times after both the present and the last write are from before it was set back.
+            begun_times = (
+                time_ns
+                for time_ns in (followed.born_ns, followed.begun_ns)
+                if time_ns <= max(until_ns, mtime_ns)
+            )
+            from_ns = max([since_ns, *begun_times])
+            written_ns, away_ns = mtime_ns - from_ns, until_ns - since_ns
             # The target of a link was not watched.
             traces = may_hide(written_ns, away_ns, is_told=is_told and not followed.real_path)
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
@@ -307,13 +332,13 @@ class InputFiles:
         if fd is not None:
             os.close(fd)
 
-    def is_compressed(self, path: str, identity: Identity, mtime_ns: int) -> None:
+    def is_compressed(self, path: str, identity: Identity, mtime_ns: int, why: str = "") -> None:
         if identity in self._said_compressed or len(self._said_compressed) >= _MOST_COMPRESSED:
             return
         self._said_compressed.add(identity)
         is_read_whole = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
         is_left = self._looked or is_read_whole
-        self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left))
+        self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left, why))
 
     def _follow(
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
@@ -418,11 +443,10 @@ class InputFiles:
         present one does not."""
         shared = self._shared
         identity, wall_time = sighting.identity, shared.wall()
-        if has_compressed_name(sighting.path):
-            self.is_compressed(sighting.path, identity, sighting.mtime_ns)
-            self._lose_remembered(identity)  # an archive may have the inode of the original
-            return
         if self.memory.is_unchanged(sighting, wall_time):
+            return
+        if has_compressed_name(sighting.path):
+            self._meet_archive(sighting, wall_time)
             return
         if self.compressed.get(identity) == (sighting.size, sighting.mtime_ns):
             return
@@ -459,7 +483,7 @@ class InputFiles:
             os.close(fd)
             return
         if source is None:
-            self._lose_remembered(identity)
+            self.lose_remembered(identity)
         followed = Followed(former or sighting.path, identity, status, shared.handles)
         followed.call(sighting.path)
         shared.attention.note_first_look(followed, shared.now)
@@ -471,6 +495,42 @@ class InputFiles:
         ):  # it may have been a source that a damaged journal has forgotten
             followed.may_be_forgotten(shared.forgotten_before)
         self.hold(followed, fd)
+
+    def _meet_archive(self, sighting: Sighting, wall: float) -> None:
+        path, identity, mtime_ns = sighting.path, sighting.identity, sighting.mtime_ns
+        is_read = self.input.reads_archives and has_archive_name(path)
+        self.lose_remembered(identity, archives=False)  # it may have the inode of the original
+        if not is_read:
+            self.is_compressed(path, identity, mtime_ns)
+            return
+        if identity in self.archives or self._is_unpacked(identity):
+            return
+        if self.compressed.get(identity) == (sighting.size, mtime_ns):
+            return
+        since_ns = self.since_millis * _MILLIS_NS
+        if not self.memory.has(identity):
+            is_old = mtime_ns < since_ns and self.input.starts_at_end(mtime_ns / 1e9)
+            if is_old or self.input.is_too_old(mtime_ns / 1e9, wall):
+                return
+            made_ns = born_at(path) or mtime_ns
+            if since_ns <= made_ns < self._archives_since_millis * _MILLIS_NS:
+                self.is_not_read(sighting, "the input may have read its lines before")
+                return
+        self.archives.add(sighting, since_ns)
+
+    def _is_unpacked(self, identity: Identity) -> bool:
+        """Whether an archive is read at present."""
+        states = (followed.end.unpacked for followed in self.unpacking)
+        return any(state and (state.device, state.inode) == identity for state in states)
+
+    def is_empty(self, archive: Sighting) -> None:
+        """Notes that there is nothing to read, as long as the archive does not change."""
+        self.compressed[archive.identity] = archive.size, archive.mtime_ns
+
+    def is_not_read(self, sighting: Sighting, why: str) -> None:
+        """Notes that an archive cannot be read, as long as it does not change."""
+        self.is_empty(sighting)
+        self.is_compressed(sighting.path, sighting.identity, sighting.mtime_ns, why)
 
     def _cannot_read(
         self, identity: Identity, path: str, error: OSError, *, is_meant: bool = True
@@ -500,7 +560,7 @@ class InputFiles:
     ) -> None:
         for identity, never_read_items in self.barred.gone(self.survey, listing, by_identity):
             if self.memory.unfinished_at(identity):
-                self._lose_remembered(identity)
+                self.lose_remembered(identity)
             elif identity not in self.files:
                 self._never_read([never_read_items])
         self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
@@ -542,15 +602,20 @@ class InputFiles:
         followed = Followed(path, identity, None, self._shared.handles)
         attention = self._shared.attention
         attention.note_earlier_look(
-            followed, max(known.seen_millis, self.caught_up_millis), known.size
+            followed,
+            max(known.seen_millis, self.caught_up_millis),
+            0 if has_compressed_name(path) else known.size,
         )
         followed.resume(known)
         attention.rest(followed, self._shared.now)
         return followed
 
-    def _lose_remembered(self, identity: Identity) -> None:
-        """Makes orphans of remembered sources whose inode belongs to another file now."""
+    def lose_remembered(self, identity: Identity, *, archives: bool = True) -> None:
+        """Makes orphans of remembered sources whose inode belongs to another file now. `archives`:
+        also of archives."""
         for source in self.memory.unfinished_at(identity):
+            if has_compressed_name(source.path) and not archives:
+                continue
             self.memory.remove(source)
             followed = self.remembered(source)
             self._shared.report(Appeared(followed, known_before=True))
@@ -576,7 +641,7 @@ class InputFiles:
         for source in self.memory.unfinished():
             identity = source.device, source.inode
             if identity in self.files:
-                self._lose_remembered(identity)
+                self.lose_remembered(identity)
             elif identity not in by_identity and listing.covers(source.last_path or source.path):
                 self.memory.remove(source)
                 followed = self.remembered(source)

@@ -66,6 +66,7 @@ class Listing(msgspec.Struct):
     failures: dict[str, OSError] = {}  # folders and files
     stamps: dict[str, Stamp] = {}  # of folders whose names matter
     complete: bool = False
+    began: float = msgspec.field(default_factory=time.monotonic)
 
     def covers(self, path: str) -> bool:
         """Whether a file of that path would have been listed."""

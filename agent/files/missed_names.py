@@ -13,7 +13,7 @@ folders' own times show whether names came or went.
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -36,11 +36,11 @@ from agent.history.blind_times import (
     Looked,
     LookedAt,
     Traces,
-    Unwatched,
     blind_since,
     may_be_emptied,
     some_of,
 )
+from agent.history.clock_setting import ClockSetting, boot_id
 from agent.history.memory import LastLook
 from agent.history.name_events import NameHistory, Places, follow
 from agent.history.position import MOST_PENDING, HistoryPosition, Pending
@@ -50,6 +50,7 @@ from agent.recognition.identity import Identity
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 1.0
+_MILLI_NS: Final = 1_000_000
 _MOST_COME: Final = 20_000  # more than the kernel keeps by default
 
 
@@ -75,6 +76,8 @@ class MissedNames:
         self._looked = dict(looked)
         self._boot = boot
         self._begun = self._looked_at = self._before = boot()  # `_begun`: see `begins`
+        booted_millis = self._wall_millis - int(self._begun * 1000)
+        self.clock = self._clock_before = ClockSetting(boot_id(), booted_millis)
         self._reached = reached
         self._gone_on_with = set(reached.inputs) if reached else set()
         self._known: Collection[str] | None = None  # until the first look is over
@@ -94,10 +97,15 @@ class MissedNames:
         self._found: set[Unpacking] = set()  # unpackings whose archive is known
         if reached is not None:
             self._known = known
-            self._begun = self._looked_at = self._before = (
-                shared.watcher.last_look.boot_millis / 1000
-            )
+            last_look = shared.watcher.last_look
+            self._begun = self._looked_at = self._before = last_look.boot_millis / 1000
+            booted_millis = last_look.wall_millis - last_look.boot_millis
+            self.clock = ClockSetting(boot_id(), booted_millis)
             self._resume(reached)
+
+    @property
+    def _wall_millis(self) -> int:
+        return int(self._shared.wall() * 1000)
 
     def _resume(self, reached: HistoryPosition) -> None:
         """Replays the history: names before the position are settled, except pending ones."""
@@ -168,12 +176,18 @@ class MissedNames:
         if input_files.folders.scanned_millis:
             boot_millis, millis = int(self._boot() * 1000), input_files.folders.scanned_millis
             self._looked[name] = input_files.folders.looked(
-                millis, input_files.caught_up_millis, boot_millis
+                *(millis, input_files.caught_up_millis, boot_millis, input_files.folders.clock)
             )
 
-    def begins(self) -> None:
-        """Begins a look; later events belong to the next look."""
+    def begins(self) -> int:
+        """Begins a look; later events belong to the next look. Returns by how many milliseconds the
+        wall clock was set since the previous look."""
+        wall_millis = self._wall_millis
         self._before, self._begun = self._begun, self._boot()
+        self._clock_before = self.clock
+        readings = wall_millis, self._wall_millis
+        self.clock = self._clock_before.read(int(self._begun * 1000), readings)
+        return self.clock.set_since(self._clock_before) or 0
 
     def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
         """Whether events were lost; or, if files are polled, whether the last look was long ago.
@@ -202,7 +216,7 @@ class MissedNames:
                     input_files.caught_up_millis,
                 )
                 input_files.before = input_files.folders.looked(
-                    looked_millis, caught_up_millis, boot_millis
+                    looked_millis, caught_up_millis, boot_millis, self._clock_before
                 )
                 input_files.why_before = self._why
                 input_files.wants_all = True
@@ -214,22 +228,25 @@ class MissedNames:
         listing: Listing,
         *,
         known: KnownFiles,
-        written: Mapping[str, Traces],
     ) -> None:
-        """Reports a blind time after a complete listing. `written`: the files that may have been
-        emptied."""
+        """Reports a blind time after a complete listing."""
         blind = blind_since(
             input_files.input.topic,
             before,
             now_millis=self._shared.attention.millis,
             booted_millis=int(self._boot() * 1000),
+            clock=self.clock,
             reason=input_files.why_before,
         )
+        times_ns = [
+            (period.from_millis * _MILLI_NS, (period.to_millis - 1) * _MILLI_NS)
+            for period in blind.periods
+        ]
         stamps = input_files.folders.stamps
         statements = blind_statements(
             *(input_files.survey, listing, stamps, before, blind),
             known=known,
-            written=written,
+            written=input_files.written_unread(times_ns),
         )
         self._shared.report(*map(NotWatched, statements))
 
@@ -242,7 +259,7 @@ class MissedNames:
             times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
             for input_files in every_input:
                 previous_traces = self._written.get(input_files, {})
-                self._written[input_files] = input_files.written_unread(*times) | previous_traces
+                self._written[input_files] = input_files.written_unread([times]) | previous_traces
 
     def process_events(self, before: int) -> None:
         """Processes events after the folders were listed: first those from before the listing, then
@@ -421,14 +438,14 @@ class MissedNames:
         """Notes that all results of the last look are journalled."""
         self._known = None
         begun_millis = int(self._begun * 1000)
-        self._shared.watcher.looked(LastLook(self._shared.attention.millis, begun_millis))
+        wall_millis = begun_millis + self.clock.booted_millis
+        self._shared.watcher.looked(LastLook(wall_millis, begun_millis))
 
     def report_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Reports names that came and went in a folder before it was watched."""
         now_millis, reason = self._shared.attention.millis, f"not watched before; {past}"
-        self._shared.report(
-            NotWatched(changed(input_files.input.topic, folder, since, now_millis, reason))
-        )
+        unwatched = changed(input_files.input.topic, folder, since, now_millis, reason)
+        self._shared.report(*map(NotWatched, unwatched))
 
     def _report_maybe_emptied(self, before: int, now: int) -> None:
         """Reports files that may have been emptied while the process was suspended. Leaves out
@@ -453,8 +470,12 @@ class MissedNames:
                 )
                 reason = f"no look for {duration}; {may_be_emptied(names)}"
                 topic = input_files.input.topic
-                unwatched = of_folder(topic, folder, before, now, reason, traces=traces)
-                self._shared.report(NotWatched(unwatched))
+                unwatched = of_folder(
+                    *(topic, folder, before, now, reason),
+                    traces=traces,
+                    set_millis=self._shared.set_millis,
+                )
+                self._shared.report(*map(NotWatched, unwatched))
 
     def _not_unpacked(
         self,
@@ -493,8 +514,12 @@ class MissedNames:
                     history.since, names_by_folder[folder].get(name, history.since)
                 )
         for folder, names in names_by_folder.items():
-            unwatched = _came_and_went(input_files, folder, list(names), min(names.values()), now)
-            self._shared.report(NotWatched(unwatched))
+            reason = f"came and went between two looks: {some_of(list(names))}"
+            unwatched = changed(
+                *(input_files.input.topic, folder, min(names.values()), now, reason),
+                set_millis=self._shared.set_millis,
+            )
+            self._shared.report(*map(NotWatched, unwatched))
 
 
 def known_places(input_files: InputFiles) -> KnownPlaces:
@@ -537,10 +562,3 @@ def _is_below(folder: str, changed: Collection[str]) -> bool:
 
 def _is_meant(input_files: InputFiles, path: str) -> bool:
     return input_files.survey.means(path) and not has_compressed_name(path)
-
-
-def _came_and_went(
-    input_files: InputFiles, folder: str, names: Sequence[str], since: int, now: int
-) -> Unwatched:
-    reason = f"came and went between two looks: {some_of(names)}"
-    return changed(input_files.input.topic, folder, since, now, reason)

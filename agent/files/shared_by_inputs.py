@@ -27,7 +27,9 @@ class SharedByInputs(msgspec.Struct):
     spool: Path | None  # where archives are unpacked
     rest: float  # the quiet time after which a renamed file is over
     now: float = 0.0
+    set_millis: int = 0  # by which the wall clock was set between the last look and this one
     reported: list[Happening] = []
+    archive_topics: frozenset[str] = frozenset()  # of inputs that read archives
     unreadable: dict[str, str] = {}
     doubtful: dict[SourceId, int] = {}  # positions, if the journal may lack later progress
     forgotten_before: int = -1  # the ledger's next entry, if the journal was damaged

@@ -15,20 +15,16 @@ reports from which byte on, and since when.
 A deleted file is held open while it has bytes to read, or a process may still write to it, but no
 longer than `hold_deleted`; if a process still may, its end was not seen. A renamed file is over
 once it has been quiet for a while; if it grows after that, it continues as a new source.
-
-The kernel tells whether a process may still write to a deleted file: it grants a read lease only if
-no process has the file open for writing. The lease is released at once, and has no effect on other
-processes. A process that would break it causes a signal, which is ignored.
 """
 
-import errno
-import fcntl
+import contextlib
 import os
-import signal
 from collections.abc import Collection
 from typing import Final
 
-from agent.accounting.runs import SourceId
+from msgspec.structs import replace
+
+from agent.accounting.runs import KnownSource, SourceId
 from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
 from agent.files.happenings import (
     Appeared,
@@ -37,6 +33,7 @@ from agent.files.happenings import (
     Forgettable,
     Lost,
     NotWatched,
+    Remembered,
     Renamed,
     Truncated,
     Unpacked,
@@ -47,7 +44,7 @@ from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed, of_folder
 from agent.history.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
-from agent.recognition.file_properties import born_ns, read_head
+from agent.recognition.file_properties import born_ns, is_open_for_writing, read_head
 from agent.recognition.file_search import shows_another_copy
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity, Sighting, may_be_made
@@ -116,7 +113,7 @@ def _report_emptied_again(
     since_millis, now_millis = copied_ns // _MILLIS, shared.attention.millis
     reason = f"truncated while unwatched; {may_be_emptied([name])}"
     unwatched = of_folder(following.topic, folder, since_millis, now_millis, reason, traces=traces)
-    shared.report(NotWatched(unwatched))
+    shared.report(*map(NotWatched, unwatched))
 
 
 def _was_copied_again(
@@ -140,7 +137,8 @@ def _was_copied_again(
 def is_undecided(input_files: InputFiles) -> bool:
     """Whether the input has files that are not identified yet."""
     is_seeking = any(not unpacking.archive for unpacking in input_files.unpacking.values())
-    return bool(input_files.orphans or input_files.again or input_files.wants_all or is_seeking)
+    is_listed = not (input_files.orphans or input_files.again or input_files.wants_all)
+    return not is_listed or is_seeking or input_files.archives.is_pending
 
 
 def unpack(
@@ -220,7 +218,7 @@ def _report_unknown_since_copied(
     )
     since_millis = old.look.looked_millis or shared.attention.last_millis
     unwatched = changed(old.topic, folder, since_millis, int(shared.wall() * 1000), reason)
-    shared.report(NotWatched(unwatched))
+    shared.report(*map(NotWatched, unwatched))
 
 
 def go_on_in(
@@ -295,7 +293,9 @@ def end(
         shared.report(EndUnseen(followed, unwatched))
     input_files.drop(followed)
     source = followed.known(shared.wall())
-    if followed.nameless or followed.identity in input_files.files:
+    if not followed.is_archive and (followed.nameless or followed.identity in input_files.files):
+        if source.topic in shared.archive_topics and source.progress.position:
+            _remember_content(input_files, source, shared)
         shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
@@ -305,6 +305,14 @@ def end(
             input_files.outside[followed.current_path] = None
     else:
         input_files.memory.add(source)
+
+
+def _remember_content(input_files: InputFiles, source: KnownSource, shared: SharedByInputs) -> None:
+    """Remembers what a finished source has read, by which its archive is recognised, after its file
+    is gone."""
+    note = replace(source, id=shared.new_source(), device=0, inode=0, finished=True)
+    input_files.memory.add(note)
+    shared.report(Remembered(note))
 
 
 def _traces_of(input_files: InputFiles, old: Followed, following: Followed | None) -> Traces:
@@ -442,13 +450,9 @@ def may_be_written(followed: Followed) -> bool:
     fd = followed.fd
     if fd is None or not followed.nameless or followed.end.unpacked is not None:
         return False
-    try:
+    is_written: bool | None = None
+    with contextlib.suppress(OSError):
         if os.fstat(fd).st_nlink:
             return False
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-    except OSError as error:
-        is_written = followed.mtime_ns > followed.deleted_mtime_ns
-        return error.errno == errno.EAGAIN or is_written
-    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    return False
+        is_written = is_open_for_writing(fd)
+    return followed.mtime_ns > followed.deleted_mtime_ns if is_written is None else is_written

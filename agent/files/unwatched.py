@@ -9,6 +9,7 @@ content. If names came or went for longer, or the last change was a removal, the
 """
 
 import os
+import time
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from itertools import chain, islice
 from typing import Final, NamedTuple
@@ -33,8 +34,10 @@ from agent.history.blind_times import (
     Traces,
     Unwatched,
     not_remembered,
+    periods,
     statements,
 )
+from agent.history.clock_setting import ClockSetting, set_words
 from agent.open_files.paths import folder_of
 from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
@@ -50,6 +53,9 @@ class Place(NamedTuple):
     born_ns: int
     is_finished: bool = False
 
+
+_NO_STAMPS: Final[Mapping[str, Stamp]] = {}
+_CONFIRMED_S: Final = 61.0  # network file systems show former times for up to a minute
 
 KnownPlaces = Mapping[Identity, Collection[Place]]
 """The places of files by device and inode."""
@@ -71,28 +77,41 @@ class Folders(msgspec.Struct):
     stamps: dict[str, Stamp] = {}
     patterns: Patterns = NOT_KNOWN
     scanned_millis: int = 0  # when the last scan of all folders began
+    clock: ClockSetting = ClockSetting()  # at that time
     news: dict[str, Stamp] = {}
     gone: set[str] = set()
     has_more: bool = False  # more folders than are remembered
     is_news: bool = False
     all_is_news: bool = True
+    unsure_since: dict[str, float] = {}  # since when unsure stamps are the same, monotonic
 
     def go_on_from(self, looked: Looked) -> None:
         """Continues from the stamps that an earlier process journalled."""
         self.stamps, self.patterns = dict(looked.folders), looked.patterns
         self.scanned_millis, self.has_more = looked.millis, looked.has_more
+        self.clock = looked.clock
         self.all_is_news = False
 
-    def take(self, listing: Listing, patterns: Patterns, millis: int) -> None:
+    def take(
+        self,
+        listing: Listing,
+        patterns: Patterns,
+        millis: int,
+        clock: ClockSetting,
+        earlier: Mapping[str, Stamp] = _NO_STAMPS,
+    ) -> None:
+        """Updates the stamps. `earlier` are those of an earlier process."""
         stamps = listing.stamps.copy()
         stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
+        stamps |= self._confirmed(stamps, earlier, listing.began)
         has_more = self._keep_to_most(stamps, complete=listing.complete)
         new_stamps = {
             path: stamp for path, stamp in stamps.items() if self.stamps.get(path) != stamp
         }
         if listing.complete:
             removed_folders = self.stamps.keys() - stamps.keys()
-            self.scanned_millis, self.is_news, self.has_more = millis, True, has_more
+            self.scanned_millis, self.clock = millis, clock
+            self.is_news, self.has_more = True, has_more
             self.all_is_news = self.all_is_news or self.patterns != patterns
             self.patterns = patterns
         else:
@@ -109,6 +128,25 @@ class Folders(msgspec.Struct):
         self.stamps |= new_stamps
         self.news |= new_stamps
         self.gone -= new_stamps.keys()
+
+    def _confirmed(
+        self, stamps: Mapping[str, Stamp], earlier: Mapping[str, Stamp], began: float
+    ) -> dict[str, Stamp]:
+        """The stamps that are sure although their times are in the future, as after the clock was
+        set back: those that were sure before, or have stayed the same for long enough."""
+        confirmed_stamps = {}
+        for path, stamp in stamps.items():
+            since = self.unsure_since.pop(path, None)
+            if stamp.is_sure or stamp == NOWHERE:
+                continue
+            before = self.stamps.get(path) or earlier.get(path)
+            is_same = before is not None and before[:4] == stamp[:4]
+            since = since if is_same and since is not None else time.monotonic()
+            if (before is not None and before.shows(stamp)) or began - since > _CONFIRMED_S:
+                confirmed_stamps[path] = stamp._replace(is_sure=True)
+            else:
+                self.unsure_since[path] = since
+        return confirmed_stamps
 
     def _keep_to_most(self, stamps: dict[str, Stamp], *, complete: bool) -> bool:
         """Removes new folders beyond the limit. Returns whether there were any."""
@@ -131,14 +169,22 @@ class Folders(msgspec.Struct):
             stamps, patterns = dict(self.stamps), self.patterns
             has_more = self.has_more
             return LookedAt(
-                *(name, *times, stamps), is_whole=True, patterns=patterns, has_more=has_more
+                *(name, *times, stamps),
+                is_whole=True,
+                patterns=patterns,
+                has_more=has_more,
+                clock=self.clock,
             )
         new_stamps, removed_folders = dict(self.news), tuple(self.gone)
-        return LookedAt(name, *times, new_stamps, removed_folders, has_more=self.has_more)
+        return LookedAt(
+            *(name, *times, new_stamps, removed_folders), has_more=self.has_more, clock=self.clock
+        )
 
-    def looked(self, millis: int, caught_up_millis: int, booted_millis: int) -> Looked:
+    def looked(
+        self, millis: int, caught_up_millis: int, booted_millis: int, clock: ClockSetting
+    ) -> Looked:
         times = millis, caught_up_millis, booted_millis
-        return Looked(*times, dict(self.stamps), self.patterns, self.has_more)
+        return Looked(*times, dict(self.stamps), self.patterns, self.has_more, clock)
 
     def was_written(self) -> None:
         self.all_is_news = False
@@ -172,7 +218,7 @@ def blind_statements(
         }
     further_statements: list[Unwatched] = []
     if before.has_more:
-        further_statements = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
+        further_statements = not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)
         now = {path: stamp for path, stamp in now.items() if path in before.folders}
     unsought_folders = [folder for folder in before.folders if not survey.asks(folder)]
     changed_folders = [
@@ -180,8 +226,7 @@ def blind_statements(
     ]
     names = {}
     if len(changed_folders) <= MOST_SAID:
-        since_ns = blind.from_millis * _MILLIS - _TICK_NS
-        names = {folder: _names(folder, listing, known, since_ns) for folder in changed_folders}
+        names = {folder: _names(folder, listing, known, blind) for folder in changed_folders}
     return further_statements + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
@@ -211,7 +256,7 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before is not None and before.shows(now)
 
 
-def _names(folder: str, listing: Listing, known: KnownFiles, since_ns: int) -> Names:
+def _names(folder: str, listing: Listing, known: KnownFiles, blind: Blind) -> Names:
     here = [
         place
         for places in known.before.values()
@@ -231,10 +276,10 @@ def _names(folder: str, listing: Listing, known: KnownFiles, since_ns: int) -> N
         same = [
             place
             for place in known.before.get(sighting.identity, ())
-            if (is_here or folder_of(place.path) == folder) and _is_at(place, sighting, since_ns)
+            if (is_here or folder_of(place.path) == folder) and _is_at(place, sighting, blind)
         ]
         paths |= {place: path for place in same if paths.get(place) != place.path}
-        if same or not is_here or not _is_made_since(sighting, since_ns):
+        if same or not is_here or not _is_made_in(blind, sighting):
             continue
         if path in listed:
             new.append(_name(path))
@@ -252,21 +297,19 @@ def _names(folder: str, listing: Listing, known: KnownFiles, since_ns: int) -> N
     )
 
 
-def _is_at(place: Place, sighting: Sighting, since_ns: int) -> bool:
+def _is_at(place: Place, sighting: Sighting, blind: Blind) -> bool:
     """Whether a file with the place's inode is the same file: an inode may be used again."""
-    if sighting.path == place.path and sighting.ctime_ns < since_ns:
+    if sighting.path == place.path and not blind.has(sighting.ctime_ns):
         return True
     born_ns = born_at(sighting.path)
     if born_ns and place.born_ns:
         return born_ns == place.born_ns
-    return born_ns < since_ns if born_ns else sighting.path == place.path
+    return not blind.has(born_ns) if born_ns else sighting.path == place.path
 
 
-def _is_made_since(sighting: Sighting, since_ns: int) -> bool:
-    """Whether a file was created since then, as far as its times tell."""
-    return (
-        sighting.ctime_ns >= since_ns and (born_at(sighting.path) or sighting.ctime_ns) >= since_ns
-    )
+def _is_made_in(blind: Blind, sighting: Sighting) -> bool:
+    """Whether a file was created in a blind time, as far as its times tell."""
+    return blind.has(sighting.ctime_ns) and (blind.has(born_at(sighting.path) or sighting.ctime_ns))
 
 
 def _not_listed(folder: str, listed: Container[str]) -> Iterator[Sighting]:
@@ -285,19 +328,22 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def changed(topic: str, folder: str, since: int, now: int, why: str) -> Unwatched:
-    """The statement that a folder had content that was not read."""
-    return of_folder(topic, folder, since, now, why, traces=Traces.CHANGED)
+def changed(
+    topic: str, folder: str, since: int, now: int, why: str, *, set_millis: int = 0
+) -> list[Unwatched]:
+    """The statements that a folder had content that was not read."""
+    return of_folder(topic, folder, since, now, why, traces=Traces.CHANGED, set_millis=set_millis)
 
 
 def of_folder(
-    topic: str, folder: str, since: int, now: int, why: str, *, traces: Traces
-) -> Unwatched:
-    return Unwatched(
-        *(topic, folder or "/", SourceId(""), -1),
-        *(min(since, now), max(since, now) + 1, traces),
-        why,
-    )
+    topic: str, folder: str, since: int, now: int, why: str, *, traces: Traces, set_millis: int = 0
+) -> list[Unwatched]:
+    """The statements about a folder since then: one, or two if the clock was set meanwhile."""
+    why = "; ".join(filter(None, (why, set_words(set_millis))))
+    return [
+        Unwatched(topic, folder or "/", SourceId(""), -1, *period, traces, why)
+        for period in periods(since, now, set_millis)
+    ]
 
 
 def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> Unwatched:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.accounting.runs import SourceId
+from agent.history.clock_setting import ClockSetting, set_words
 
 MOST_FOLDERS: Final = 10_000
 """The number of folders of an input whose stamps are remembered."""
@@ -30,7 +31,9 @@ MOST_SAID: Final = 20
 _MOMENT_NS: Final = 5_000_000_000
 _TICK_NS: Final = 20_000_000
 _COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds only
+_MILLI_NS: Final = 1_000_000
 _SECOND_NS: Final = 1_000_000_000
+_SERVERS_NS: Final = 60_000_000_000  # the clock of a file server may be ahead
 _MOST_NAMES: Final = 5
 _NOT_KNOWN: Final = "whether another file was written and removed meanwhile is unknown"
 _NO_SOURCE: Final = SourceId("")
@@ -120,7 +123,7 @@ class Looked(msgspec.Struct, frozen=True):
     """The time of an input's last scan, and the stamps of its folders.
 
     Everything that could be read at `caught_up_millis` has been acknowledged. `booted_millis` is
-    the time since the boot, which does not depend on the clock's settings.
+    the time since the boot, which does not depend on the clock's settings; `clock` is its setting.
     """
 
     millis: int
@@ -129,6 +132,7 @@ class Looked(msgspec.Struct, frozen=True):
     folders: Mapping[str, Stamp] = {}
     patterns: Patterns = NOT_KNOWN
     has_more: bool = False  # more folders than these
+    clock: ClockSetting = ClockSetting()
 
     def if_forgotten(self) -> "Looked":
         """The last scan that still counts if the journal has lost the results of later ones."""
@@ -148,6 +152,7 @@ class LookedAt(msgspec.Struct, frozen=True):
     is_whole: bool = False
     patterns: Patterns = NOT_KNOWN
     has_more: bool = False
+    clock: ClockSetting = ClockSetting()
 
     def after(self, before: Looked | None) -> Looked:
         patterns = self.patterns
@@ -163,7 +168,7 @@ class LookedAt(msgspec.Struct, frozen=True):
         else:
             folders = before.folders
         times = self.millis, self.caught_up_millis, self.booted_millis
-        return Looked(*times, folders, patterns, self.has_more)
+        return Looked(*times, folders, patterns, self.has_more, self.clock)
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -189,20 +194,58 @@ _NONE: Final = MaybeEmptied()
 _NOWHERE: Final[Mapping[str, MaybeEmptied]] = {}
 
 
-class Blind(msgspec.Struct, frozen=True):
-    """A period in which the files of a topic were not watched, and the reason."""
+class Period(NamedTuple):
+    """Times of the wall clock, from the first up to the second."""
 
-    topic: str
     from_millis: int
     to_millis: int
+
+    def has(self, time_ns: int) -> bool:
+        """Whether a file may have this time if it was made or changed in the period."""
+        begin_ns, end_ns = self.from_millis * _MILLI_NS, self.to_millis * _MILLI_NS
+        return begin_ns - _TICK_NS <= time_ns <= end_ns + _SERVERS_NS
+
+
+def periods(since_millis: int, now_millis: int, set_millis: int = 0) -> tuple[Period, ...]:
+    """What the clock has shown since then, the latest period last. If it was set by much
+    (`set_millis`) meanwhile, these are two: as long as the time was, by the earlier setting and by
+    this one."""
+    passed_millis = max(0, now_millis - set_millis - since_millis)
+    earlier = Period(since_millis, since_millis + passed_millis + 1)
+    present = Period(now_millis - passed_millis, now_millis + 1)
+    if set_words(set_millis):
+        return earlier, present
+    begins, ends = zip(earlier, present, strict=True)
+    return (Period(min(begins), max(ends)),)
+
+
+class Blind(msgspec.Struct, frozen=True):
+    """A time in which the files of a topic were not watched, and the reason: one period, or several
+    if the clock was set meanwhile (see `periods`)."""
+
+    topic: str
+    periods: Sequence[Period]
     reason: str
+
+    def has(self, time_ns: int) -> bool:
+        return any(period.has(time_ns) for period in self.periods)
 
 
 def blind_since(
-    topic: str, looked: Looked, *, now_millis: int, booted_millis: int, reason: str
+    topic: str,
+    looked: Looked,
+    *,
+    now_millis: int,
+    booted_millis: int,
+    clock: ClockSetting,
+    reason: str,
 ) -> Blind:
-    """The period from the last look until now. If the clock was set back meanwhile, it covers all
-    times that the clock may have shown in between."""
+    """The time from the last look until now. If the host was booted meanwhile and its clock was set
+    back, it covers all times that the clock may have shown in between."""
+    set_millis = clock.set_since(looked.clock)
+    if set_millis is not None:
+        reason = "; ".join(filter(None, (reason, set_words(set_millis))))
+        return Blind(topic, periods(looked.millis, now_millis, set_millis), reason)
     begin, end = looked.millis, now_millis + 1
     if end <= begin:
         passed_millis = max(0, booted_millis - looked.booted_millis)
@@ -211,7 +254,7 @@ def blind_since(
             max(begin + passed_millis, now_millis) + 1,
         )
         reason += "; the clock was set back"
-    return Blind(topic, begin, end, reason)
+    return Blind(topic, (Period(begin, end),), reason)
 
 
 def statements(
@@ -259,15 +302,12 @@ def statements(
     ]
 
 
-def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> Unwatched:
+def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> list[Unwatched]:
     """States that an input has more than `most` folders, so that the agent remembered only
     `folders`."""
-    times = blind.from_millis, blind.to_millis
+    path = commonpath([*folders] or ["/"])
     limit_note = f"the state of no more than {most} folders is remembered"
-    return Unwatched(
-        *(blind.topic, commonpath([*folders] or ["/"]), _NO_SOURCE, -1),
-        *(*times, Traces.OTHER, f"{blind.reason}; {limit_note}"),
-    )
+    return _statements_of(blind, Traces.OTHER, {path: limit_note})
 
 
 def _statements_of(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:
@@ -280,12 +320,12 @@ def _statements_of(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> li
             path,
             _NO_SOURCE,
             -1,
-            blind.from_millis,
-            blind.to_millis,
+            *period,
             traces,
             f"{blind.reason}; {description}",
         )
         for path, description in sorted(paths.items())
+        for period in blind.periods
     ]
 
 

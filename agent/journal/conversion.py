@@ -17,6 +17,7 @@ from agent.accounting.runs import (
     WindowCount,
 )
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
+from agent.history.clock_setting import ClockSetting
 from agent.history.position import HistoryPosition, Pending
 from agent.journal.entries import (
     AlteredEntry,
@@ -226,6 +227,7 @@ def looked_entry(at: LookedAt) -> LookedEntry:
         tuple(map(os.fsencode, at.patterns.paths)),
         tuple(map(os.fsencode, at.patterns.exclude)),
         at.has_more,
+        at.clock,
     )
 
 
@@ -373,6 +375,7 @@ def looked_of(entry: LookedEntry) -> LookedAt:
             tuple(map(os.fsdecode, entry.paths)), tuple(map(os.fsdecode, entry.exclude))
         ),
         has_more=entry.has_more,
+        clock=ClockSetting(*entry.clock),
     )
 
 
@@ -401,6 +404,7 @@ def looked_at(name: str, looked: Looked) -> LookedAt:
         is_whole=True,
         patterns=looked.patterns,
         has_more=looked.has_more,
+        clock=looked.clock,
     )
 
 

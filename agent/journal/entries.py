@@ -190,6 +190,7 @@ class LookedEntry(_Array, frozen=True):
     paths: tuple[bytes, ...] = ()
     exclude: tuple[bytes, ...] = ()
     has_more: bool = False
+    clock: tuple[str, int] = ("", 0)  # its setting: see agent/history/clock_setting.py
 
 
 class HistoryEntry(_Array, frozen=True):

@@ -135,7 +135,7 @@ def _file(
         acknowledged=acknowledged_position,
         lag_bytes=lag,
         lag_seconds=max(0.0, now - intake.waits_since) if lag else 0.0,
-        deleted=followed.nameless,
+        deleted=followed.nameless and not followed.is_archive,
         error=parts.pipeline.recorder.unreadable.get(followed.current_path, ""),
         inode=followed.identity[1],
     )
@@ -157,6 +157,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
         unreadable=unreadable[:_MOST_NAMED],
         size=sum(file.size for file in files),
         lag_bytes=sum(file.lag_bytes for file in files),
+        waiting_archives=parts.files.waiting_archives(input_.label),
         lag_seconds=max((file.lag_seconds for file in files), default=0.0),
         stopped=_stopped(input_, feed, parts.schemas) or "; ".join(topic_stalls),
         warning=(feed.warning if feed else "") or parts.schemas.warning(input_),

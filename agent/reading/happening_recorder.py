@@ -25,6 +25,7 @@ from agent.files.happenings import (
     Polling,
     ReadableAgain,
     Released,
+    Remembered,
     Renamed,
     Truncated,
     Unpacked,
@@ -138,6 +139,8 @@ class HappeningRecorder:
                 self.intakes.pop(followed.source, None)
             case Forgettable(source):
                 self._journal.forget(source)
+            case Remembered(known):
+                self._journal.source(known)
             case _:
                 self._told(happening)
 
@@ -208,7 +211,11 @@ class HappeningRecorder:
     def _not_read(self, archive: Compressed) -> None:
         """States that a compressed file is unread, unless it was shipped before compression."""
         name, path = archive.input, archive.path
-        if name not in self._inputs_with_archives:
+        if archive.why:
+            log.warning(
+                "archive is not read input=%s path=%s reason=%s", name, one_line(path), archive.why
+            )
+        elif name not in self._inputs_with_archives:
             self._inputs_with_archives.add(name)
             log.info("compressed file is not read input=%s path=%s", name, one_line(path))
         if archive is self._archive or not archive.is_left or self._was_shipped(path):

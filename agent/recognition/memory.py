@@ -2,7 +2,8 @@
 files were not found yet.
 
 A finished source is remembered as long as its file exists, so that it is not read again, and for a
-day longer, so that it is recognised if it comes back. `identity` decides which file is which.
+day longer, so that it is recognised if it comes back; an archive for a year longer. `identity`
+decides which file is which.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -11,6 +12,7 @@ from typing import Final, Self
 import msgspec
 
 from agent.accounting.runs import KnownSource
+from agent.recognition.compressed import has_compressed_name
 from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.identity import (
     Identity,
@@ -23,6 +25,7 @@ from agent.recognition.identity import (
 )
 
 _FORGOTTEN_AFTER: Final = 86_400.0
+_ARCHIVE_FORGOTTEN_AFTER: Final = 366 * 86_400.0
 _MOST: Final = 50_000
 
 
@@ -80,6 +83,16 @@ class Memory:
     def has(self, identity: Identity) -> bool:
         return identity in self._by_identity
 
+    def at_inode(self, inode: int) -> list[KnownSource]:
+        """The sources with this inode, on any device."""
+        return list(self._by_inode.get(inode, ()))
+
+    def archives(self) -> Iterator[KnownSource]:
+        for sources in self._by_identity.values():
+            for source in sources:
+                if has_compressed_name(source.path):
+                    yield source
+
     def unfinished(self) -> Iterator[KnownSource]:
         for sources in list(self._by_identity.values()):
             yield from [source for source in sources if not source.finished]
@@ -126,7 +139,7 @@ class Memory:
         return min(same_sources, key=lambda known: known.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
-        """Removes and returns finished sources not seen for a day, after a complete scan."""
+        """Removes and returns finished sources not seen for long, after a complete scan."""
         finished_sources = [
             source for known in self._by_identity.values() for source in known if source.finished
         ]
@@ -147,4 +160,5 @@ class Memory:
         seen_at = self._seen_at[known.id]
         if seen_at > wall:  # the clock was set back
             self._seen_at[known.id] = seen_at = wall
-        return wall - seen_at > _FORGOTTEN_AFTER
+        is_archive = has_compressed_name(known.path)
+        return wall - seen_at > (_ARCHIVE_FORGOTTEN_AFTER if is_archive else _FORGOTTEN_AFTER)

@@ -60,7 +60,7 @@ from audit.cures.program_commands import ProgramCommands
 from audit.programs import INPUTS, LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
 from audit.reconciling.findings import Kinds, summed
 from audit.reconciling.words import accepted_kinds
-from audit.store.fleet.agents import patience
+from audit.store.fleet.agents import SilencePatience, patience
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.reading import StoreReading
 from audit.store.rows import Alert
@@ -151,9 +151,7 @@ class Alerting:
         wrong_hosts = {(key.cluster, key.host) for key in self._raised if key.kind == CLOCK}
         clock_errors = self._standing.clocks.wrong(now, wrong_hosts)
         conditions |= of_clocks(clock_errors)
-        silent_agents = [
-            row for row in self._silent(as_of) if (row.cluster, row.host) not in clock_errors
-        ]
+        silent_agents = list(self._silent(as_of))
         clusters = self._standing.clusters
         unheard_clusters = {
             cluster: clusters[cluster]
@@ -355,14 +353,17 @@ class Alerting:
 
     def _is_heard(self, cluster: str, as_of: Mapping[str, int]) -> bool:
         """Whether any agent of the cluster is heard."""
-        limits = patience(self._config, as_of.get(cluster, 0), by_pace=False)
+        limits = self._patience(as_of.get(cluster, 0))
         agents = self._reading.agents(AgentsQuery(cluster=cluster, size=1), limits)
         return any(agents.by_state.get(state) for state in ("ok", "behind"))
+
+    def _patience(self, now: int) -> SilencePatience:
+        return patience(self._config, now, self._standing.clocks, by_pace=False)
 
     def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:
         for page in range(1, _MOST_SILENT // _PAGE + 1):
             query = AgentsQuery(cluster=cluster, state=state, sort="host", page=page, size=_PAGE)
-            agents = self._reading.agents(query, patience(self._config, now, by_pace=False))
+            agents = self._reading.agents(query, self._patience(now))
             yield from agents.items
             if page * _PAGE >= agents.page.total:
                 return

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from audit.alerting.conditions import (
     AWAY,
+    CLOCK,
     FOR_SCHEMAS,
     LATE,
     REGISTRY,
@@ -92,6 +93,9 @@ TABLE: Final[Mapping[str, tuple[Consequence, ...]]] = {
         Consequence(LATE, "windows wait for their agents"),
         Consequence(UNLOADED, "if no agent is heard, brokers may take no lines"),
     ),
+    "clock": (  # for topics that wait for its host only
+        Consequence(LATE, "an agent reports its progress by the clock of its host"),
+    ),
     "mirror": (Consequence(LATE, "a copy waits for the mirror", _COPY),),
     "loader": (
         Consequence(UNLOADED, "no load, no rows"),
@@ -111,7 +115,7 @@ def cause_of(key: AlertKey, condition: Condition) -> str:
         return "zookeeper" if key.host else ""
     if key.kind == SILENT:
         return "agents" if condition.of_all else ""
-    return key.kind if key.kind in {MIRROR, LOADER} else ""
+    return key.kind if key.kind in {CLOCK, MIRROR, LOADER} else ""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -230,6 +234,8 @@ def _follows(key: AlertKey, condition: Condition, cause_key: AlertKey, cause: Ca
         return False
     if key.kind == SILENT and condition.since < cause.since - _HEARD_BEFORE:
         return False  # silent before the cause
+    if name == "clock":
+        return cause_key.host in condition.waits_for
     return name != "broker" or not cause.condition.leaderless.isdisjoint({key.topic, LEDGER_TOPIC})
 
 

@@ -104,6 +104,7 @@ class Condition(NamedTuple):
     leaderless: frozenset[str] = (
         frozenset()
     )  # topics that take no lines, as a broker is away or full
+    waits_for: frozenset[str] = frozenset()  # for `late`: the hosts of agents
     of_all: bool = False  # for `silent`: no agent of the cluster is heard
     lost_bytes: int = 0  # with an unknown number of lines
 
@@ -149,7 +150,10 @@ def of_hours(
         since = _moment(verdict.waiting_since)
         words = f"{key.cluster}/{key.topic} has been waiting since {since}: {waits}"
         conditions[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(
-            _short(words), since=verdict.waiting_since, waits_on=verdict.waits_on
+            _short(words),
+            since=verdict.waiting_since,
+            waits_on=verdict.waits_on,
+            waits_for=verdict.waits_for,
         )
     return conditions
 

@@ -2,7 +2,7 @@
 
 An entry that has just arrived was written just now. If its time differs, its host's clock is wrong,
 or it had to wait for the brokers, and then the next one is right. Kept in memory only, as the next
-entry shows it again. One thread.
+entry shows it again. One thread, except for `error`.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,7 +21,9 @@ _MOST_JOURNALS: Final = 10_000
 ClusterHost = tuple[str, str]
 
 
-class _Off(msgspec.Struct, frozen=True):
+class ClockError(msgspec.Struct, frozen=True):
+    """The error of a host's clock, from an entry that came at `came`."""
+
     host: str
     ahead: int  # milliseconds; below zero: behind
     came: int
@@ -31,7 +33,7 @@ class Clocks:
     """The clock errors of hosts, from the newest entries."""
 
     def __init__(self) -> None:
-        self._off: dict[tuple[str, str], _Off] = {}  # by cluster and journal
+        self._off: dict[tuple[str, str], ClockError] = {}  # by cluster and journal
         self._heard: set[ClusterHost] = set()
         self._began = 0
 
@@ -44,7 +46,7 @@ class Clocks:
             if len(self._heard) < _MOST_JOURNALS:
                 self._heard.add((cluster, host))
             if abs(time - now) > CLEARED_MILLIS and len(self._off) < _MOST_JOURNALS:
-                self._off[cluster, journal] = _Off(host, time - now, now)
+                self._off[cluster, journal] = ClockError(host, time - now, now)
 
     def wrong(self, now: int, raised: Collection[ClusterHost] = ()) -> Mapping[ClusterHost, int]:
         """Returns, for each host with a wrong clock, by how many milliseconds the clock is ahead.
@@ -59,6 +61,10 @@ class Clocks:
             for (cluster, _), error in errors.items()
             if abs(error.ahead) > MOST_MILLIS or (cluster, error.host) in raised
         }
+
+    def error(self, cluster: str, journal: str) -> ClockError | None:
+        """The error of the clock of a journal's host; None if it is small. Any thread."""
+        return self._off.get((cluster, journal))
 
     def is_unknown(self, host: ClusterHost, now: int) -> bool:
         """Whether the audit started recently and has received no entry from the host since."""

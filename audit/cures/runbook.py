@@ -254,7 +254,8 @@ ENTRIES: Final = (
         kind="clock",
         title="Clock",
         meaning="The clock of a host is off by more than two minutes. Lines without a time of "
-        "their own land in the wrong hours, and its agent reports its progress by that clock.",
+        "their own land in the wrong hours, and its agent reports its progress by that clock. "
+        "Topics that wait for it are not called late meanwhile.",
         steps=(
             "On the host: `timedatectl` shows whether the clock is synchronized, "
             "`timedatectl set-ntp true` synchronizes it.",

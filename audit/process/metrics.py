@@ -176,7 +176,11 @@ class AuditMetrics:
             try:
                 answer = self._service.reading.agents(
                     AgentsQuery(cluster=cluster, size=1),
-                    patience(config, cluster_state.as_of or now_millis(), by_pace=True),
+                    patience(
+                        *(config, cluster_state.as_of or now_millis()),
+                        self._service.standing.clocks,
+                        by_pace=True,
+                    ),
                 )
             except (NotNow, StoreDamaged):
                 continue

@@ -54,6 +54,7 @@ class HourVerdict(msgspec.Struct, frozen=True):
     waiting_since: int = -1  # the same or, if its events were reported later, that time
     waits_on: frozenset[str] = frozenset()  # what that window waits for, as in `Wait.on`
     unreported_since: int = -1  # as `pending_since`, of windows that wait for others than a loader
+    waits_for: frozenset[str] = frozenset()  # the hosts of agents that pending windows wait for
 
     @property
     def is_open(self) -> bool:
@@ -195,6 +196,7 @@ def _hour(
         _first_end(pending_windows),
         frozenset(first_window.waits if first_window else ()),
         _first_end(unreported_windows),
+        frozenset(wait.host for wait in verdict.waits if wait.on in awaited_tiers and wait.agent),
     )
 
 

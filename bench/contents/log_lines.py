@@ -45,7 +45,7 @@ def iso8601(millis: int) -> str:
     return f"{time_of_line:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03}Z"
 
 
-def _filled(text: str, end: str, rng: random.Random) -> bytes:
+def filled(text: str, end: str, rng: random.Random) -> bytes:
     """The text, padded with hexadecimal digits (like the IDs and tokens in logs) to full length."""
     padding_length = LINE_BYTES - 1 - len(text) - len(end)
     assert padding_length >= 0, text
@@ -54,7 +54,7 @@ def _filled(text: str, end: str, rng: random.Random) -> bytes:
 
 def plain_line(millis: int, rng: random.Random) -> bytes:
     service = rng.choice(_SERVICES)
-    return _filled(
+    return filled(
         f"{iso8601(millis)} {rng.choice(_LEVELS):5} [worker-{rng.randrange(32)}] "
         f"com.example.{service}.{service.capitalize()}Service - {rng.choice(_VERBS)} "
         f"{rng.choice(_THINGS)} {rng.randrange(10**8)} for customer {rng.randrange(10**6)} "
@@ -66,7 +66,7 @@ def plain_line(millis: int, rng: random.Random) -> bytes:
 
 def json_line(millis: int, rng: random.Random) -> bytes:
     """Returns a line with six typed fields and a time."""
-    return _filled(
+    return filled(
         f'{{"ts":"{iso8601(millis)}","level":"{rng.choice(_LEVELS).lower()}",'
         f'"status":{rng.choice((200, 200, 200, 304, 404, 500))},'
         f'"duration_ms":{rng.uniform(0.1, 900):.3f},"bytes":{rng.randrange(100, 10**6)},'

@@ -136,6 +136,9 @@ def _remarks(status: Status) -> Iterator[str]:
     for input_status in status.inputs:
         for file in input_status.unreadable:
             yield f"input {input_status.name}: cannot read {file.path}: {file.why}"
+        if count := input_status.waiting_archives:
+            archives = "archive waits" if count == 1 else "archives wait"
+            yield f"input {input_status.name}: {count} {archives} to be read"
         if words := _altered(input_status):
             yield f"input {input_status.name}: {words}"
     if status.process.over_memory:

@@ -3,6 +3,8 @@
  *
  * How much more, in nanoseconds, is what a file holds that all of them map: PENSTOCK_CLOCK. It may
  * change at any moment. What waits until a moment of the wall clock waits as long as it should.
+ * Two more numbers tell of a clock that was set, as by date: until which moment of the kernel's clock
+ * it showed how much more. What was written to files by then keeps its times.
  *
  * Files that end in .py keep their times: Python holds them against those in its own compiled
  * files, and would compile everything anew.
@@ -29,13 +31,13 @@
 /* What counts from a machine's start is far below, what counts from 1970 far above. */
 #define WALL 1000000000
 
-static volatile int64_t *offset;
+static volatile int64_t *offset; /* now; of times of files until then; then, by the kernel */
 
 __attribute__((constructor)) static void start(void) {
     const char *path = getenv("PENSTOCK_CLOCK");
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0) return;
-    void *mapped = mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, fd, 0);
+    void *mapped = mmap(NULL, 3 * sizeof *offset, PROT_READ, MAP_SHARED, fd, 0);
     if (mapped != MAP_FAILED) offset = mapped;
     close(fd);
 }
@@ -48,6 +50,11 @@ static void move(struct timespec *time, int64_t by) {
     if (nanoseconds >= SECOND) { nanoseconds -= SECOND; time->tv_sec++; }
     if (nanoseconds < 0) { nanoseconds += SECOND; time->tv_sec--; }
     time->tv_nsec = nanoseconds;
+}
+
+static int64_t ahead_at(const struct timespec *time) {
+    if (!offset || time->tv_sec * SECOND + time->tv_nsec >= offset[2]) return ahead();
+    return offset[1];
 }
 
 /* A function of the C library under its name; the newer one where it has two. */
@@ -166,10 +173,9 @@ static int is_source(const char *path) {
 
 static int told(int result, const char *path, struct stat *file) {
     if (result == 0 && !is_source(path)) {
-        int64_t by = ahead();
-        move(&file->st_atim, by);
-        move(&file->st_mtim, by);
-        move(&file->st_ctim, by);
+        move(&file->st_atim, ahead_at(&file->st_atim));
+        move(&file->st_mtim, ahead_at(&file->st_mtim));
+        move(&file->st_ctim, ahead_at(&file->st_ctim));
     }
     return result;
 }
@@ -256,9 +262,9 @@ int __fxstatat64(int version, int fd, const char *path, struct stat64 *file, int
     return told64(real(version, fd, path, file, flags), path, file);
 }
 
-static void tell(struct statx_timestamp *time, int64_t by) {
+static void tell(struct statx_timestamp *time) {
     struct timespec moved = {time->tv_sec, time->tv_nsec};
-    move(&moved, by);
+    move(&moved, ahead_at(&moved));
     time->tv_sec = moved.tv_sec;
     time->tv_nsec = (uint32_t)moved.tv_nsec;
 }
@@ -267,11 +273,10 @@ int statx(int fd, const char *restrict path, int flags, unsigned mask, struct st
     REAL(statx);
     int result = real(fd, path, flags, mask, file);
     if (result == 0 && !is_source(path)) {
-        int64_t by = ahead();
-        tell(&file->stx_atime, by);
-        tell(&file->stx_mtime, by);
-        tell(&file->stx_ctime, by);
-        tell(&file->stx_btime, by);
+        tell(&file->stx_atime);
+        tell(&file->stx_mtime);
+        tell(&file->stx_ctime);
+        tell(&file->stx_btime);
     }
     return result;
 }

@@ -16,7 +16,7 @@ from typing import Final
 
 VARIABLE: Final = "PENSTOCK_CLOCK"
 SOURCE: Final = Path(__file__).with_name("clock.c")
-_AHEAD: Final = struct.Struct("@q")
+_NUMBERS: Final = struct.Struct("@qqq")  # as in clock.c
 _NANOS: Final = 1_000_000_000
 
 
@@ -43,13 +43,24 @@ class Clock:
 
     def ahead(self) -> float:
         """Seconds."""
-        (nanos,) = _AHEAD.unpack(self.file.read_bytes())
+        nanos, _, _ = _NUMBERS.unpack(self.file.read_bytes())
         return float(nanos / _NANOS)
 
     def be_ahead(self, seconds: float) -> None:
+        """The times of all files move with it."""
+        self._write(_NUMBERS.pack(round(seconds * _NANOS), 0, 0))
+
+    def be_set_by(self, seconds: float) -> None:
+        """Sets it as `date -s` does: what is written already keeps its times. Only the last time
+        counts."""
+        own, ahead = own_clock(), round(self.ahead() * _NANOS)
+        kernels_ns = time.time_ns() - round((own.ahead() if own else 0.0) * _NANOS)
+        self._write(_NUMBERS.pack(ahead + round(seconds * _NANOS), ahead, kernels_ns))
+
+    def _write(self, numbers: bytes) -> None:
         # In place: processes have mapped this very file.
         descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT, 0o600)
-        os.pwrite(descriptor, _AHEAD.pack(round(seconds * _NANOS)), 0)
+        os.pwrite(descriptor, numbers, 0)
         os.close(descriptor)
 
     def put_to(self, moment: float) -> None:

@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -274,7 +273,7 @@ def clock_off(site: Site, take: Take) -> None:
     site.host("web-1", TOPIC)
     site.host("web-2", "orders", environment=environment)
     site.settle()
-    site.tools["clock@web-2"] = partial(clock.be_ahead, 0)
+    site.tools["clock@web-2"] = lambda: clock.be_set_by(-clock.ahead())
     clock.be_ahead(-3 * 3600)
     site.broke()
     take("clock")

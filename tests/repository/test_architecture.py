@@ -50,16 +50,16 @@ def test_top_level_folders_are_known_everywhere() -> None:
     folders = {path.relative_to(ROOT).parts[0] for path in ROOT.glob("*/**/*.py")}
     hidden = {folder for folder in folders if folder.startswith(".")}
     assert folders - hidden - set(BESIDE) == set(PROGRAMS)
-    tools, wheel = PYPROJECT["tool"], PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    tools, build = PYPROJECT["tool"], PYPROJECT["tool"]["hatch"]["build"]
     assert tools["importlinter"]["root_packages"] == PROGRAMS
     layers = [each for each in tools["importlinter"]["contracts"] if each["type"] == "layers"]
     assert layers[0]["layers"] == LAYERS
     assert set(PROGRAMS) <= set(tools["mypy"]["files"])
-    assert set(wheel["only-include"]) == set(PROGRAMS)
+    assert set(build["only-include"]) == set(PROGRAMS)
     inside = {
         folder: f"penstock/programs/{folder}" for folder in PROGRAMS if folder not in TOP_LEVEL
     }
-    assert wheel["sources"] == inside
+    assert build["targets"]["wheel"]["sources"] == inside
 
 
 def test_names_say_something() -> None:

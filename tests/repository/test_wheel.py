@@ -12,6 +12,7 @@ import pytest
 
 from deploy.bundle.wheels import MODULES
 from harness.processes.server_process import ServerProcess, free_ports
+from schemas.event_schemas import BUILT_IN
 from wire.record_batches.record_check import NATIVE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,8 +57,8 @@ def test_it_holds_one_package_and_what_spark_looks_for(wheel: Path) -> None:
     packed = {path.removeprefix("penstock/programs/") for path in files if path.endswith(".py")}
     assert packed == sources
     assert metadata
-    built_in = ("EventHeader", "LogLine", "SyslogLine", "DeadLetter", "Ledger")
-    assert {f"penstock/programs/schemas/avro/{name}.avsc" for name in built_in} <= set(files)
+    schemas = {f"schemas/avro/{name.rpartition('.')[2]}.avsc" for name in BUILT_IN}
+    assert {f"penstock/programs/{path}" for path in schemas} <= set(files)
     typed = ("payments", "shop")
     assert {f"penstock/demo/schemas/{name}-value.avsc" for name in typed} <= set(files)
     page = {path.relative_to(ROOT) for path in (ROOT / "audit/page").rglob("*") if path.is_file()}

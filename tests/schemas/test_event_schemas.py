@@ -12,11 +12,14 @@ import pytest
 from schemas.envelope import Decoder, Encoder
 from schemas.errors import InvalidSchema, NotAnEvent
 from schemas.event_schemas import (
+    ACCESS_LINE,
     BUILT_IN,
     DEAD_LETTER,
+    HAPROXY_LINE,
     HEADER,
     LEDGER,
     LOG_LINE,
+    POSTGRESQL_LINE,
     SYSLOG_LINE,
     built_in,
     check_event_schema,
@@ -66,7 +69,7 @@ def test_the_header_is_defined_in_one_file() -> None:
     assert defined == ["EventHeader.avsc"]
 
 
-@pytest.mark.parametrize("name", [LOG_LINE, SYSLOG_LINE, DEAD_LETTER, LEDGER])
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != HEADER])
 def test_a_built_in_schema_is_an_event(name: str) -> None:
     check_event_schema(built_in(name))
 
@@ -89,6 +92,9 @@ def test_the_header_is_as_it_was_designed() -> None:
         (HEADER, "32e13c398d1fcb5a"),
         (LOG_LINE, "2b11313435d00d25"),
         (SYSLOG_LINE, "b97667542d5eb998"),
+        (ACCESS_LINE, "18ad8b77353b28da"),
+        (HAPROXY_LINE, "dbb2fb5ff0b70b08"),
+        (POSTGRESQL_LINE, "3e6a5d059c8f5358"),
         (DEAD_LETTER, "deb800d625c9353b"),
         (LEDGER, "51382fbbae1930bf"),
     ],

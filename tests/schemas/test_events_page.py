@@ -16,8 +16,8 @@ from schemas.event_schemas import (
     DEAD_LETTER,
     HEADER,
     LEDGER,
+    LINES_WITH_FIELDS,
     LOG_LINE,
-    SYSLOG_LINE,
     built_in,
     check_event_schema,
     scaffold,
@@ -31,7 +31,7 @@ LEDGER_PAGE = (DOCS / "ledger-entries.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
-@pytest.mark.parametrize("name", [HEADER, LOG_LINE, SYSLOG_LINE, DEAD_LETTER])
+@pytest.mark.parametrize("name", [HEADER, LOG_LINE, *LINES_WITH_FIELDS, DEAD_LETTER])
 def test_the_page_has_every_field(name: str) -> None:
     assert table(record(name)) in PAGE
 

@@ -34,7 +34,7 @@ from schemas.bodies.writing import (
     default_body,
 )
 from schemas.definitions.types import Field, Primitive, Record, Type, Union
-from schemas.event_schemas import SYSLOG_LINE, check_event_schema
+from schemas.event_schemas import LINES_WITH_FIELDS, check_event_schema
 from schemas.parsing import AvroSchema
 
 __all__ = ["HEADER_FIELDS", "TailEncoder", "path_is_framed"]
@@ -43,9 +43,9 @@ HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 
 
 def path_is_framed(schema: AvroSchema) -> bool:
-    """Whether the schema is penstock.SyslogLine with the present header: header, path, fields of
-    the line."""
-    if schema.full_name != SYSLOG_LINE or not isinstance(schema.type, Record):
+    """Whether the schema is one of `LINES_WITH_FIELDS` with the present header: header, path,
+    fields of the line."""
+    if schema.full_name not in LINES_WITH_FIELDS or not isinstance(schema.type, Record):
         return False
     match schema.type.fields:
         case [Field(type=Record() as header), Field(name="path", type=Primitive("string")), *_]:
@@ -56,7 +56,7 @@ def path_is_framed(schema: AvroSchema) -> bool:
 class TailEncoder:
     """The encoder for an event schema. Not thread-safe.
 
-    In penstock.SyslogLine, as in penstock.LogLine, the path comes before the fields of the line,
+    In `LINES_WITH_FIELDS`, as in penstock.LogLine, the path comes before the fields of the line,
     and is part of the frame (`agent.encoding.batches.plan`).
     """
 

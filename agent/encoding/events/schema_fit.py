@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.configuration.inputs import Format, Input, UnknownFields
 from agent.encoding.bodies.tail_encoder import HEADER_FIELDS, TailEncoder
-from agent.encoding.events.fields import SYSLOG_FIELDS
+from agent.encoding.events.presets import PRESETS
 from agent.encoding.lines.containers import CONTAINER_FIELDS
 from agent.errors import InputError
 from schemas.definitions.types import Map, Primitive, Record, Type, Union
@@ -54,6 +54,8 @@ def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] |
         options = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
         for key in (key for key, is_given in options.items() if is_given):
             raise _no(input_, f"`{key}` needs a schema with fields, but the topic's is plain text")
+        if names is not None and MESSAGE not in names:
+            raise _lacks(input_, MESSAGE)
     if input_.time and input_.time.field in input_.add_fields:
         raise _no(
             input_,
@@ -90,15 +92,18 @@ def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | N
     for field in encoder.fields:
         name, default = field[0], field[-1]
         if default is None and name not in available_fields:
-            raise _no(
-                input_,
-                f"the schema of {input_.topic} requires a field {name}, which lines of "
-                f"`format: {input_.format}` do not have",
-            )
+            raise _lacks(input_, name)
 
 
 def names_of(input_: Input) -> Collection[str] | None:
     """The fields that lines of the input's format may have; None if they are not known."""
+    names = _names_by_format(input_)
+    if names is None or input_.journal is None:
+        return names
+    return {*names, *input_.journal.fields}
+
+
+def _names_by_format(input_: Input) -> Collection[str] | None:
     match input_.format:
         case Format.PLAIN:
             return {MESSAGE}
@@ -106,9 +111,9 @@ def names_of(input_: Input) -> Collection[str] | None:
             return set(re.compile(input_.pattern).groupindex)
         case Format.CRI | Format.DOCKER:
             return CONTAINER_FIELDS
-        case Format.SYSLOG:
-            return SYSLOG_FIELDS
-    return None
+        case Format.JSON | Format.LOGFMT:
+            return None
+    return PRESETS[input_.format].names
 
 
 def key_field(input_: Input) -> str:
@@ -136,6 +141,14 @@ def _is_map_of_text(type_: Type | None) -> bool:
     if isinstance(type_, Union):
         return any(_is_map_of_text(branch) for branch in type_.branches)
     return isinstance(type_, Map) and _is_text(type_.values)
+
+
+def _lacks(input_: Input, name: str) -> InputError:
+    return _no(
+        input_,
+        f"the schema of {input_.topic} requires a field {name}, which lines of "
+        f"`format: {input_.format}` do not have",
+    )
 
 
 def _no(input_: Input, what: str) -> InputError:

@@ -19,6 +19,7 @@ from agent.configuration.lines import Multiline
 from agent.encoding.lines.encodings import Lines
 from agent.encoding.lines.faults import LineFault
 from agent.encoding.lines.patterns import is_found
+from agent.encoding.lines.stack_traces import CONTINUATIONS
 
 
 class Origin(msgspec.Struct):
@@ -158,6 +159,7 @@ class Grouping:
 def _begins(multiline: Multiline) -> Callable[[bytes], bool]:
     if multiline.indentation:
         return lambda body: not body.startswith(_WHITE)
-    pattern = re.compile(multiline.start or multiline.continuation)
+    continuation = CONTINUATIONS[multiline.language] if multiline.language else ""
+    pattern = re.compile(multiline.start or multiline.continuation or continuation)
     at_start = bool(multiline.start)
     return lambda body: is_found(pattern, body.decode()) is at_start

@@ -1,10 +1,11 @@
 """Looks up a topic's schema in the registry, and registers it if that is the agent's task.
 
 Penstock's own schemas are always registered: LogLine for messages to a topic without a schema,
-SyslogLine for lines of syslog, DeadLetter, Ledger. A topic that has LogLine or SyslogLine keeps it:
-lines of syslog are then written as LogLine, or plain lines as SyslogLine without fields. The
-schema file of an input is registered if `auto_register` is on. For Penstock's own schemas the id is
-that of exactly this text, regardless of other versions, since this release writes no other.
+SyslogLine, AccessLine and so on for lines of such formats, DeadLetter, Ledger. A topic that has
+LogLine or SyslogLine keeps it: lines of syslog are then written as LogLine, or plain lines as
+SyslogLine without fields. The schema file of an input is registered if `auto_register` is on. For
+Penstock's own schemas the id is that of exactly this text, regardless of other versions, since this
+release writes no other.
 """
 
 from collections.abc import Sequence
@@ -39,19 +40,17 @@ def find(
     ):
         return known
     event_schema = None if latest_schema is None else _event_schema(registry, latest_schema)
-    match wanted.purpose:
-        case Purpose.FIELDS:
-            schema = _of_the_topic(wanted, latest_schema, event_schema)
-        case Purpose.EITHER | Purpose.SYSLOG if event_schema is not None and (
-            event_schema.full_name not in _FOR_MESSAGES
-        ):
-            schema = _of_the_topic(wanted, latest_schema, event_schema)
-        case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if event_schema is not None and (
-            event_schema.full_name in _FOR_MESSAGES
-        ):
-            schema = _built_in(registry, wanted, event_schema.full_name, event_schema)
-        case purpose:
-            schema = _built_in(registry, wanted, BUILT_IN_FOR[purpose], event_schema)
+    own_name = BUILT_IN_FOR.get(wanted.purpose)
+    kept_names = _FOR_MESSAGES if own_name in _FOR_MESSAGES else {own_name}
+    present_name = None if event_schema is None else event_schema.full_name
+    if own_name is None:
+        schema = _of_the_topic(wanted, latest_schema, event_schema)
+    elif present_name is not None and present_name in kept_names:
+        schema = _built_in(registry, wanted, present_name, event_schema)
+    elif event_schema is not None and wanted.may_change:
+        schema = _of_the_topic(wanted, latest_schema, event_schema)
+    else:
+        schema = _built_in(registry, wanted, own_name, event_schema)
     if not 0 <= schema.id <= _HIGHEST_ID:
         raise RegistryError(f"the registry returned an invalid id {schema.id} for {wanted.subject}")
     return schema

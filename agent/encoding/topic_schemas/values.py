@@ -8,7 +8,15 @@ import msgspec
 
 from agent.configuration.inputs import Format, Input
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
-from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, SYSLOG_LINE
+from schemas.event_schemas import (
+    ACCESS_LINE,
+    DEAD_LETTER,
+    HAPROXY_LINE,
+    LEDGER,
+    LOG_LINE,
+    POSTGRESQL_LINE,
+    SYSLOG_LINE,
+)
 from schemas.parsing import AvroSchema
 
 
@@ -18,7 +26,11 @@ class Purpose(StrEnum):
     LINES = "lines"  # plain text, as penstock.LogLine
     FIELDS = "fields"  # lines with fields, by the topic's own schema
     EITHER = "either"  # by the topic's own schema; as penstock.LogLine if it has none
-    SYSLOG = "syslog"  # by the topic's own schema; as penstock.SyslogLine if it has none
+    # By the topic's own schema; as penstock.SyslogLine and so on if it has none.
+    SYSLOG = "syslog"
+    ACCESS = "access"
+    HAPROXY = "haproxy"
+    POSTGRESQL = "postgresql"
     DEAD_LETTERS = "dead_letters"
     LEDGER = "ledger"
 
@@ -27,15 +39,23 @@ BUILT_IN_FOR: Final = {
     Purpose.LINES: LOG_LINE,
     Purpose.EITHER: LOG_LINE,
     Purpose.SYSLOG: SYSLOG_LINE,
+    Purpose.ACCESS: ACCESS_LINE,
+    Purpose.HAPROXY: HAPROXY_LINE,
+    Purpose.POSTGRESQL: POSTGRESQL_LINE,
     Purpose.DEAD_LETTERS: DEAD_LETTER,
     Purpose.LEDGER: LEDGER,
 }
 
-# Their fields besides the message are dropped for penstock.LogLine.
-_HAVE_A_MESSAGE: Final = {
+# The other formats need a schema of the topic.
+_HAVE_A_SCHEMA: Final = {
+    Format.PLAIN: Purpose.LINES,
     Format.CRI: Purpose.EITHER,
     Format.DOCKER: Purpose.EITHER,
     Format.SYSLOG: Purpose.SYSLOG,
+    Format.NGINX: Purpose.ACCESS,
+    Format.APACHE: Purpose.ACCESS,
+    Format.HAPROXY: Purpose.HAPROXY,
+    Format.POSTGRESQL: Purpose.POSTGRESQL,
 }
 
 
@@ -52,7 +72,7 @@ class TopicPurpose(msgspec.Struct, frozen=True):
     @property
     def may_change(self) -> bool:
         """Whether to look for new versions. Penstock's own schemas never change their ids."""
-        return self.purpose in {Purpose.FIELDS, Purpose.EITHER, Purpose.SYSLOG}
+        return self.purpose not in {Purpose.LINES, Purpose.DEAD_LETTERS, Purpose.LEDGER}
 
 
 class TopicSchema(msgspec.Struct, frozen=True):
@@ -66,11 +86,11 @@ class TopicSchema(msgspec.Struct, frozen=True):
 
 def wanted_for(input_: Input) -> TopicPurpose:
     """The schema that the events of an input need."""
-    if input_.format is Format.PLAIN:
-        return TopicPurpose(input_.topic, Purpose.LINES)
-    if input_.format in _HAVE_A_MESSAGE and not input_.schema:
-        return TopicPurpose(input_.topic, _HAVE_A_MESSAGE[input_.format])
-    return TopicPurpose(input_.topic, Purpose.FIELDS)
+    if input_.schema and not input_.is_plain:
+        return TopicPurpose(input_.topic, Purpose.FIELDS)
+    if input_.format is Format.PLAIN and not input_.is_plain:
+        return TopicPurpose(input_.topic, Purpose.EITHER)
+    return TopicPurpose(input_.topic, _HAVE_A_SCHEMA.get(input_.format, Purpose.FIELDS))
 
 
 def dead_letters_of(topic: str) -> TopicPurpose:

@@ -30,7 +30,9 @@ def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
     origin = service.reading.origin(key) or key
     hosts_page = service.reading.hosts(origin, query)
     now = now_of(service, origin.cluster)
-    agents = service.reading.agents_of(origin.cluster, patience(service.config, now, by_pace=True))
+    agents = service.reading.agents_of(
+        origin.cluster, patience(service.config, now, service.standing.clocks, by_pace=True)
+    )
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in open_findings(service, key):
         faults[finding.host].append(finding)
@@ -110,7 +112,7 @@ def _state(waiting: State, faults: list[Finding]) -> State:
 def agents(service: Service, query: queries.AgentsQuery) -> answers.AgentsAnswer:
     now = now_of(service, query.cluster) if query.cluster else service.standing.as_of
     return service.reading.agents(
-        query, patience(service.config, now or now_millis(), by_pace=True)
+        query, patience(service.config, now or now_millis(), service.standing.clocks, by_pace=True)
     )
 
 

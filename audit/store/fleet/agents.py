@@ -15,9 +15,10 @@ addition to the inventory on.
 
 An agent is `retired`; or `silent` if it was not heard for too long; or `behind` if one of its
 topics is more than `_BEHIND` behind its latest entry; or `ok`. Too long depends on its pace: an
-agent is heard once in each window, however idle, or as seldom as its entries were so far. A host of
-the inventory that was never heard is `never`. All agents are read for every page, as a fleet has
-some ten thousand.
+agent is heard once in each window, however idle, or as seldom as its entries were so far. An agent
+whose clock is wrong was heard when its newest entry came, and its topics may be behind that clock's
+time. A host of the inventory that was never heard is `never`. All agents are read for every page,
+as a fleet has some ten thousand.
 """
 
 import sqlite3
@@ -32,6 +33,7 @@ from msgspec.structs import replace
 
 from audit.api.answers import AgentRow, AgentsAnswer
 from audit.api.queries import AgentsQuery, order, pattern
+from audit.clusters.clocks import Clocks
 from audit.configuration.config import AuditConfig
 from audit.reconciling.authors import with_author
 from audit.reconciling.picture import ExpectedAgent, TopicKey
@@ -312,19 +314,21 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 
 class SilencePatience(NamedTuple):
     """The limits after which an agent counts as silent: after `silent_millis` or, with
-    `window_millis`, earlier, once its silence is unusual for its pace."""
+    `window_millis`, earlier, once its silence is unusual for its pace. `clocks` has the clocks that
+    are wrong."""
 
     now: int
     silent_millis: int
     expected_millis: int
     window_millis: int = 0
+    clocks: Clocks = Clocks()
 
     def millis_for_pace(self, millis: int) -> int:
         usual_millis = int(_PACES * max(self.window_millis, millis))
         return min(self.silent_millis, usual_millis) if self.window_millis else self.silent_millis
 
 
-def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience:
+def patience(config: AuditConfig, now: int, clocks: Clocks, *, by_pace: bool) -> SilencePatience:
     """Returns how long agents may be silent before they count as missing. `by_pace`: also takes
     each agent's usual pace into account."""
     return SilencePatience(
@@ -332,6 +336,7 @@ def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience
         int(config.alerts.silent * 1000),
         int(config.expected * 1000),
         config.window * 1000 if by_pace else 0,
+        clocks,
     )
 
 
@@ -389,18 +394,22 @@ def _all(
     ):
         reason = _reason(retirements.get(cluster), host, agent, heard)
         silent_before = patience.now - patience.millis_for_pace(pace)
-        state = _state(reason, heard, until, silent_before)
-        row = AgentRow(agent, host, cluster, version, [], lag, heard, until, state, reason or "")
+        came, own_time = heard, heard
+        if (error := patience.clocks.error(cluster, agent)) is not None:
+            came = max(heard, error.came)
+            own_time = error.came + min(0, error.ahead)  # later times count as the time they came
+        state = _state(reason, came, until, own_time=own_time, silent_before=silent_before)
+        row = AgentRow(agent, host, cluster, version, [], lag, came, until, state, reason or "")
         rows.append((number, row))
     return [*rows, *((-1, row) for row in _never(connection, retirements, query))]
 
 
-def _state(reason: str | None, heard: int, until: int, silent_before: int) -> str:
+def _state(reason: str | None, heard: int, until: int, *, own_time: int, silent_before: int) -> str:
     if reason is not None:
         return "retired"
     if heard < silent_before:
         return "silent"
-    return "behind" if until < heard - _BEHIND else "ok"
+    return "behind" if until < own_time - _BEHIND else "ok"
 
 
 def _reason(retired: Retired | None, host: str, agent: str, heard: int) -> str | None:

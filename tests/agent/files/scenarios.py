@@ -181,11 +181,14 @@ class Steps:
         return self.logs / name.replace("TODAY", time.strftime("%Y%m%d"))
 
     def _write(self, name: str, mode: str, text: tuple[str, ...]) -> None:
-        began = time.time() * 1000
+        began = self._wall_millis()
         with self._path(name).open(mode) as file:
             file.write("".join(f"{word}\n" for word in words(" ".join(text))))
         if "unseen" in text:
-            self.unseen.append((began, time.time() * 1000))
+            self.unseen.append((began, self._wall_millis()))
+
+    def _wall_millis(self) -> float:
+        return (time.time() + self.files.away) * 1000
 
     def _gzip(self, name: str, archive: str) -> None:
         self._path(archive).write_bytes(gzip.compress(self._path(name).read_bytes()))

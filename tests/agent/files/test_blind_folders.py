@@ -10,7 +10,16 @@ from msgspec.structs import replace
 
 from agent.files.listing import Listing, Survey
 from agent.files.unwatched import Folders, KnownFiles, blind_statements
-from agent.history.blind_times import MOST_FOLDERS, NOT_KNOWN, Blind, Stamp, Traces
+from agent.history.blind_times import (
+    MOST_FOLDERS,
+    NOT_KNOWN,
+    NOWHERE,
+    Blind,
+    Period,
+    Stamp,
+    Traces,
+)
+from agent.history.clock_setting import ClockSetting
 from tests.agent.files.journalled_files import (
     LogFolder,
     append,
@@ -280,17 +289,41 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
     more = {f"/{number}": Stamp(1, number, 3, 4, True) for number in range(beyond)}
     folders, survey = Folders(), Survey(["/**"], (), print)
     listing = Listing(stamps=more | stamps, complete=True)
-    folders.take(Listing(stamps=stamps, complete=True), NOT_KNOWN, 5)
-    folders.take(listing, NOT_KNOWN, 6)
+    folders.take(Listing(stamps=stamps, complete=True), NOT_KNOWN, 5, ClockSetting())
+    folders.take(listing, NOT_KNOWN, 6, ClockSetting())
     looked = folders.looked_at("in", 0, 0).after(None)
     assert looked.folders == stamps  # what is known stays so
-    blind = Blind("t", 6, 9, "nobody looked")
+    blind = Blind("t", [Period(6, 9)], "nobody looked")
     for now in (listing, Listing(stamps=stamps, complete=True)):
         known = KnownFiles({}, {}, survey.means)
         said = blind_statements(survey, now, stamps, looked, blind, known=known, written={})
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:
             assert f"no more than {MOST_FOLDERS} folders is remembered" in said[0].reason
+
+
+def test_times_in_the_future_are_sure_if_they_were_or_stay_for_a_minute() -> None:
+    """As after the clock was set back."""
+    future = Stamp(1, 2, 3, 4, is_sure=False)
+
+    def unsure_after(
+        folders: Folders, stamp: Stamp, later: float, earlier: Stamp = NOWHERE
+    ) -> list[str]:
+        listing = Listing(stamps={"/a": stamp}, complete=True, began=time.monotonic() + later)
+        folders.take(listing, NOT_KNOWN, 5, ClockSetting(), {"/a": earlier})
+        return folders.unsure()
+
+    folders = Folders()
+    for stamp, later, unsure in (
+        (future, 0, ["/a"]),
+        (future, 30, ["/a"]),
+        (future, 62, []),
+        (future, 0, []),
+        (future._replace(mtime_ns=5), 0, ["/a"]),
+    ):
+        assert unsure_after(folders, stamp, later) == unsure
+    assert unsure_after(Folders(), future, 0, future._replace(is_sure=True)) == []
+    assert unsure_after(Folders(), future, 0, Stamp(1, 2, 3, 9, is_sure=True)) == ["/a"]
 
 
 def test_a_clock_that_went_back_hides_nothing(logs: LogFolder) -> None:
@@ -306,10 +339,10 @@ def test_a_clock_that_went_back_hides_nothing(logs: LogFolder) -> None:
     files.wall = wall - 7200
     files.restart_closed()
     files.turn()
-    (said,) = files.unwatched
-    assert said.traces is Traces.CHANGED
-    assert said.from_millis <= (wall - 7200) * 1000 + 1000
-    assert said.to_millis > stopped * 1000 - 1000
+    for said, now in zip(files.unwatched, (stopped, wall - 7200), strict=True):
+        assert said.traces is Traces.CHANGED
+        assert said.from_millis <= now * 1000 + 1000
+        assert now * 1000 - 1000 < said.to_millis < said.from_millis + 60_000
 
 
 def test_an_empty_file_that_was_not_asked_for_before(logs: LogFolder) -> None:

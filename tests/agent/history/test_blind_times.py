@@ -8,6 +8,7 @@ from agent.history.blind_times import (
     Blind,
     Looked,
     MaybeEmptied,
+    Period,
     Stamp,
     Traces,
     Unwatched,
@@ -18,9 +19,10 @@ from agent.history.blind_times import (
     statements,
     united,
 )
+from agent.history.clock_setting import ClockSetting
 
 SURE = Stamp(1, 2, 3, 4, is_sure=True)
-BLIND = Blind("t", 10, 20, "nobody looked")
+BLIND = Blind("t", [Period(10, 20)], "nobody looked")
 
 
 def test_a_look_is_sure_once_the_clock_of_the_file_system_has_moved_on() -> None:
@@ -57,11 +59,47 @@ def test_a_folder_that_cannot_be_read() -> None:
     assert said.traces is Traces.OTHER
 
 
-def test_a_clock_that_was_set_back() -> None:
-    """All times that it may have shown."""
-    looked = Looked(millis=100_000, booted_millis=1_000)
-    blind = blind_since("t", looked, now_millis=40_000, booted_millis=31_000, reason="x")
-    assert (blind.from_millis, blind.to_millis) == (10_000, 130_001)
+@pytest.mark.parametrize(
+    ("boots", "booted", "shown", "reason"),
+    [
+        ("aa", 0, [(100_000, 130_001)], "x"),
+        ("aa", 900, [(100_000, 130_901)], "x"),  # little: one time, which covers both
+        ("aa", -900, [(99_100, 130_001)], "x"),
+        (
+            *("aa", 2_400_000),
+            [(100_000, 130_001), (2_500_000, 2_530_001)],
+            "x; the clock was set ahead by 2,400 s",
+        ),
+        (
+            *("aa", -90_000),
+            [(100_000, 130_001), (10_000, 40_001)],
+            "x; the clock was set back by 90 s",
+        ),
+        ("ab", 0, [(100_000, 130_001)], "x"),
+        ("ab", 2_400_000, [(100_000, 2_530_001)], "x"),
+        ("ab", -90_000, [(10_000, 130_001)], "x; the clock was set back"),  # all it may have shown
+        (" a", -90_000, [(10_000, 130_001)], "x; the clock was set back"),  # journal without boot
+        ("  ", 2_400_000, [(100_000, 2_530_001)], "x"),
+    ],
+)
+def test_an_unwatched_time_is_as_long_as_it_was(
+    boots: str, booted: int, shown: list[tuple[int, int]], reason: str
+) -> None:
+    """30 s. The clock is set meanwhile, in the same boot or with another one."""
+    before, now = (
+        ClockSetting(boot.strip(), at) for boot, at in zip(boots, (0, booted), strict=True)
+    )
+    looked = Looked(100_000, booted_millis=1_000, clock=before)
+    times = {"now_millis": 130_000 + booted, "booted_millis": 31_000}
+    periods = tuple(Period(*each) for each in shown)
+    assert blind_since("t", looked, **times, clock=now, reason="x") == Blind("t", periods, reason)
+
+
+def test_a_pause_between_two_clocks_does_not_set_one() -> None:
+    setting = ClockSetting("a", 100)
+    assert setting.read(5_000, (5_090, 9_000)) == setting
+    assert setting.read(5_000, (5_150, 9_000)).booted_millis == 150
+    assert setting.read(5_000, (4_000, 4_001)).booted_millis == -999
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from agent.accounting.parcels import BatchKind, Eventless, Outgoing
 from agent.accounting.runs import Excepted, Fate, Fingerprint, Progress, SourceId, WindowCount
 from agent.errors import JournalError, JournalFull
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
+from agent.history.clock_setting import ClockSetting
 from agent.history.position import HistoryPosition, Pending
 from agent.journal.binding import Binding
 from agent.journal.entries import EntryKind
@@ -237,12 +238,12 @@ def test_a_look_that_was_written_without_patterns(tmp_path: Path) -> None:
     with files(tmp_path)[-1].open("ab") as file:
         file.writelines(framed(EntryKind.LOOKED, bare, salt=salt))
     journal, state = open_journal(tmp_path)
-    folders = {"/a": Stamp(1, 2, 3, 4, is_sure=True)}
+    folders, clock = {"/a": Stamp(1, 2, 3, 4, is_sure=True)}, ClockSetting("boot", 9)
     assert state.looked == {"shop": Looked(5, 4, 3, folders)}
     journal.looked([LookedAt("shop", 6, 5, 4, folders, is_whole=True, patterns=patterns)])
-    journal.looked([LookedAt("shop", 7, 6, 5, {}, has_more=True)])
+    journal.looked([LookedAt("shop", 7, 6, 5, {}, has_more=True, clock=clock)])
     journal, state = reopened(tmp_path)
-    assert state.looked == {"shop": Looked(7, 6, 5, folders, patterns, has_more=True)}
+    assert state.looked == {"shop": Looked(7, 6, 5, folders, patterns, has_more=True, clock=clock)}
 
 
 def test_two_threads_and_files_begun_anew(tmp_path: Path) -> None:

@@ -61,6 +61,9 @@ class Story:
         (AlertKey("mirror", "dc1", "", "m1"), SEEN, {CLICKS: late("origin")}, {ORDERS: LATE}),
         (SILENT, SEEN._replace(of_all=True), {LOADER: SEEN, CLICKS: late("agent")}, {}),
         (SILENT, SEEN, {}, {LOADER: SEEN, CLICKS: late("agent")}),
+        (AlertKey("clock", "dc1", "", "web-1"), SEEN,
+         {CLICKS: late("agent")._replace(waits_for=frozenset({"web-1", "web-2"}))},
+         {ORDERS: late("agent")._replace(waits_for=frozenset({"web-2"})), UNLOADED: SEEN}),
         (LOADER, SEEN, {CLICKS: LATE, UNLOADED: SEEN}, {ORDERS: late("ledger")}),
     ],
 )  # fmt: skip

@@ -51,6 +51,7 @@ WITH_FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
             "time": {"field": "at", "format": "%d/%b/%Y:%H:%M:%S %z"},
         },
     ),
+    "nginx": (f'::1 - Jür gen [{ACCESS}] "GET / HTTP/1.1" 200 1\n', {"format": "nginx"}),
 }
 
 
@@ -65,7 +66,7 @@ def test_formats_and_encodings(site: Site) -> None:
         data = text.encode(more.get("encoding", "utf-8"))
         (site.logs / f"{name}.log").write_bytes(data)
         sizes[name] = len(data)
-        typed = {"schema": str(schema)} if name in WITH_FIELDS else {}
+        typed = {"schema": str(schema)} if name in {"logfmt", "regex"} else {}
         inputs.append(site.reads(topics[name], f"{name}.log", **more, **typed))
     with site.agent(*inputs, settings={"auto_register": True}) as agent:
         for name, topic in topics.items():
@@ -86,6 +87,7 @@ def test_formats_and_encodings(site: Site) -> None:
     for name in WITH_FIELDS:
         (event,) = topics[name].events
         assert (event.time, event.value["user"], event.value["status"]) == (MILLIS, "Jür gen", 200)
+    assert event.value["path"] == str(site.logs / "nginx.log")
 
 
 def test_endless_lines_and_garbage(site: Site) -> None:

@@ -65,6 +65,12 @@ SYSLOG = [
 ]
 
 
+POSTGRESQL = [
+    f"2026-11-20 14:00:00.000 UTC [1] {text}\n".encode()
+    for text in ("a@b ERROR:  x", "a@b DETAIL:  y", "LOG:  z", "[", "HINT:  ")
+]
+
+
 @dataclass(frozen=True)
 class Case:
     """An input, the kind of bytes that matter to it, and how long its lines may be."""
@@ -110,6 +116,7 @@ CASES = {
     "logfmt": typed(LOGFMT, Format.LOGFMT),
     "regex": typed(LOGFMT, Format.REGEX, pattern=r"(?P<level>\w+)=(?P<n>\d+)?"),
     "syslog": Case(SYSLOG, 60, {"format": Format.SYSLOG}),
+    "postgresql": Case([*POSTGRESQL, b"\ta\n", b"\n"], 130, {"format": Format.POSTGRESQL}),
     "cri": Case(CRI, 70, {"format": Format.CRI}),
     "cri together": Case(
         CRI, 105, {"format": Format.CRI, "multiline": Multiline(indentation=True, max_lines=3)}

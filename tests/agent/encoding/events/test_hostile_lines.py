@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.configuration.inputs import Format
-from agent.configuration.lines import Multiline, Redaction, Time
+from agent.configuration.lines import Language, Multiline, Redaction, Time
 from agent.encoding.events.fields import fields_of_logfmt
 from agent.encoding.events.redaction import WINDOW
 from agent.encoding.lines.faults import LineFault
@@ -24,16 +24,38 @@ STARTS = {
     Format.CRI: b"2026-11-20T14:00:00Z stdout F ",
     Format.DOCKER: b"",
     Format.SYSLOG: b"<1>1 - - - - - ",
+    Format.NGINX: b'::1 - - [20/Nov/2026:14:00:00 +0000] "GET ',
+    Format.HAPROXY: b"1:1 [20/Nov/2026:14:00:00.000] a b/c 0/0/0/0/0 200 0 - - ---- 1/1/0/0/0 0/0 ",
+    Format.POSTGRESQL: b"2026-11-20 14:00:00.000 UTC [1] a@",
 }
 REPEATED = [b"a", b" ", b'"', b'\\"', b"=", b'a="', b'a="b" ', b"[a ", b'[a b="c"]', b' b="c"']
-REPEATED += [b"[", b'{"a":', b"9", b"\\u00e9", b"\x00", b"\xff", b"a\t", b"a]", "ü".encode()]
+REPEATED += [
+    b"a.",
+    b"A.a",
+    b"a(",
+    b"@a",
+    b":1:in `'",
+    b"[",
+    b'{"a":',
+    b"9",
+    b"\\u00e9",
+    b"\x00",
+    b"\xff",
+    b"a\t",
+    b"a]",
+    "ü".encode(),
+]
 
 
 @pytest.mark.not_quick("measures time")
-@pytest.mark.parametrize("format_", STARTS)
-def test_formats_take_time_by_length_alone(format_: Format) -> None:
-    reader = reader_of(SCHEMA, format=format_, max_line_bytes=2 * LONG)
-    for before in (STARTS[format_], STARTS[format_] + b'"', STARTS[format_] + b'[a b="'):
+@pytest.mark.parametrize("of", [*STARTS, *Language])
+def test_formats_take_time_by_length_alone(of: Format | Language) -> None:
+    if isinstance(of, Format):
+        reader = reader_of(SCHEMA, format=of, max_line_bytes=2 * LONG)
+    else:
+        reader = reader_of(multiline=Multiline(language=of), max_line_bytes=2 * LONG)
+    start = STARTS[of] if isinstance(of, Format) else b"a."
+    for before in (start, start + b'"', start + b'[a b="'):
         for repeated in REPEATED:
             line = (before + repeated * LONG)[:LONG] + b"\n"
             began = time.thread_time()

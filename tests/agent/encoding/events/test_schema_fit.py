@@ -53,6 +53,11 @@ def test_which_schema_is_plain() -> None:
             {"format": Format.REGEX, "pattern": "(?P<level>x)"},
             "requires a field user, which lines of `format: regex`",
         ),
+        (
+            built_in(LOG_LINE),
+            {"format": Format.REGEX, "pattern": "(?P<level>x)"},
+            "requires a field message, which lines of `format: regex`",
+        ),
         (TEXT, {"format": Format.JSON, "add_fields": {"dc": "x"}}, "`add_fields`: the schema has"),
         (
             schema_of(n="int"),

@@ -20,7 +20,16 @@ from agent.encoding.topic_schemas.values import (
 from agent.errors import NoSchema
 from harness.penstock.registry import RegistryProcess
 from schemas.errors import RegistryError
-from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, SYSLOG_LINE, built_in
+from schemas.event_schemas import (
+    ACCESS_LINE,
+    DEAD_LETTER,
+    HAPROXY_LINE,
+    LEDGER,
+    LOG_LINE,
+    POSTGRESQL_LINE,
+    SYSLOG_LINE,
+    built_in,
+)
 from schemas.registry_client import RegistryClient
 from tests.agent.encoding.topic_schemas.at_a_registry import (
     event,
@@ -117,18 +126,36 @@ def test_messages_go_to_whatever_schema_the_topic_has(registry: RegistryClient) 
     assert find(registry, TopicPurpose(typed, Purpose.EITHER)).schema.full_name == "shop.Order"
 
 
-def test_lines_of_syslog_have_a_schema_of_their_own(registry: RegistryClient) -> None:
-    """On a topic that has none; one that has log lines keeps them, so that it stays readable."""
+@pytest.mark.parametrize(
+    ("format_", "purpose", "name"),
+    [
+        (Format.SYSLOG, Purpose.SYSLOG, SYSLOG_LINE),
+        (Format.NGINX, Purpose.ACCESS, ACCESS_LINE),
+        (Format.APACHE, Purpose.ACCESS, ACCESS_LINE),
+        (Format.HAPROXY, Purpose.HAPROXY, HAPROXY_LINE),
+        (Format.POSTGRESQL, Purpose.POSTGRESQL, POSTGRESQL_LINE),
+    ],
+)
+def test_formats_of_programs_have_schemas_of_their_own(
+    registry: RegistryClient, format_: Format, purpose: Purpose, name: str
+) -> None:
+    """On a topic that has none; the topic's own schema wins."""
     own, before, typed = new_topic(), new_topic(), new_topic()
-    syslog = replace(plain(own), format=Format.SYSLOG)
-    assert wanted_for(syslog) == TopicPurpose(own, Purpose.SYSLOG)
-    assert find(registry, wanted_for(syslog)).schema == built_in(SYSLOG_LINE)
-    for purpose in (Purpose.LINES, Purpose.EITHER, Purpose.SYSLOG):
-        assert find(registry, TopicPurpose(own, purpose)).schema == built_in(SYSLOG_LINE), purpose
+    input_ = replace(plain(own), format=format_)
+    assert wanted_for(input_) == TopicPurpose(own, purpose)
+    found = find(registry, wanted_for(input_))
+    assert (found.version, found.schema) == (1, built_in(name))
+    assert find(registry, wanted_for(input_)) == found
     find(registry, of_lines(before))
-    assert find(registry, TopicPurpose(before, Purpose.SYSLOG)).schema == built_in(LOG_LINE)
+    assert find(registry, TopicPurpose(before, purpose)).schema == built_in(LOG_LINE)
     registry.register(f"{typed}-value", event(message="string"))
-    assert find(registry, TopicPurpose(typed, Purpose.SYSLOG)).schema.full_name == "shop.Order"
+    assert find(registry, TopicPurpose(typed, purpose)).schema.full_name == "shop.Order"
+
+
+def test_messages_keep_the_schema_of_syslog(registry: RegistryClient) -> None:
+    own = new_topic()
+    for purpose in (Purpose.SYSLOG, Purpose.LINES, Purpose.EITHER):
+        assert find(registry, TopicPurpose(own, purpose)).schema == built_in(SYSLOG_LINE), purpose
 
 
 def test_fields_go_by_the_latest_version(registry: RegistryClient) -> None:

@@ -6,12 +6,24 @@ from pathlib import Path
 import pytest
 
 from audit.api.queries import AgentsQuery
+from audit.clusters.clocks import Clocks
 from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.store.fleet.agents import SilencePatience, patience
 from bench.contents.audit_fleet import Fleet
 from ledger.reading import LedgerPositions
 from tests.audit.audited_ledger import AuditedLedger
-from tests.audit.store.said import BEGIN, HOUR, MINUTE, TOPIC, Json, entry, passage, window
+from tests.audit.store.said import (
+    BEGIN,
+    CLUSTER,
+    HOUR,
+    MINUTE,
+    TOPIC,
+    Json,
+    body,
+    entry,
+    passage,
+    window,
+)
 
 FLEET = Fleet(BEGIN, agents=60, topics=4, partitions=2)
 SILENT = 10 * MINUTE
@@ -53,7 +65,25 @@ def test_patience_is_as_configured(by_pace: bool, window_millis: int) -> None:
         data_dir="audit", window=180, expected=7200, alerts=AlertsConfig(silent=600)
     )
     expected = SilencePatience(BEGIN, SILENT, 2 * HOUR, window_millis)
-    assert patience(config, BEGIN, by_pace=by_pace) == expected
+    assert patience(config, BEGIN, expected.clocks, by_pace=by_pace) == expected
+
+
+@pytest.mark.parametrize(
+    ("ahead", "lag", "state"),
+    [(-HOUR, 3 * MINUTE, "ok"), (-HOUR, 3 * MINUTE + 1, "behind"), (HOUR, 0, "ok")],
+)
+def test_an_agent_whose_clock_is_wrong_is_heard_when_its_entries_come(
+    tmp_path: Path, ahead: int, lag: int, state: str
+) -> None:
+    beat = {"until": BEGIN - lag, "topics": [TOPIC], "program_version": "1"}
+    said, clocks, now = entry("agent", "a1", 0, BEGIN, heartbeats=[beat]), Clocks(), BEGIN - ahead
+    clocks.note(CLUSTER, body([said]), now)
+    with AuditedLedger(tmp_path, clock=now) as ledger:
+        ledger.fold(said)
+        for later, expected in ((2 * MINUTE, state), (3 * MINUTE, "silent")):
+            patience = SilencePatience(now + later, SILENT, 2 * HOUR, MINUTE, clocks)
+            (agent,) = ledger.reading.agents(AgentsQuery(), patience).items
+            assert (agent.state, agent.heard) == (expected, now)
 
 
 def test_a_retired_host_that_is_heard_of_again_is_expected(ledger: AuditedLedger) -> None:
