@@ -222,6 +222,11 @@ def _unknown(topic: str, fault: Fault) -> str:
             f"{_file(finding)} was truncated while no agent watched it, {period}; what was in it"
             f" beyond byte {number(finding.position)} is unknown{reason}"
         )
+    if fault.traces == "overwritten":
+        return (
+            f"{_file(finding)} was overwritten in place {period}; what was in it beyond byte"
+            f" {number(finding.position)} is unknown{reason}"
+        )
     event = "vanished" if fault.traces == "vanished" else "was not read to its end"
     return (
         f"{_file(finding)} {event} while no agent watched it, {period}; unknown beyond byte"
@@ -234,6 +239,7 @@ _UNWATCHED: Final = {
     "brief": "a file was begun while no agent watched",
     "vanished": "the file vanished while no agent watched it",
     "truncated": "the file was truncated while no agent watched it",
+    "overwritten": "the file was overwritten in place",
 }
 
 
