@@ -24,6 +24,7 @@ _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "m
 }
 LOG_LOST: Final = "the log has lost them"
 REBUILT: Final = "the hour was rebuilt from all that the brokers have"
+PASSED_OVER: Final = "a load went on without them, as the brokers no longer had them"
 NO_LOAD_WROTE: Final = "was written by no load"
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 # Singular and plural; `{}` is the number.
