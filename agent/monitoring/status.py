@@ -85,6 +85,7 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     unread_files: int = 0  # compressed
     waiting_archives: int = 0  # not identified yet, or of files that are still followed
     backfill: BackfillPlan | None = None  # if it reads archives
+    has_matches: bool = False  # files that it matches exist, followed or not
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
