@@ -82,6 +82,7 @@ def _reading(input_files: "InputFiles") -> Iterator[tuple[Identity, ArchiveStatu
                 millis=archive.mtime_ns // _MILLIS_NS if archive else 0,
                 state=ArchiveState.READING,
                 source=followed.source,
+                events=followed.progress.seq + followed.progress.dead_seq,
                 position=followed.progress.position,
                 unpacked_bytes=unpacking.unpacked_bytes,
                 compressed_bytes=unpacking.compressed_bytes,
@@ -110,8 +111,13 @@ def _known_state(archive: Sighting, source: KnownSource | None, why: str) -> Arc
     if source is None or (source.finished and not is_read):
         return _status(archive, ArchiveState.SKIPPED if why else ArchiveState.NEXT, why)
     state = ArchiveState.READ if is_read else ArchiveState.NEXT
-    status = _status(archive, state, why)
-    return msgspec.structs.replace(status, source=source.id, position=source.progress.position)
+    progress = source.progress
+    return msgspec.structs.replace(
+        _status(archive, state, why),
+        source=source.id,
+        events=progress.seq + progress.dead_seq,
+        position=progress.position,
+    )
 
 
 def _status(archive: Sighting, state: ArchiveState, why: str) -> ArchiveStatus:

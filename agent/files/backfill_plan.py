@@ -26,6 +26,7 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: ArchiveState
     why: str = ""  # it waits or is skipped, or was not read to its end
     source: str = ""
+    events: int = 0  # and dead letters, made of its lines; 0 if those were read from another file
     position: int = 0
     unpacked_bytes: int = 0
     compressed_bytes: int = 0

@@ -242,7 +242,10 @@ def _row(archive: ArchiveStatus) -> dict[str, str | int]:
 def _remark(archive: ArchiveStatus) -> str:
     match archive.state:
         case ArchiveState.READ:
-            read = f"{archive.position:,} bytes, source {archive.source}"
+            made = f"{archive.events:,} events, source {archive.source}"
+            if not archive.events:
+                made = "its lines were read from another file, or made no events"
+            read = f"{archive.position:,} bytes: {made}"
             return f"{read}; {archive.why}" if archive.why else read
         case ArchiveState.READING:
             return f"source {archive.source}"

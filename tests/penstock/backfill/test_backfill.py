@@ -91,7 +91,7 @@ def test_a_backfill_from_its_plan_to_its_end(
     assert contents(agent.data_dir) == files
     assert stopped.endswith(running)
     size = len(gzip.decompress((logs / "a.log.9.gz").read_bytes()))
-    assert rows(running)["a.log.9.gz"] == f"read {size:,} bytes,"
+    assert rows(running)["a.log.9.gz"] == f"read {size:,} bytes: 2,000 events,"
     ended = penstock("backfill", "--agent", f"http://127.0.0.1:{agent.http_port}")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "for the plan of an agent that is stopped, pass --config FILE" in ended.stderr
