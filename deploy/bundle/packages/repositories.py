@@ -1,4 +1,4 @@
-"""Writes signed repositories for apt and for dnf, zypper and yum with the debs and rpms of releases.
+"""Writes signed repositories for apt, and for dnf, zypper and yum, of the packages of releases.
 
 `python -m deploy.bundle.packages.repositories --release DIR --out DIR --key KEY` writes
 
