@@ -181,10 +181,13 @@ def _verdict(
     topics: Sequence[TopicStatus],
     headline: answers.Headline | None,
 ) -> str:
-    """The worst state of all topics; empty if the brokers have none. It is pending if the audit's
-    headline is: an agent that is silent, or does not read all of its inputs, may have unread
-    lines."""
-    state = worst([row.state for row in rows.values()]) if rows else ""
+    """The worst state of all topics; empty if the brokers have none. A fault of the headline
+    counts, as it may be of a deleted topic. It is pending if the audit's headline is: an agent that
+    is silent, or does not read all of its inputs, may have unread lines."""
+    states = [row.state for row in rows.values()]
+    if headline is not None and headline.state.is_fault:
+        return worst([*states, headline.state])
+    state = worst(states) if states else ""
     if state is State.COMPLETE and headline is not None and headline.state is State.PENDING:
         return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state

@@ -4,13 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from agent.monitoring.status import AgentPhase
-from audit.api.answers import Headline, HealthRow
+from audit.api.answers import Headline, HealthRow, TopicRow
 from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, KindCount, State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
+from penstock.status.command import is_well
 from penstock.status.values import AgentStatus, LoadStatus
-from penstock.status.words import release_words
+from penstock.status.words import release_words, verdict_words
 from tests.penstock.status.made_up import (
     NOW,
     agent_row,
@@ -127,6 +128,18 @@ def test_complete_up_to_the_moment_of_the_headline() -> None:
         assert (status.verdict, status.complete_until) == (verdict, NOW - 39_000)
         assert (status.calm, status.mark) == (words, "…")
         assert status.topics[0].complete_until == NOW - 39_000
+
+
+@pytest.mark.parametrize("rows", [[topic_row("t", State.PENDING)], []])
+def test_lines_missing_of_a_deleted_topic_are_missing(rows: list[TopicRow]) -> None:
+    """As `report`, the page and alerts say."""
+    words = "missing at the brokers: 28 events of was"
+    headline = Headline(state=State.MISSING, mark="✗", title=words, badge="✗ 1", complete_until=-1)
+    deleted = replace(topic_row("was", State.MISSING), deleted=True)
+    audit = replace(audit_part([*rows, deleted]), headlines={"c": headline})
+    status = assembled(StatusParts(cluster=cluster_part(), audit=audit), NOW)
+    assert (status.verdict, verdict_words(status).text) == ("missing", words)
+    assert not is_well(status)
 
 
 def test_partitions_without_a_leader_are_a_problem() -> None:
