@@ -54,6 +54,7 @@ from audit.programs import (
 from audit.reconciling.dead_letters import table_of_dead, topic_of_dead
 from audit.reconciling.findings import State
 from audit.reconciling.picture import TopicKey
+from audit.silence import silence
 from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, LoadEnd, TopicShare
 
@@ -178,14 +179,19 @@ def of_agents(
     unheard: Mapping[str, ClusterState] = MappingProxyType({}),
 ) -> dict[AlertKey, Condition]:
     """Returns the conditions for agents that have fallen silent, and for hosts that were never
-    heard from. In the clusters in `unheard`, all agents are silent: unless there is only one, or
+    heard from. A host has one condition: not that of an agent that was replaced, if another of it
+    is silent. In the clusters in `unheard`, all agents are silent: unless there is only one, or
     `penstock up` runs them, the cure is to inspect the brokers first."""
     conditions: dict[AlertKey, Condition] = {}
-    rows = list(rows)
-    hosts = {cluster: [row.host for row in rows if row.cluster == cluster] for cluster in unheard}
+    rows = sorted(rows, key=lambda row: not row.replaced_by)
+    hosts = {
+        cluster: [row.host for row in rows if row.cluster == cluster and not row.replaced_by]
+        for cluster in unheard
+    }
     for row in rows:
-        words, cure = _silence(row), commands.restart("agent", host=row.host)
-        state = unheard.get(row.cluster) if row.heard > 0 else None
+        cause, cure = silence(row, commands)
+        words = "; ".join(filter(None, (_silence(row), cause)))
+        state = unheard.get(row.cluster) if row.heard > 0 and not cause else None
         if state is not None:
             silent_hosts, location = hosts[row.cluster], f"of {row.cluster}"
             is_only = len(silent_hosts) == 1

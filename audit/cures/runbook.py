@@ -185,6 +185,9 @@ ENTRIES: Final = (
             "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it "
             "(`systemctl restart penstock-agent`): it continues where it stopped, also in files "
             "that were rotated meanwhile.",
+            "If the alert says that another agent has replaced it, its data directory was emptied "
+            "or deleted, and its id will never be heard again: retire that, with the alert's "
+            "command (`penstock audit retire HOST --agent-id ID`).",
             "If it runs, check that it reaches the brokers: its log, `penstock agent --status`.",
             "If none of several agents is heard, see the brokers and their logs: one with a full "
             "disk takes no lines. Make room on it, and all agents continue.",

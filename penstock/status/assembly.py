@@ -291,10 +291,20 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 
 
 def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
-    """Silent agents, but for one that has just started."""
+    """Silent agents, but for one that has just started; with what the audit's health row of the
+    agent says, unless it is listed by itself."""
     rows = _silent_agents(parts, cluster, now)
+    health = {
+        (row.cluster, row.name): row
+        for row in (parts.audit.health if parts.audit else ())
+        if row.program == "agent" and row.kind not in _OF_PROGRAMS
+    }
     for row in rows[:_MOST_OF_ONE_KIND]:
-        yield silence_words(row.agent, row.host, row.heard, now)
+        words = [silence_words(row.agent, row.host, row.heard, now)]
+        if row.agent and (known := health.get((row.cluster, row.agent))):
+            words += [known.words] if known.words not in {"silent", "never heard"} else []
+            words += [advice(Cure.of(known))] if known.command else []
+        yield "; ".join(words)
     if len(rows) > _MOST_OF_ONE_KIND:
         yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} more agents are silent"
 

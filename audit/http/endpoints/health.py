@@ -33,6 +33,7 @@ from audit.programs import (
     troubles,
 )
 from audit.service.service import Service, now_millis
+from audit.silence import silence
 
 OK: Final = "ok"
 WARNING: Final = "warning"
@@ -161,7 +162,10 @@ def _all_agents(
 
 def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> HealthRow:
     extra_fields: dict[str, Any] = {}
-    words, kind = [_AGENT_WORDS[agent.state]], SILENT
+    cause, cure = silence(agent, shows.commands)
+    if agent.state == "behind":
+        cause, cure = "", shows.commands.look("penstock", "agent", "--status", host=agent.host)
+    words, kind = [cause or _AGENT_WORDS[agent.state]], SILENT
     if program is not None:
         row = _row(program, "", shows, now)
         kind = row.kind or SILENT
@@ -169,10 +173,8 @@ def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> 
         extra_fields |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
         extra_fields["started"] = row.started
         words = [row.words, *words] if row.words else words
-    if agent.state == "behind":
-        cure = shows.commands.look("penstock", "agent", "--status", host=agent.host)
-    else:
-        cure = shows.commands.restart("agent", host=agent.host)
+        if agent.state == "behind" and row.command:
+            cure = Cure.of(row)
     return HealthRow(
         program="agent",
         cluster=agent.cluster,

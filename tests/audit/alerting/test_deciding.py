@@ -136,3 +136,16 @@ def test_silence_has_a_host() -> None:
         known = of_agents(rows, up, unheard={"east": state})[AlertKey(SILENT, "east", "", "web-1")]
         assert known.words.endswith(words)
         assert known.cure.command == command.format("/up/logs")
+
+
+def test_an_agent_that_was_replaced_is_retired_not_restarted() -> None:
+    """Its host has the condition of another of its agents that is silent."""
+    late = AgentRow("a2", "web-1", "east", "1", [], 0, 2_000, 0, "silent", "")
+    was = replace(late, agent="a1", heard=1_000, replaced_by="a2")
+    (found,) = of_agents([was], ProgramCommands()).values()
+    assert found.words.endswith("; agent a2 has replaced it: its data directory was emptied")
+    assert found.cure.command == (
+        "penstock audit retire --cluster east --agent-id a1 --reason 'replaced by a2' -- web-1"
+    )
+    (found,) = of_agents([late, was], ProgramCommands()).values()
+    assert found.cure.command == "systemctl restart penstock-agent  # on web-1"

@@ -182,6 +182,9 @@ def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_he
         "host web-1 is in the inventory, and none of its agents was ever heard from",
         "agent a1 on web-1 is silent: last heard 12 min ago, at 2026-11-21T07:10:00Z",
     )
+    row = replace(unwell("silent", command="penstock audit retire"), name="a1", words="replaced")
+    known = assembled(replace(parts, audit=replace(audit, health=[row])), NOW).problems
+    assert known[1].endswith("Z; replaced; what to do: penstock audit retire")
 
 
 @pytest.mark.parametrize(("up_for", "lines"), [(5_000, 0), (600_000, 1)])
