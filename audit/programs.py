@@ -36,6 +36,7 @@ _PROBLEMS: Final = {
     ProblemKind.REJECTED: "rejects {}",
     ProblemKind.UNREADABLE: "cannot read {}",
     ProblemKind.STOPPED: "has stopped input {}",
+    ProblemKind.LOGINS: "refuses logins of {}",
 }
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
@@ -49,6 +50,9 @@ DISK: Final = "disk"
 INPUTS: Final = "inputs"
 # Shown with the health of a broker. Its alert is that of the fault, `changed`, until accepted.
 DAMAGED: Final = "damaged"
+# Shown with the health of a broker, and with an agent that is silent because of it.
+LOGINS: Final = "logins"
+WITHOUT_ALERT: Final = frozenset({DAMAGED, LOGINS})
 
 
 class ProgramKind(StrEnum):
@@ -140,7 +144,8 @@ def troubles(
     for problem in program.health.problems:
         words = f"{program.title} {_problem_words(problem)}"
         if program.kind is ProgramKind.BROKER:
-            yield Trouble(DAMAGED, words, since=problem.since or -1)
+            kind = LOGINS if problem.kind is ProblemKind.LOGINS else DAMAGED
+            yield Trouble(kind, words, since=problem.since or -1)
             continue
         cure = commands.look(*_shown_by(problem), host=host)
         yield Trouble(INPUTS, words, cure, problem.since or -1)

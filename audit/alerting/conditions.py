@@ -38,11 +38,11 @@ from audit.cures.program_commands import ProgramCommands
 from audit.headline import length_words
 from audit.programs import (
     CERTIFICATE,
-    DAMAGED,
     DISK,
     INPUTS,
     LOADER,
     MIRROR,
+    WITHOUT_ALERT,
     ZOOKEEPER,
     Program,
     ProgramKind,
@@ -54,7 +54,7 @@ from audit.programs import (
 from audit.reconciling.dead_letters import table_of_dead, topic_of_dead
 from audit.reconciling.findings import State
 from audit.reconciling.picture import TopicKey
-from audit.silence import silence
+from audit.silence import RefusedLogins, silence
 from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, LoadEnd, TopicShare
 
@@ -177,11 +177,13 @@ def of_agents(
     commands: ProgramCommands,
     *,
     unheard: Mapping[str, ClusterState] = MappingProxyType({}),
+    refused: Sequence[RefusedLogins] = (),
 ) -> dict[AlertKey, Condition]:
     """Returns the conditions for agents that have fallen silent, and for hosts that were never
     heard from. A host has one condition: not that of an agent that was replaced, if another of it
     is silent. In the clusters in `unheard`, all agents are silent: unless there is only one, or
-    `penstock up` runs them, the cure is to inspect the brokers first."""
+    `penstock up` runs them, the cure is to inspect the brokers first. `refused`: the logins that
+    brokers refuse."""
     conditions: dict[AlertKey, Condition] = {}
     rows = sorted(rows, key=lambda row: not row.replaced_by)
     hosts = {
@@ -189,7 +191,7 @@ def of_agents(
         for cluster in unheard
     }
     for row in rows:
-        cause, cure = silence(row, commands)
+        cause, cure = silence(row, commands, refused)
         words = "; ".join(filter(None, (_silence(row), cause)))
         state = unheard.get(row.cluster) if row.heard > 0 and not cause else None
         if state is not None:
@@ -340,7 +342,7 @@ def of_programs(
         was_full = AlertKey(DISK, program.cluster, "", program.host) in raised
         room = 1 / CLEARED if was_full else 1.0
         for kind, words, cure, since in troubles(program, config, commands, time, room=room):
-            if kind == DAMAGED:
+            if kind in WITHOUT_ALERT:
                 continue
             key = AlertKey(kind, program.cluster, "", program.host)
             unwritable = program.unwritable if kind == DISK else frozenset[str]()

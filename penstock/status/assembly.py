@@ -30,7 +30,9 @@ _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
 _RUNNING: Final = frozenset({"ok", "behind", "warning"})
 # Kinds of alerts about programs that nothing else here is about.
-_OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certificate", "inputs"})
+_OF_PROGRAMS: Final = frozenset(
+    {"mirror", "loader", "zookeeper", "disk", "certificate", "inputs", "logins"}
+)
 
 
 class StatusParts(msgspec.Struct, frozen=True):
