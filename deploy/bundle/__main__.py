@@ -1,8 +1,9 @@
 """`python -m deploy.bundle --out DIR`: builds a release, the folder that hosts are installed from.
 
-The folder holds the agent's bundle and Debian package, a wheelhouse for each Python, ZooKeeper's
-jars, the Ansible collection, an install script, a bill of materials (CycloneDX), and checksums. All
-names contain the version, so files of several releases can be copied into one folder.
+The folder holds the agent's bundle, deb, rpm and container image, a wheelhouse for each Python,
+ZooKeeper's jars, the Ansible collection, an install script, a bill of materials (CycloneDX), its
+provenance (in-toto, SLSA), and checksums. All names contain the version, so files of several
+releases can be copied into one folder.
 The source is a commit, and builds of one commit on the same Debian release are identical byte for
 byte. DIR receives the finished release by a rename; a failed build leaves DIR unchanged.
 
@@ -24,6 +25,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Final, NamedTuple
 
 from deploy.bundle import (
@@ -31,7 +33,11 @@ from deploy.bundle import (
     collection,
     debian_package,
     debian_packages,
+    host_package,
+    oci_image,
+    provenance,
     pypi,
+    rpm_package,
     sbom,
     wheelhouse,
     wheels,
@@ -44,7 +50,8 @@ from deploy.bundle.wheels import Wheel
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _CACHE: Final = ROOT / ".cache" / "bundle"
-EVERYTHING: Final = "penstock[all,zookeeper-login]"
+# A wheelhouse also has the build backend, with which hosts compile the source distribution.
+_WHEELHOUSE: Final = ("penstock[all,zookeeper-login,alert-templates]", "hatchling")
 
 
 class Commit(NamedTuple):
@@ -68,6 +75,8 @@ def main() -> int:
             f"{out} is not empty: move its files away, or pass --out with another folder. Files of "
             "several releases can be copied into one folder afterwards"
         )
+    if not arguments.for_ansible and shutil.which("rpmbuild") is None:
+        raise SystemExit("rpmbuild is missing (apt install rpm); --for-ansible does not need it")
     fix_environment(commit.time)
     out.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -115,7 +124,7 @@ def lock() -> int:
                 target = Target(processor, python)
                 directory = work / f"{target.tag}-{processor.name}"
                 directory.mkdir()
-                requirements = wheels.Requirements((EVERYTHING,), target)
+                requirements = wheels.Requirements(_WHEELHOUSE, target)
                 fetch = partial(fetcher.fetch, target=target, into=directory)
                 wheels_by_name = wheels.fetched(requirements, own_wheel, pins, directory, fetch)
         jars = zookeeper_jars.needed(wheels_by_name["pyspark"].path)
@@ -144,7 +153,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--for-ansible",
         action="store_true",
-        help="only what the collection installs on this processor, no Debian package: the quickest",
+        help="only what the collection installs on this processor, no packages: the quickest",
     )
     parser.add_argument("--spark", action="store_true", help="include PySpark for loaders, 450 MB")
     parser.add_argument(
@@ -184,6 +193,8 @@ class Release:
         self._cache = cache
         self._pool = pool
         self._parts: list[sbom.Part] = []
+        self._used: dict[str, str] = {}  # the SHA-256 of packages by URL
+        self._platforms: list[oci_image.Platform] = []
 
     def make(
         self, processors: list[str], pythons: list[str], *, spark: bool, packages: bool
@@ -197,7 +208,7 @@ class Release:
         self._pinned = wheels.pins((source / "constraints.txt").read_text())
         with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
             try:
-                own_wheels = self._own_wheels(source, pool)
+                own_wheels = self._own_wheels(source, pool, packages=packages)
                 futures = self._bundles(processors, own_wheels, pool, packages=packages)
                 futures.append(pool.submit(self._jars))
                 futures.append(pool.submit(self._collection, source))
@@ -213,23 +224,41 @@ class Release:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+        if packages:
+            with self._file(oci_image.file_name(version)) as path:
+                oci_image.write(path, self._work / "image", self._platforms, version, commit_time)
         if spark:
             self._spark(targets[0], own_wheels)
         script = (source / "deploy/bundle/install.sh").read_text().replace("@VERSION@", version)
         (self._out / f"penstock-install-{version}.sh").write_text(script)
         text = sbom.text(self._parts, version, self._commit.revision, commit_time)
         (self._out / f"penstock-{version}.cdx.json").write_text(text)
+        options = {"processors": sorted(processors), "pythons": sorted(pythons), "spark": spark}
+        text = provenance.text(
+            self._out.iterdir(),
+            self._commit.revision,
+            {**options, "packages": packages},
+            source,
+            self._used | provenance.of_files(self._fetcher.seen),
+        )
+        (self._out / f"penstock-{version}.provenance.json").write_text(text)
         rows = [f"{sha256(path)}  {path.name}\n" for path in sorted(self._out.iterdir())]
         (self._out / f"penstock-{version}.SHA256SUMS").write_text("".join(rows))
 
-    def _own_wheels(self, source: Path, pool: Executor) -> Mapping[str, Path]:
-        """Penstock's wheel for each processor. Only this machine's has the C modules."""
+    def _own_wheels(self, source: Path, pool: Executor, *, packages: bool) -> Mapping[str, Path]:
+        """Penstock's wheel for each processor. Only this machine's has the C modules. With
+        `packages`, the release also has this wheel and the source distribution as files."""
         machine = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
-        pure_wheel = wheels.built(source, self._work / "pure")
+        # Built from the source distribution, so that it is known to be complete.
+        sdist = wheels.sdist(source, self._work / "sdist")
+        pure_wheel = wheels.built(sdist, self._work / "pure")
         wheel = wheels.with_modules(
             pure_wheel, modules.result(), PROCESSORS[machine], self._work / "own"
         )
+        if packages:
+            for path in (sdist, wheel):
+                shutil.copyfile(path, self._out / path.name)
         return {**dict.fromkeys(PROCESSORS, pure_wheel), machine: wheel}
 
     def _bundles(
@@ -239,6 +268,7 @@ class Release:
         rows = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
         architectures = {PROCESSORS[name].debian for name in {*processors, here}}
         rows = [package for package in rows if package.architecture in architectures]
+        self._used.update({sbom.of_debian(row, "").purl: row.sha256 for row in rows})
         fetch = partial(debian_packages.fetched, cache=self._cache, pool=self._pool)
         list(pool.map(fetch, rows))
         # Bytecode is the same for every processor; an interpreter for this machine compiles it.
@@ -264,6 +294,7 @@ class Release:
         with self._file(f"penstock-zookeeper-jars-{self._commit.version}.tar") as path:
             zookeeper_jars.write(path, jars, self._commit.time)
         self._parts.extend([sbom.of_jar(jar, path.name) for jar in jars])
+        self._used.update({jar.purl: jar.sha256 for jar in jars})
 
     def _collection(self, source: Path) -> None:
         with self._file(f"penstock-pipeline-{self._commit.version}.tar.gz") as path:
@@ -283,7 +314,7 @@ class Release:
         platform_tag = f"{target.tag}-linux-{target.processor.name}"
         with self._file(f"penstock-wheelhouse-{self._commit.version}-{platform_tag}.tar") as path:
             excluded_names = frozenset() if spark else wheelhouse.SPARK
-            by_name = self._fetched([EVERYTHING], target, own, platform_tag, excluded_names)
+            by_name = self._fetched(_WHEELHOUSE, target, own, platform_tag, excluded_names)
             installer = wheels.read_wheel(self._fetcher.tool(pypi.INSTALLER))
             wheelhouse.write(path, by_name, installer, target, self._commit.time)
         server_wheels = {
@@ -293,7 +324,7 @@ class Release:
 
     def _spark(self, target: Target, own: Mapping[str, Path]) -> None:
         with self._file(f"penstock-wheelhouse-{self._commit.version}-spark.tar") as path:
-            by_name = self._fetched(["penstock[loader]"], target, own, "spark")
+            by_name = self._fetched(("penstock[loader]",), target, own, "spark")
             wheelhouse.write_spark(path, by_name, self._commit.time)
         self._list({name: by_name[name] for name in wheelhouse.SPARK}, path.name)
 
@@ -310,7 +341,7 @@ class Release:
         target = Target(processor, BUNDLED_PYTHON)
         name = f"penstock-agent-{version}-linux-{processor.name}"
         with self._file(f"{name}.tar.gz") as path:
-            roots = ["penstock[agent]"]
+            roots = ("penstock[agent]",)
             by_name = self._fetched(roots, target, {processor.name: own}, f"agent-{processor.name}")
             tree = self._tree(processor, of_debian, by_name, f"bundle-{processor.name}")
             agent.compile_modules(tree, interpreter)
@@ -321,18 +352,44 @@ class Release:
             write_gz(path, members_in(tree, name), moment)
         files = [path.name]
         if packages:
-            source = self._work / "source"
-            with self._file(f"penstock-agent_{version}_{processor.debian}.deb") as path:
-                debian_package.build(path, tree, source, processor, version=version, time=moment)
-            files.append(path.name)
+            files += [*self._packages(tree, processor), self._image(tree, processor)]
         for file in files:
             self._list(by_name, file)
             rows = [row for row in of_debian if row.architecture == processor.debian]
             self._parts.extend([sbom.of_debian(package, file) for package in rows])
 
+    def _packages(self, tree: Path, processor: Processor) -> list[str]:
+        """Builds the deb and the rpm at the same time, since both spend theirs on compression."""
+        version, moment = self._commit.version, self._commit.time
+
+        def build(name: str, module: ModuleType) -> str:
+            content = self._work / f"{name}-content"
+            with self._file(name) as path:
+                host_package.assemble(content, tree, self._work / "source", version, moment)
+                module.build(path, content, processor, version=version, time=moment)
+            shutil.rmtree(content)
+            return name
+
+        with ThreadPoolExecutor(2) as pool:
+            futures = [
+                pool.submit(
+                    build, f"penstock-agent_{version}_{processor.debian}.deb", debian_package
+                ),
+                pool.submit(build, f"penstock-agent-{version}-1.{processor.name}.rpm", rpm_package),
+            ]
+            return [future.result() for future in futures]
+
+    def _image(self, tree: Path, processor: Processor) -> str:
+        """Adds this processor to the container image. Returns the name of the image's file."""
+        version, moment = self._commit.version, self._commit.time
+        labels = oci_image.labels(version, self._commit.revision, moment)
+        image = oci_image.add_platform(self._work / "image", tree, processor, labels, moment)
+        self._platforms.append(image)
+        return oci_image.file_name(version)
+
     def _fetched(
         self,
-        roots: list[str],
+        roots: tuple[str, ...],
         target: Target,
         own: Mapping[str, Path],
         folder: str,
@@ -340,7 +397,7 @@ class Release:
     ) -> dict[str, Wheel]:
         into = self._work / f"wheels-{folder}"
         into.mkdir()
-        requirements = wheels.Requirements(tuple(roots), target, without)
+        requirements = wheels.Requirements(roots, target, without)
         fetch = partial(self._fetcher.fetch, target=target, into=into)
         return wheels.fetched(requirements, own[target.processor.name], self._pinned, into, fetch)
 

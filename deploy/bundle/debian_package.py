@@ -1,9 +1,4 @@
-"""The agent's bundle as a Debian package, `penstock-agent`: the same files in the same place.
-
-The package installs the links that the unit uses, creates the user, and starts the agent if it has
-a configuration. dpkg-deb builds it without root. A host is managed either by this package or by the
-Ansible collection: the package refuses to install over another release.
-"""
+"""The agent's package for Debian, built by dpkg-deb without root. Its content: host_package.py."""
 
 import os
 import shutil
@@ -11,107 +6,72 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from deploy.bundle import host_package
+from deploy.bundle.host_package import DESCRIPTION, NAME, SUMMARY
 from deploy.bundle.targets import Processor
 
-_CONTROL: Final = """\
-Package: penstock-agent
-Version: {version}
-Architecture: {architecture}
+_CONTROL: Final = f"""\
+Package: {NAME}
+Version: {{version}}
+Architecture: {{architecture}}
 Maintainer: The Penstock authors <penstock@localhost>
-Installed-Size: {size}
+Installed-Size: {{size}}
 Depends: passwd
 Section: admin
 Priority: optional
-Description: follows log files and ships each line once
- Penstock's agent, with an interpreter of its own: nothing else needs to be installed.
+Description: {SUMMARY}
+ {DESCRIPTION}
 """
-_PREINST: Final = """\
-#!/bin/sh
-set -e
-link=/opt/penstock/current
-if [ "$1" = install ] && [ -L "$link" ] && ! dpkg-query --search "$link" >/dev/null 2>&1; then
-    echo "penstock-agent: $link belongs to no package: remove that release first" >&2
-    exit 1
+_HEAD: Final = "#!/bin/sh\nset -e\n"
+# postinst's second argument does not tell an upgrade from an installation after `apt remove`.
+_FIRST: Final = "/run/penstock-agent.first"
+_SCRIPTS: Final = {
+    # After an interrupted installation the link may belong to this package.
+    "preinst": f"""\
+{_HEAD}[ "$1" = install ] || exit 0
+: > {_FIRST}
+if dpkg-query --search /opt/penstock/current >/dev/null 2>&1; then
+    exit 0
 fi
-"""
-_POSTINST: Final = """\
-#!/bin/sh
-set -e
-[ "$1" = configure ] || exit 0
-if ! getent passwd penstock-agent >/dev/null; then
-    useradd --system --user-group --no-create-home --home-dir /var/lib/penstock/agent \\
-        --shell /usr/sbin/nologin penstock-agent
+{host_package.REFUSE_OTHER_RELEASE}""",
+    "postinst": f"""\
+{_HEAD}[ "$1" = configure ] || exit 0
+upgrade=$2
+if [ -e {_FIRST} ]; then
+    upgrade=
+    rm {_FIRST}
 fi
-[ -d /run/systemd/system ] || exit 0
-systemctl daemon-reload
-if [ -n "$2" ]; then
-    systemctl try-restart penstock-agent.service
-elif [ -e /etc/penstock/agent.yaml ]; then
-    systemctl enable --now penstock-agent.service
-else
-    echo "write /etc/penstock/agent.yaml (check it: penstock check-config agent FILE), then run"
-    echo "    systemctl enable --now penstock-agent"
-fi
-"""
-_PRERM: Final = """\
-#!/bin/sh
-set -e
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now penstock-agent.service || true
-fi
-"""
-_POSTRM: Final = """\
-#!/bin/sh
-set -e
-if [ "$1" = purge ]; then
+{host_package.SET_UP}""",
+    "prerm": f"""\
+{_HEAD}[ "$1" = remove ] || exit 0
+{host_package.STOP}""",
+    "postrm": f"""\
+{_HEAD}if [ "$1" = purge ]; then
     rm -rf /var/lib/penstock/agent
 fi
-if [ -d /run/systemd/system ]; then
-    systemctl daemon-reload || true
-fi
-"""
+{host_package.FORGET}""",
+}
 
 
-def build(
-    path: Path, tree: Path, source: Path, processor: Processor, *, version: str, time: int
-) -> None:
-    """Builds the package: `tree` is the assembled bundle, `source` the exported commit."""
-    package = tree.with_name(f"{tree.name}-package")
-    release = package / "opt/penstock/releases" / version
-    release.parent.mkdir(parents=True)
-    shutil.copytree(tree, release, symlinks=True)
-    (package / "opt/penstock/current").symlink_to(f"releases/{version}")
-    (package / "opt/penstock/bin").symlink_to("current/bin")
-    unit = package / "usr/lib/systemd/system/penstock-agent.service"
-    unit.parent.mkdir(parents=True)
-    shutil.copyfile(source / "deploy/systemd/penstock-agent.service", unit)
-    documentation = package / "usr/share/doc/penstock-agent"
-    (documentation / "examples").mkdir(parents=True)
-    shutil.copyfile(source / "LICENSE", documentation / "copyright")
-    for sample in ("agent.yaml", "agent-minimal.yaml"):
-        shutil.copyfile(source / "docs/samples" / sample, documentation / "examples" / sample)
+def build(path: Path, content: Path, processor: Processor, *, version: str, time: int) -> None:
+    """Builds the package of a folder that `host_package.assemble` has filled."""
     # Only files: a folder's size depends on the filesystem.
-    files = (path for path in package.rglob("*") if path.is_file() and not path.is_symlink())
+    files = (path for path in content.rglob("*") if path.is_file() and not path.is_symlink())
     size = sum(file.stat().st_size for file in files) // 1024
-    control_directory = package / "DEBIAN"
-    control_directory.mkdir()
+    control = content / "DEBIAN"
+    control.mkdir()
     fields = _CONTROL.format(version=version, architecture=processor.debian, size=size)
-    (control_directory / "control").write_text(fields)
-    scripts = {"preinst": _PREINST, "postinst": _POSTINST, "prerm": _PRERM, "postrm": _POSTRM}
-    for name, script in scripts.items():
-        (control_directory / name).write_text(script)
-    for member in [package, *package.rglob("*")]:
-        if not member.is_symlink():
-            is_executable = (
-                member.is_dir() or member.stat().st_mode & 0o100 or member.name in scripts
-            )
-            member.chmod(0o755 if is_executable else 0o644)
-        os.utime(member, (time, time), follow_symlinks=False)
+    (control / "control").write_text(fields)
+    for name, script in _SCRIPTS.items():
+        (control / name).write_text(script)
+        (control / name).chmod(0o755)
+    host_package.fix(control, time)
+    os.utime(content, (time, time))
     command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--threads-max=1", "--build"]
     subprocess.run(
-        [*command, str(package), str(path)],
+        [*command, str(content), str(path)],
         check=True,
         env={**os.environ, "SOURCE_DATE_EPOCH": str(time)},
         stdout=subprocess.DEVNULL,
     )
-    shutil.rmtree(package)
+    shutil.rmtree(control)

@@ -14,8 +14,8 @@
 # A folder that this script did not create is left alone. PYTHON=python3.12 selects another Python.
 set -eu
 if [ $# -lt 2 ]; then
-    echo "usage: sh $0 FOLDER PROGRAM…, with agent, broker, registry, mirror, loader, audit or" \
-        "certificates (for a controller) as programs" >&2
+    echo "usage: sh $0 FOLDER PROGRAM…, with agent, broker, registry, mirror, loader, audit," \
+        "certificates (for a controller), zookeeper-login, alert-templates or all as programs" >&2
     exit 2
 fi
 case $1 in /*) folder=${1%/} ;; *) folder=$PWD/${1%/} ;; esac

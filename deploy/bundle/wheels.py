@@ -160,11 +160,19 @@ def stamp(source: Path, version: str) -> None:
         raise SystemExit(f"the versions of the commit differ: {versions}")
 
 
+def sdist(source: Path, into: Path) -> Path:
+    """Builds Penstock's source distribution. Its file modes and times depend only on the commit."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target=sdist", f"--directory={into}"]
+    _checked("hatchling", command, source, {})
+    (archive,) = into.glob("*.tar.gz")
+    return archive
+
+
 def built(source: Path, into: Path) -> Path:
-    """Builds Penstock's pure-Python wheel."""
+    """Builds Penstock's pure-Python wheel from its source distribution or folder."""
     # CC=false prevents compilation: the modules would be for this machine's Python and glibc.
-    options = ["--no-deps", "--no-build-isolation", f"--wheel-dir={into}", str(source)]
-    run_pip("wheel", *options, more={"CC": "false"})
+    options = ["--no-deps", "--no-build-isolation", "--no-cache-dir", f"--wheel-dir={into}"]
+    run_pip("wheel", *options, str(source), more={"CC": "false"})
     (wheel,) = into.glob("*.whl")
     return wheel
 
@@ -173,16 +181,17 @@ def run_pip(command: str, *options: str, more: Mapping[str, str] | None = None) 
     """Runs pip with the user's settings, and with the variables in `more`. Raises SystemExit if it
     fails."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", command, "--quiet"]
+    _checked(f"pip {command}", [*pip, *options], None, more or {})
+
+
+def _checked(name: str, command: list[str], folder: Path | None, more: Mapping[str, str]) -> None:
+    environment = {**os.environ, **more}
     result = subprocess.run(
-        [*pip, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(more or {})},
+        command, capture_output=True, text=True, check=False, cwd=folder, env=environment
     )
     if result.returncode:
         output = (result.stderr.strip() or result.stdout.strip())[-_SHOWN_OUTPUT:]
-        raise SystemExit(f"pip {command} failed, so no release was built:\n{output}")
+        raise SystemExit(f"{name} failed, so no release was built:\n{output}")
 
 
 def compiled(source: Path, into: Path) -> dict[str, Path]:

@@ -72,15 +72,19 @@ class Servers:
         return [str(each["message"]) for each in found]
 
 
-def ships(system: BareSystem, archive: Path, servers: Servers) -> str:
-    """What came of it. Raises AssertionError if it is not as it should be."""
-    assert system.run("/bin/sh", "-c", "command -v python3 python").returncode != 0
+def unpack(system: BareSystem, archive: Path) -> None:
     release = system.path_of("/opt/penstock/releases/tried")
     release.mkdir(parents=True)
-    unpack = ["tar", "-xzf", str(archive), "-C", str(release), "--strip-components=1"]
-    subprocess.run([*unpack, "--no-same-owner"], check=True)
+    command = ["tar", "-xzf", str(archive), "-C", str(release), "--strip-components=1"]
+    subprocess.run([*command, "--no-same-owner"], check=True)
     system.path_of("/opt/penstock/current").symlink_to("releases/tried")
     system.path_of("/opt/penstock/bin").symlink_to("current/bin")
+
+
+def ships(system: BareSystem, servers: Servers) -> str:
+    """What came of the installed agent. Raises AssertionError if it is not as it should be."""
+    assert system.run("/bin/sh", "-c", "command -v python3 python").returncode != 0
+    release = system.path_of(_PROGRAM).resolve().parents[1]
     topic = f"lines-{uuid.uuid4().hex[:8]}"
     (port,) = free_ports(1)
     config = _configure(system, servers, topic, port)
@@ -120,11 +124,11 @@ def ships(system: BareSystem, archive: Path, servers: Servers) -> str:
 def _configure(system: BareSystem, servers: Servers, topic: str, port: int) -> str:
     """Returns where it is, seen from inside."""
     folder = system.path_of("/etc/penstock")
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "ca.pem").write_bytes(servers.broker.authority.ca.read_bytes())
     (folder / "password").write_text(USERS["alice"] + "\n")
     data = system.path_of("/var/lib/penstock/agent")
-    data.mkdir(parents=True)
+    data.mkdir(parents=True, exist_ok=True)
     told = {
         "cluster": "test",
         "host": system.directory.name,

@@ -1,6 +1,7 @@
 """A small release is made twice, by processes that have little in common, and compared."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,13 +9,15 @@ from typing import Final
 
 import pytest
 
+from deploy.bundle.archives import members_in, write_gz
 from tests.bundle.twice import differences, made_with
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _MAKE: Final = """
 import sys
 from pathlib import Path
-from deploy.bundle import agent, collection, debian_package, wheelhouse, wheels, zookeeper_jars
+from deploy.bundle import agent, collection, debian_package, host_package, rpm_package
+from deploy.bundle import oci_image, wheelhouse, wheels, zookeeper_jars
 from deploy.bundle.__main__ import fix_environment
 from deploy.bundle.archives import members_in, write_gz
 from deploy.bundle.targets import PROCESSORS, Target
@@ -36,9 +39,12 @@ python.parent.mkdir(parents=True)
 python.symlink_to(sys.executable)
 agent.compile_modules(tree, work / "interpreter")
 write_gz(out / "agent.tar.gz", members_in(tree, "agent"), 1700000000)
-debian_package.build(
-    out / "agent.deb", tree, Path.cwd(), processor, version="1", time=1700000000
-)
+content = work / "content"
+host_package.assemble(content, tree, Path.cwd(), "1", 1700000000)
+for package, name in ((debian_package, "agent.deb"), (rpm_package, "agent.rpm")):
+    package.build(out / name, content, processor, version="1", time=1700000000)
+image = oci_image.add_platform(work / "image", tree, processor, {}, 1700000000)
+oci_image.write(out / "agent.oci.tar", work / "image", [image], "1", 1700000000)
 collection.write(out / "collection.tar.gz", Path.cwd(), "1", 1700000000)
 jars = zookeeper_jars.locked(zookeeper_jars.LOCK.read_text())
 zookeeper_jars.write(out / "jars.tar", jars, 1700000000)
@@ -58,6 +64,7 @@ def make(directory: Path, order: str, umask: int, **environment: str) -> Path:
     return directory / "out"
 
 
+@pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="apt install rpm")
 @pytest.mark.slow
 def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) -> None:
     one = make(tmp_path / "one", "penstock,b,a", 0o022, PYTHONHASHSEED="1", TZ="UTC")
@@ -68,15 +75,17 @@ def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) ->
         LC_ALL="C",
     )
     assert sorted(path.name for path in one.iterdir()) == [
-        *("agent.deb", "agent.tar.gz", "collection.tar.gz", "house.tar", "jars.tar"),
+        *("agent.deb", "agent.oci.tar", "agent.rpm", "agent.tar.gz", "collection.tar.gz"),
+        *("house.tar", "jars.tar"),
     ]
     assert differences(one, other) == []
     # What it would say if anything were not.
-    changed = make(tmp_path / "changed", "penstock,b,a,d", 0o022)
-    assert [line.partition(":")[0] for line in differences(one, changed)] == [
-        *("agent.deb", "agent.tar.gz", "house.tar"),
+    (other / "agent.rpm").write_bytes(b"another")
+    tree = tmp_path / "one/work/tree/lib"
+    write_gz(other / "agent.tar.gz", members_in(tree, "agent"), 1700000000)
+    assert differences(one, other) == [
+        *("agent.rpm: differs", "agent.tar.gz: differs, first in agent/lib"),
     ]
-    assert "first in agent/lib" in differences(one, changed)[1]
 
 
 def test_the_options_are_told_by_the_files(tmp_path: Path) -> None:

@@ -156,6 +156,7 @@ def main() -> None:
     print(f"log shippers  {_peers()}")
     print(f"valgrind      {_found('valgrind', 'valgrind')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
+    print(f"rpmbuild      {_found('rpmbuild', 'rpm')}")
     print(f"systemd       {_systemd()}")
     print(f"kerberos      {_kerberos()}")
     print(f"zookeeper     {_debian_zookeeper()}")
