@@ -106,7 +106,7 @@ release-twice: $(VENV)/.installed-development ## is dist/release the same, byte 
 	nice $(PYTHON) -m tests.bundle.twice --release dist/release $(ARGS)
 
 release-repositories: $(VENV)/.installed-development ## repositories for apt and dnf with the packages of dist/release, into dist/repositories; ARGS="--key KEY"
-	nice $(PYTHON) -m deploy.bundle.repositories --release dist/release --out dist/repositories $(ARGS)
+	nice $(PYTHON) -m deploy.bundle.packages.repositories --release dist/release --out dist/repositories $(ARGS)
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build wire/_*.so columns/_*.so broker/*/*/_*.so agent/*/*/_*.so
