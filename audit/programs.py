@@ -37,6 +37,7 @@ _PROBLEMS: Final = {
     ProblemKind.UNREADABLE: "cannot read {}",
     ProblemKind.STOPPED: "has stopped input {}",
     ProblemKind.UNMATCHED: "finds no file of input {} any more",
+    ProblemKind.LOGINS: "refuses logins of {}",
 }
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
@@ -52,6 +53,9 @@ INPUTS: Final = "inputs"
 DAMAGED: Final = "damaged"
 # Shown with the health of an agent. No alert: the application may have been removed.
 UNMATCHED: Final = "unmatched"
+# Shown with the health of a broker, and with an agent that is silent because of it.
+LOGINS: Final = "logins"
+WITHOUT_ALERT: Final = frozenset({DAMAGED, UNMATCHED, LOGINS})
 
 
 class ProgramKind(StrEnum):
@@ -143,7 +147,8 @@ def troubles(
     for problem in program.health.problems:
         words = f"{program.title} {_problem_words(problem)}"
         if program.kind is ProgramKind.BROKER:
-            yield Trouble(DAMAGED, words, since=problem.since or -1)
+            kind = LOGINS if problem.kind is ProblemKind.LOGINS else DAMAGED
+            yield Trouble(kind, words, since=problem.since or -1)
             continue
         cure = commands.look(*_shown_by(problem), host=host)
         kind = UNMATCHED if problem.kind is ProblemKind.UNMATCHED else INPUTS

@@ -415,7 +415,7 @@ class Broker:
                 self.partitions,
                 self.withdrawals,
                 self._findings,
-                health=BrokerHealth(self.config, self.session, self.cluster),
+                health=BrokerHealth(self.config, self.session, self.cluster, self._logins.refused),
             )
             self._ends.push_async_callback(counter.stop)
         else:

@@ -64,20 +64,21 @@ class ZooKeeperSession(msgspec.Struct, frozen=True):
 
 
 class ProblemKind(StrEnum):
-    """The kinds of problems that keep lines from being read or shipped."""
+    """The kinds of problems that keep lines from being read, shipped or taken."""
 
     OTHER = "other"
     REJECTED = "rejected"  # a file of configuration
     UNREADABLE = "unreadable"  # files or folders of an input
     STOPPED = "stopped"  # an input that waits for an operator
     UNMATCHED = "unmatched"  # an input that had files, and matches none
+    LOGINS = "logins"  # refused by a broker again and again: `USER from ADDRESS`
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A problem that keeps an agent from reading or shipping lines."""
+    """A problem that keeps an agent from reading or shipping lines, or that a broker has."""
 
     kind: ProblemKind
-    subject: str  # the file, folder or input
+    subject: str  # the file, folder, input or login
     text: str
     since: int = 0  # milliseconds since 1970
 

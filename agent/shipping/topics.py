@@ -28,7 +28,7 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from client.producing.delivery import TopicPartition
 from client.reading.offsets import offsets_at
-from ledger.names import topic_id_text
+from ledger.names import LEDGER_TOPIC, topic_id_text
 from wire.acls import Operation
 from wire.messages.list_offsets import LATEST
 
@@ -260,7 +260,8 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
         batch_bytes=batch_bytes,
         bounds=_bounds(configs),
         ends=tuple(end_offsets[partition] for partition in partitions) if ends else (),
-        hidden=reason,
+        # Entries of the ledger are small, and their times are not bounded: no right is missing.
+        hidden=reason if name != LEDGER_TOPIC else "",
     )
 
 

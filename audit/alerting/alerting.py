@@ -60,6 +60,7 @@ from audit.cures.program_commands import ProgramCommands
 from audit.programs import INPUTS, LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
 from audit.reconciling.findings import Kinds, summed
 from audit.reconciling.words import accepted_kinds
+from audit.silence import refused_logins
 from audit.store.fleet.agents import SilencePatience, patience
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.reading import StoreReading
@@ -158,7 +159,12 @@ class Alerting:
             for cluster in {row.cluster for row in silent_agents} & clusters.keys()
             if not self._is_heard(cluster, as_of)
         }
-        conditions |= of_agents(silent_agents, self._commands, unheard=unheard_clusters)
+        conditions |= of_agents(
+            silent_agents,
+            self._commands,
+            unheard=unheard_clusters,
+            refused=refused_logins(self._programs),
+        )
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= self._slowly_changing(as_of, now)
         conditions |= of_clusters(self._standing.clusters, self._programs, self._commands)

@@ -38,12 +38,11 @@ from audit.cures.program_commands import ProgramCommands
 from audit.headline import length_words
 from audit.programs import (
     CERTIFICATE,
-    DAMAGED,
     DISK,
     INPUTS,
     LOADER,
     MIRROR,
-    UNMATCHED,
+    WITHOUT_ALERT,
     ZOOKEEPER,
     Program,
     ProgramKind,
@@ -55,6 +54,7 @@ from audit.programs import (
 from audit.reconciling.dead_letters import table_of_dead, topic_of_dead
 from audit.reconciling.findings import State
 from audit.reconciling.picture import TopicKey
+from audit.silence import RefusedLogins, silence
 from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, LoadEnd, TopicShare
 
@@ -177,16 +177,23 @@ def of_agents(
     commands: ProgramCommands,
     *,
     unheard: Mapping[str, ClusterState] = MappingProxyType({}),
+    refused: Sequence[RefusedLogins] = (),
 ) -> dict[AlertKey, Condition]:
     """Returns the conditions for agents that have fallen silent, and for hosts that were never
-    heard from. In the clusters in `unheard`, all agents are silent: unless there is only one, or
-    `penstock up` runs them, the cure is to inspect the brokers first."""
+    heard from. A host has one condition: not that of an agent that was replaced, if another of it
+    is silent. In the clusters in `unheard`, all agents are silent: unless there is only one, or
+    `penstock up` runs them, the cure is to inspect the brokers first. `refused`: the logins that
+    brokers refuse."""
     conditions: dict[AlertKey, Condition] = {}
-    rows = list(rows)
-    hosts = {cluster: [row.host for row in rows if row.cluster == cluster] for cluster in unheard}
+    rows = sorted(rows, key=lambda row: not row.replaced_by)
+    hosts = {
+        cluster: [row.host for row in rows if row.cluster == cluster and not row.replaced_by]
+        for cluster in unheard
+    }
     for row in rows:
-        words, cure = _silence(row), commands.restart("agent", host=row.host)
-        state = unheard.get(row.cluster) if row.heard > 0 else None
+        cause, cure = silence(row, commands, refused)
+        words = "; ".join(filter(None, (_silence(row), cause)))
+        state = unheard.get(row.cluster) if row.heard > 0 and not cause else None
         if state is not None:
             silent_hosts, location = hosts[row.cluster], f"of {row.cluster}"
             is_only = len(silent_hosts) == 1
@@ -335,7 +342,7 @@ def of_programs(
         was_full = AlertKey(DISK, program.cluster, "", program.host) in raised
         room = 1 / CLEARED if was_full else 1.0
         for kind, words, cure, since in troubles(program, config, commands, time, room=room):
-            if kind in {DAMAGED, UNMATCHED}:
+            if kind in WITHOUT_ALERT:
                 continue
             key = AlertKey(kind, program.cluster, "", program.host)
             unwritable = program.unwritable if kind == DISK else frozenset[str]()

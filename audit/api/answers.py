@@ -317,6 +317,7 @@ class AgentRow(msgspec.Struct, frozen=True):
     until: int  # of the topic that is furthest behind
     state: str  # ok, behind, silent (since `heard`), never, retired
     reason: str  # why it is retired, and by whom
+    replaced_by: str = ""  # a silent one: the agent that took over its data directory
 
 
 class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,6 +54,13 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
             f"{command}  # on {shlex.quote(host) if host else location}", CommandKind.MENDS
         )
 
+    def retire_agent(self, cluster: str, host: str, agent: str, *, reason: str) -> Cure:
+        """Returns the command after which nothing more is expected of one agent of a host."""
+        config = ["--config", self.commands.audit] if self.commands.audit else []
+        words = ["penstock", "audit", "retire", *config, "--cluster", cluster]
+        words += ["--agent-id", agent, "--reason", reason, "--", host]
+        return _cure(in_shell(words, self.commands), CommandKind.MENDS)
+
     def set_clock(self, host: str) -> Cure:
         """Returns the command that sets a host's clock and restarts its agent, because a running
         agent would follow the jump only slowly."""

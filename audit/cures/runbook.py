@@ -135,6 +135,22 @@ ENTRIES: Final = (
         ),
     ),
     RunbookEntry(
+        kind="logins",
+        title="Refused logins",
+        meaning="A broker refuses the logins of a user from an address, again and again for at "
+        "least 20 seconds. The broker's row and `penstock status` say which and why, and so does "
+        "the line about an agent that is silent since. It is over two minutes after the last "
+        "refusal, or with the next login.",
+        steps=(
+            "A password that was changed: give the program on that host the new one (the file "
+            "that its `security` names), and restart it. Or set the password that it has: "
+            "`penstock users password NAME`.",
+            "A user that was removed: `penstock users list`, `penstock users add NAME`.",
+            "Not a program of yours: somebody tries to log in. Refusals are delayed, more with "
+            "each (docs/broker-access.md).",
+        ),
+    ),
+    RunbookEntry(
         kind="unproven",
         title="Not proven",
         meaning="An entry of the ledger never arrived, or two entries contradict each other, so "
@@ -195,6 +211,11 @@ ENTRIES: Final = (
             "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it "
             "(`systemctl restart penstock-agent`): it continues where it stopped, also in files "
             "that were rotated meanwhile.",
+            "If the alert says that another agent has replaced it, its data directory was emptied "
+            "or deleted, and its id will never be heard again: retire that, with the alert's "
+            "command (`penstock audit retire HOST --agent-id ID`).",
+            "If the alert says that its logins are refused, see Refused logins: a restart mends "
+            "nothing.",
             "If it runs, check that it reaches the brokers: its log, `penstock agent --status`.",
             "If none of several agents is heard, see the brokers and their logs: one with a full "
             "disk takes no lines. Make room on it, and all agents continue.",

@@ -11,6 +11,7 @@ from broker.logins.failures import Failures
 from broker.logins.known_users import KnownUsers
 from broker.logins.password_checks import PasswordChecks
 from broker.logins.plain import PlainExchange
+from broker.logins.refusals import RefusedLogins
 from broker.logins.scram import ScramExchange
 from broker.logins.signing_keys import KeysFile, KeysUrl, SigningKeys
 from broker.logins.tokens import TokenRules, Tokens
@@ -24,7 +25,15 @@ _BY_TOKEN: Final = frozenset({Mechanism.OAUTHBEARER})
 class Login:
     """One login attempt on one connection; each further attempt gets a new object."""
 
-    def __init__(self, mechanism: str, exchange: Exchange, host: str, failures: Failures) -> None:
+    def __init__(
+        self,
+        mechanism: str,
+        exchange: Exchange,
+        host: str,
+        *,
+        failures: Failures,
+        refused_logins: RefusedLogins,
+    ) -> None:
         self.done = False
         self.principal = ""
         self.ends_at: float | None = None
@@ -32,6 +41,7 @@ class Login:
         self._exchange = exchange
         self._host = host
         self._failures = failures
+        self._refused_logins = refused_logins
         self._is_busy = False
         self._refusal: LoginRefused | None = None
 
@@ -58,6 +68,7 @@ class Login:
         except LoginRefused as refusal:
             self._over(refusal)
             if not refusal.is_ours:
+                self._refused_logins.add(refusal.user, self._host, refusal.why)
                 await self._failures.hold(self._host, refusal.user)
             if refusal.last_word:
                 return refusal.last_word
@@ -68,6 +79,7 @@ class Login:
             raise self._refusal
         if answer.principal:
             self.principal, self.ends_at, self.done = answer.principal, answer.ends_at, True
+            self._refused_logins.admitted(answer.principal, self._host)
         return answer.answer
 
     def _over(self, refusal: LoginRefused) -> LoginRefused:
@@ -96,13 +108,20 @@ class Logins:
             if tokens is not None or mechanism not in _BY_TOKEN
         )
         self._failures = Failures(loop.time)
+        self.refused = RefusedLogins()
         self._users = KnownUsers(users, decoy_key)
         self._passwords = PasswordChecks(self._failures.pause, loop)
         self._tokens = None if tokens is None else Tokens(tokens, _keys(tokens, loop.time))
 
     def begin(self, mechanism: str, host: str) -> Login:
         """Begins an attempt by one of `mechanisms`, from an address without its port."""
-        return Login(mechanism, self._exchange(mechanism, host), host, self._failures)
+        return Login(
+            mechanism,
+            self._exchange(mechanism, host),
+            host,
+            failures=self._failures,
+            refused_logins=self.refused,
+        )
 
     def close(self) -> None:
         self._passwords.close()

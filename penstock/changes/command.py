@@ -66,9 +66,10 @@ def command(
     """Show who changed which topic, config, ACL, user, quota or schema: when, from where, how.
 
     Brokers and registries record changes in files named administration.log. Without FILE, the
-    command reads those of this machine: of `penstock up` in this directory, and below
-    /var/lib/penstock, which needs sudo. Rotated files are included. With --topic, it reads the
-    records that agents have shipped from all brokers.
+    command reads those of this machine: of the `penstock up` whose `environment` the shell has
+    read, or else of that in this directory, and below /var/lib/penstock, which needs sudo. Rotated
+    files are included. With --topic, it reads the records that agents have shipped from all
+    brokers.
 
     Entries are shown oldest first, including refused requests. --who and --name may contain *. With
     --json, each line is an object, as in the log.
@@ -101,8 +102,8 @@ def command(
     logs = [LogFile(path) for path in files or default_places()]
     if not logs:
         raise Failed(
-            "no administration log in penstock-data or below /var/lib/penstock: pass a file (a "
-            "broker's is in its `data_dir`), or --topic"
+            "no administration log of `penstock up` here (read its `environment`) or below "
+            "/var/lib/penstock: pass a file (a broker's is in its `data_dir`), or --topic"
         )
     _show(heapq.merge(*logs, key=lambda entry: entry.time), entry_filter, last, as_json=as_json)
     for log in logs:

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final
 
 from ground.administration.entries import Entry, read_entry
 from ground.administration.log import FILE_NAME, MOST_KEPT, rotated
+from penstock.cli.address_variables import UP
 from penstock.cli.failures import Failed
 
 _SYSTEM: Final = Path("/var/lib/penstock")
@@ -17,11 +18,13 @@ _LONGEST_LINE: Final = 256 * 1024
 
 
 def default_places() -> list[Path]:
-    """Returns the logs of this machine: those of `penstock up` in this directory, and of installed
-    programs. Raises Failed if the user may not list them."""
+    """Returns the logs of this machine: those of the `penstock up` whose `environment` the shell
+    has read, or else of that in this directory, and those of installed programs. Raises Failed if
+    the user may not list them."""
+    pipeline = Path(os.environ.get(UP) or _PIPELINE)
     places = []
     denied_path = ""
-    for folder in (_PIPELINE, _SYSTEM):
+    for folder in (pipeline, _SYSTEM):
         for program in ("broker", "registry"):
             path = folder / program / FILE_NAME
             try:

@@ -30,7 +30,9 @@ _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
 _RUNNING: Final = frozenset({"ok", "behind", "warning"})
 # Kinds of alerts about programs that nothing else here is about.
-_OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certificate", "inputs"})
+_OF_PROGRAMS: Final = frozenset(
+    {"mirror", "loader", "zookeeper", "disk", "certificate", "inputs", "logins"}
+)
 
 
 class StatusParts(msgspec.Struct, frozen=True):
@@ -181,10 +183,13 @@ def _verdict(
     topics: Sequence[TopicStatus],
     headline: answers.Headline | None,
 ) -> str:
-    """The worst state of all topics; empty if the brokers have none. It is pending if the audit's
-    headline is: an agent that is silent, or does not read all of its inputs, may have unread
-    lines."""
-    state = worst([row.state for row in rows.values()]) if rows else ""
+    """The worst state of all topics; empty if the brokers have none. A fault of the headline
+    counts, as it may be of a deleted topic. It is pending if the audit's headline is: an agent that
+    is silent, or does not read all of its inputs, may have unread lines."""
+    states = [row.state for row in rows.values()]
+    if headline is not None and headline.state.is_fault:
+        return worst([*states, headline.state])
+    state = worst(states) if states else ""
     if state is State.COMPLETE and headline is not None and headline.state is State.PENDING:
         return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
@@ -288,10 +293,20 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 
 
 def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
-    """Silent agents, but for one that has just started."""
+    """Silent agents, but for one that has just started; with what the audit's health row of the
+    agent says, unless it is listed by itself."""
     rows = _silent_agents(parts, cluster, now)
+    health = {
+        (row.cluster, row.name): row
+        for row in (parts.audit.health if parts.audit else ())
+        if row.program == "agent" and row.kind not in _OF_PROGRAMS
+    }
     for row in rows[:_MOST_OF_ONE_KIND]:
-        yield silence_words(row.agent, row.host, row.heard, now)
+        words = [silence_words(row.agent, row.host, row.heard, now)]
+        if row.agent and (known := health.get((row.cluster, row.agent))):
+            words += [known.words] if known.words not in {"silent", "never heard"} else []
+            words += [advice(Cure.of(known))] if known.command else []
+        yield "; ".join(words)
     if len(rows) > _MOST_OF_ONE_KIND:
         yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} more agents are silent"
 

@@ -15,9 +15,10 @@ The file of a source is published when the source is first mentioned, when twice
 its head is known, and when it moves to another file. This is not journalled: after a restart it is
 published again, which changes nothing.
 
-There is one heartbeat a window, and topics are named only as needed: a time is rounded down to the
-beginning of its window, the precision that readers use, so topics in the same window share one
-statement.
+There is one heartbeat a window, also while no topic gets any further, as when an input cannot be
+read: an agent that is not heard counts as silent. Topics are named only as needed: a time is
+rounded down to the beginning of its window, the precision that readers use, so topics in the same
+window share one statement.
 """
 
 import logging
@@ -73,6 +74,7 @@ class Heartbeats:
         self._said: dict[str, int] = {}
         self._named: frozenset[str] = frozenset()
         self._named_at = -NAMED_SECONDS
+        self._said_at = 0.0
 
     def tell(self, until: Mapping[str, int], lag_bytes: int) -> None:
         """Sets the times up to which topics are acknowledged, in milliseconds. The agent no longer
@@ -83,9 +85,14 @@ class Heartbeats:
         self._lag_bytes = lag_bytes
 
     @property
-    def due(self) -> bool:
+    def has_news(self) -> bool:
         """Whether a heartbeat was not published yet."""
         return self._until != self._said
+
+    def is_due(self, now: float) -> bool:
+        """Whether one is to be published: it is new, or the last is a window old."""
+        is_old = now - self._said_at >= self._window_millis / 1000
+        return self.has_news or (bool(self._until) and is_old)
 
     def statements(self, now: float) -> list[Json]:
         """The heartbeats to publish now; call `journalled` once the journal has them."""
@@ -109,7 +116,7 @@ class Heartbeats:
         ]
 
     def journalled(self, statements: list[Json], now: float) -> None:
-        self._said = dict(self._until)
+        self._said, self._said_at = dict(self._until), now
         if statements and "topics" in statements[0]:
             self._named, self._named_at = frozenset(self._until), now
 
@@ -211,7 +218,7 @@ class Ledger:
     def has_more(self) -> bool:
         """Whether there is anything to publish now."""
         self._take_heartbeat()
-        return self._heartbeats.due or bool(self._statements() or self._journal.moved)
+        return self._heartbeats.has_news or bool(self._statements() or self._journal.moved)
 
     def too_large(self, size: int) -> None:
         """Halves the size of entries, after `_audit` has refused one of `size` bytes."""
@@ -247,7 +254,7 @@ class Ledger:
             for statement in statements
             if isinstance(statement, NotSeen)
         )
-        is_due = self._heartbeats.due and has_only_excepted
+        is_due = self._heartbeats.is_due(now) and has_only_excepted
         heartbeats = self._heartbeats.statements(now) if is_due else []
         moved_sources = self._journal.moved
         files = self._files.to_publish((draft.lists for draft in pending_drafts), moved_sources)

@@ -33,6 +33,7 @@ from audit.programs import (
     troubles,
 )
 from audit.service.service import Service, now_millis
+from audit.silence import RefusedLogins, refused_logins, silence
 
 OK: Final = "ok"
 WARNING: Final = "warning"
@@ -112,7 +113,7 @@ def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[He
 
 
 def _agents(
-    service: Service, shows: Shows, cluster: str, programs: Iterable[Program], now: int
+    service: Service, shows: Shows, cluster: str, programs: Sequence[Program], now: int
 ) -> Iterator[HealthRow]:
     agents_query = queries.AgentsQuery(cluster=cluster, sort="state", size=queries.MOST_ITEMS)
     agents_page = agents(service, agents_query)
@@ -124,12 +125,13 @@ def _agents(
     expected_agents = sum(
         number for state, number in agents_page.by_state.items() if state != "retired"
     )
+    refused = refused_logins(programs)
     yield _all_agents(agents_page.by_state, expected_agents, cluster, agent_programs.values())
     troubled_agents = {
         (row.cluster, row.agent): row for row in agents_page.items if row.state in _AGENT_STATES
     }
     for key, agent in troubled_agents.items():
-        yield _agent(agent, agent_programs.pop(key, None), shows, now)
+        yield _agent(agent, agent_programs.pop(key, None), shows, refused, now)
     for program in agent_programs.values():
         row = _row(program, "heard", shows, now)
         if row.state != OK:
@@ -159,9 +161,18 @@ def _all_agents(
     )
 
 
-def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> HealthRow:
+def _agent(
+    agent: AgentRow,
+    program: Program | None,
+    shows: Shows,
+    refused: Sequence[RefusedLogins],
+    now: int,
+) -> HealthRow:
     extra_fields: dict[str, Any] = {}
-    words, kind = [_AGENT_WORDS[agent.state]], SILENT
+    cause, cure = silence(agent, shows.commands, refused)
+    if agent.state == "behind":
+        cause, cure = "", shows.commands.look("penstock", "agent", "--status", host=agent.host)
+    words, kind = [cause or _AGENT_WORDS[agent.state]], SILENT
     if program is not None:
         row = _row(program, "", shows, now)
         kind = row.kind or SILENT
@@ -169,10 +180,8 @@ def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> 
         extra_fields |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
         extra_fields["started"] = row.started
         words = [row.words, *words] if row.words else words
-    if agent.state == "behind":
-        cure = shows.commands.look("penstock", "agent", "--status", host=agent.host)
-    else:
-        cure = shows.commands.restart("agent", host=agent.host)
+        if agent.state == "behind" and row.command:
+            cure = Cure.of(row)
     return HealthRow(
         program="agent",
         cluster=agent.cluster,

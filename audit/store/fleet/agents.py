@@ -15,7 +15,8 @@ addition to the inventory on.
 
 An agent is `retired`; or `silent` if it was not heard for too long; or `behind` if one of its
 topics is more than `_BEHIND` behind its latest entry; or `ok`. Too long depends on its pace: an
-agent is heard once in each window, however idle, or as seldom as its entries were so far. An agent
+agent is heard once in each window, however idle, or as seldom as its entries were so far. A silent
+one whose data directory another agent of its host has used since is `replaced_by` that. An agent
 whose clock is wrong was heard when its newest entry came, and its topics may be behind that clock's
 time. A host of the inventory that was never heard is `never`. All agents are read for every page,
 as a fleet has some ten thousand.
@@ -306,7 +307,7 @@ _ROWS: Final = f"""
 SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), heard,
     coalesce((SELECT min({UNTIL}) FROM agent_topics WHERE agent_topics.journal = agents.journal
         AND (last_named >= named_seq OR heard - agent_topics.last_time < {LEFT_MILLIS})), 0),
-    lag_bytes, version, max(0, last_time - first_time) / max(1, entries - 1)
+    lag_bytes, version, max(0, last_time - first_time) / max(1, entries - 1), first_time
     FROM agents JOIN journals ON journals.id = agents.journal
     LEFT JOIN names ON names.id = agents.host WHERE heard >= ?
 """  # noqa: S608
@@ -389,9 +390,11 @@ def _all(
         for (cluster_name,) in connection.execute("SELECT DISTINCT cluster FROM retired")
     }
     rows: list[_NumberedRow] = []
-    for number, agent, cluster, host, heard, until, lag, version, pace in connection.execute(
+    begun: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)  # by cluster and host
+    for number, agent, cluster, host, heard, until, lag, version, pace, began in connection.execute(
         _ROWS + condition, values
     ):
+        begun[cluster, host].append((began, agent))
         reason = _reason(retirements.get(cluster), host, agent, heard)
         silent_before = patience.now - patience.millis_for_pace(pace)
         came, own_time = heard, heard
@@ -401,7 +404,33 @@ def _all(
         state = _state(reason, came, until, own_time=own_time, silent_before=silent_before)
         row = AgentRow(agent, host, cluster, version, [], lag, came, until, state, reason or "")
         rows.append((number, row))
+    rows = [
+        (number, _with_successor(connection, row, begun[row.cluster, row.host]))
+        if row.state == "silent" and len(begun[row.cluster, row.host]) > 1
+        else (number, row)
+        for number, row in rows
+    ]
     return [*rows, *((-1, row) for row in _never(connection, retirements, query))]
+
+
+def _with_successor(
+    connection: sqlite3.Connection, row: AgentRow, begun: list[tuple[int, str]]
+) -> AgentRow:
+    """Names the agent that has replaced a silent one of its host: the last of those that began
+    after it was heard, and have its data directory, if both are known."""
+    later_agents = [agent for began, agent in sorted(begun) if began > row.heard]
+    directories = dict(
+        connection.execute(
+            "SELECT name, json_extract(CAST(statement AS TEXT), '$.disks[0].label') FROM health"
+            " WHERE cluster = ? AND kind = 'agent' AND host = ?",
+            (row.cluster, row.host),
+        )
+    )
+    own_directory = directories.get(row.agent)
+    for agent in reversed(later_agents):
+        if None in {own_directory, directories.get(agent)} or own_directory == directories[agent]:
+            return replace(row, replaced_by=agent)
+    return row
 
 
 def _state(reason: str | None, heard: int, until: int, *, own_time: int, silent_before: int) -> str:

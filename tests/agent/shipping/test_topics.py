@@ -17,6 +17,7 @@ from harness.kafka.apache_kafka import ApacheKafka
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.recreated_topics import create_again
 from harness.processes.waiting import wait_until
+from ledger.names import LEDGER_TOPIC
 from tests.agent.shipping.agent_side import (
     AgentSide,
     Source,
@@ -29,6 +30,8 @@ from tests.agent.shipping.ledger_reader import check_passages, entries_of
 from tests.agent.shipping.refusing_broker import RefusingBroker
 from tests.client.shipped_topics import producer_of, ship
 from tests.client.shipper import numbered_batch
+from wire.errors import ErrorCode
+from wire.messages import describe_configs
 
 TOPIC = "t"
 
@@ -42,6 +45,19 @@ def test_how_large_a_batch_may_be(tmp_path: Path, said: str, believed: int) -> N
         broker.configs["max.message.bytes"] = said
         side.target(TOPIC)
         wait_until(lambda: side.shipper.most_batch_bytes(TOPIC) == believed)
+
+
+def test_limits_that_may_not_be_read_are_a_warning_but_not_those_of_the_ledger(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = ErrorCode.topic_authorization_failed
+    with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
+        broker.forbidden[describe_configs.API.key] = code
+        side.ship(side.new_source(TOPIC), ["0"])
+        side.settle()
+        wait_until(lambda: broker.events(LEDGER_TOPIC))
+    assert "cannot read a topic's limits topic=t" in caplog.text
+    assert "limits topic=_audit" not in caplog.text
 
 
 def test_a_topic_that_takes_nothing_stands_still(

@@ -23,6 +23,7 @@ from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State
 from audit.reconciling.picture import TopicKey
+from audit.silence import RefusedLogins
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import Alert, JudgedHour
 
@@ -136,3 +137,20 @@ def test_silence_has_a_host() -> None:
         known = of_agents(rows, up, unheard={"east": state})[AlertKey(SILENT, "east", "", "web-1")]
         assert known.words.endswith(words)
         assert known.cure.command == command.format("/up/logs")
+
+
+def test_an_agent_that_a_restart_does_not_mend_is_not_restarted() -> None:
+    """The host of a replaced one has the condition of another of its agents that is silent."""
+    late = AgentRow("a2", "web-1", "east", "1", [], 0, 2_000, 0, "silent", "")
+    was = replace(late, agent="a1", heard=1_000, replaced_by="a2")
+    (found,) = of_agents([was], ProgramCommands()).values()
+    assert found.words.endswith("; agent a2 has replaced it: its data directory was emptied")
+    assert found.cure.command == (
+        "penstock audit retire --cluster east --agent-id a1 --reason 'replaced by a2' -- web-1"
+    )
+    (found,) = of_agents([late, was], ProgramCommands()).values()
+    assert found.cure.command == "systemctl restart penstock-agent  # on web-1"
+    refused = RefusedLogins("east", "web-1", "10.0.0.7", "wrong password", 0, ("1", "2"))
+    (found,) = of_agents([late], ProgramCommands(), refused=[refused]).values()
+    assert "logins of web-1 from 10.0.0.7 are refused at brokers 1 and 2 (wrong" in found.words
+    assert found.cure.command == "penstock agent --status  # on web-1"

@@ -11,7 +11,7 @@ from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
 from audit.cures import runbook
 from audit.cures.fault_cures import advice, cure_for, cure_in, cure_words
-from audit.programs import DAMAGED
+from audit.programs import DAMAGED, LOGINS
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, PASSED_OVER, REBUILT
@@ -151,7 +151,7 @@ def test_a_shell_reads_the_variables_first() -> None:
 
 def test_every_kind_has_an_entry_in_the_runbook() -> None:
     kinds = [each.kind for each in runbook.ENTRIES]
-    assert set(kinds) == {*FaultKind, *KINDS, DAMAGED}
+    assert set(kinds) == {*FaultKind, *KINDS, DAMAGED, LOGINS}
     assert len(set(kinds)) == len(kinds)
     page = runbook.page()
     assert all(f'id="{each}"' in page for each in kinds)

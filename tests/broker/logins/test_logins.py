@@ -1,6 +1,7 @@
 """The logins of a broker as its connections have them: attempts, their ends, and what fails."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +12,14 @@ import pytest
 from broker.logins.exchange import LoginRefused
 from broker.logins.failures import MOST_HELD_OF_ADDRESS
 from broker.logins.logins import Login, Logins
+from broker.logins.refusals import MOST_REPORTED, RefusedLogins
 from broker.logins.tokens import TokenRules
 from client.connection.logins import Exchange, exchange
 from client.connection.security import Login as ClientsLogin
 from client.connection.security import Mechanism
 from harness.processes.event_loops import on_event_loop
+from harness.processes.hand_clock import HandClock
+from ledger.health import Problem, ProblemKind
 from tests.broker.logins.issuer import AUDIENCE, ISSUER, claims, key_set, token
 from tests.broker.logins.saying import KEY, users
 
@@ -56,6 +60,47 @@ async def talk(login: Login, saying: Exchange) -> None:
             data = saying.send(answer)
         except StopIteration:
             return
+
+
+@on_event_loop
+async def test_logins_that_are_refused_again_and_again_are_reported_until_one_is_not() -> None:
+    with serving() as logins:
+        clock = HandClock()
+        logins.refused = RefusedLogins(clock)
+        for at, password, reported in (
+            *((0, "guess", 0), (11, "guess", 0), (22, "guess", 1), (30, "secret", 0)),
+            *((40, "guess", 0), (50, "guess", 0), (100, "guess", 1)),
+        ):
+            clock.now = float(at)
+            with contextlib.suppress(LoginRefused):
+                await talk(logins.begin("PLAIN", "1.2.3.4"), client("PLAIN", password))
+            assert len(logins.refused.problems) == reported
+        (problem,) = logins.refused.problems
+        assert problem == Problem(
+            ProblemKind.LOGINS, "alice from 1.2.3.4", "wrong password", 40_000
+        )
+        clock.now += 121.0
+        assert logins.refused.problems == []
+
+
+def test_of_many_refused_logins_few_are_reported_those_of_known_users_first() -> None:
+    clock = HandClock()
+    refused = RefusedLogins(clock)
+    for _ in range(3):
+        for number in range(1_500):
+            refused.add(f"{number} " * 999, "5.6.7.8", "unknown user")
+        for number in range(900):
+            refused.add(str(number), "5.6.7.8", "unknown user")
+        refused.add("alice", "1.2.3.4", "wrong password")
+        clock.now += 15.0
+    assert refused.problems == []  # the others have displaced it meanwhile
+    for _ in range(3):
+        for number in range(900):
+            refused.add(str(number), "5.6.7.8", "unknown user")
+        refused.add("alice", "1.2.3.4", "wrong password")
+        clock.now += 15.0
+    assert len(refused.problems) == MOST_REPORTED
+    assert refused.problems[0].subject == "alice from 1.2.3.4"
 
 
 @pytest.mark.parametrize("mechanism", sorted(EVERY))

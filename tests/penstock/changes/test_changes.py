@@ -115,6 +115,17 @@ def test_nothing_is_no_mistake(log: Path) -> None:
     assert "no changes" in ended.stderr
 
 
+def test_the_log_of_the_pipeline_whose_environment_was_read(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broker").symlink_to(log.parent)
+    monkeypatch.setenv("PENSTOCK_UP", str(tmp_path))
+    ended = changes("--json")
+    assert [json.loads(line)["time"][14:16] for line in ended.stdout.splitlines()] == [
+        *("00", "01", "02", "03", "04")
+    ]
+
+
 @pytest.mark.not_quick("starts a process")
 def test_a_log_that_the_user_may_not_read_is_named(tmp_path: Path) -> None:
     data = tmp_path / "penstock-data" / "broker"

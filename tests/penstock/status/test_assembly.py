@@ -4,13 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from agent.monitoring.status import AgentPhase
-from audit.api.answers import Headline, HealthRow
+from audit.api.answers import Headline, HealthRow, TopicRow
 from audit.reconciling.dead_letters import DeadLetters
 from audit.reconciling.findings import FaultKind, KindCount, State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
+from penstock.status.command import is_well
 from penstock.status.values import AgentStatus, LoadStatus
-from penstock.status.words import release_words
+from penstock.status.words import release_words, verdict_words
 from tests.penstock.status.made_up import (
     NOW,
     agent_row,
@@ -129,6 +130,18 @@ def test_complete_up_to_the_moment_of_the_headline() -> None:
         assert status.topics[0].complete_until == NOW - 39_000
 
 
+@pytest.mark.parametrize("rows", [[topic_row("t", State.PENDING)], []])
+def test_lines_missing_of_a_deleted_topic_are_missing(rows: list[TopicRow]) -> None:
+    """As `report`, the page and alerts say."""
+    words = "missing at the brokers: 28 events of was"
+    headline = Headline(state=State.MISSING, mark="✗", title=words, badge="✗ 1", complete_until=-1)
+    deleted = replace(topic_row("was", State.MISSING), deleted=True)
+    audit = replace(audit_part([*rows, deleted]), headlines={"c": headline})
+    status = assembled(StatusParts(cluster=cluster_part(), audit=audit), NOW)
+    assert (status.verdict, verdict_words(status).text) == ("missing", words)
+    assert not is_well(status)
+
+
 def test_partitions_without_a_leader_are_a_problem() -> None:
     cluster = cluster_part(t=100)
     lost = replace(cluster.topics["t"], end=-1, stored=-1, without_leader=2)
@@ -169,6 +182,9 @@ def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_he
         "host web-1 is in the inventory, and none of its agents was ever heard from",
         "agent a1 on web-1 is silent: last heard 12 min ago, at 2026-11-21T07:10:00Z",
     )
+    row = replace(unwell("silent", command="penstock audit retire"), name="a1", words="replaced")
+    known = assembled(replace(parts, audit=replace(audit, health=[row])), NOW).problems
+    assert known[1].endswith("Z; replaced; what to do: penstock audit retire")
 
 
 @pytest.mark.parametrize(("up_for", "lines"), [(5_000, 0), (600_000, 1)])

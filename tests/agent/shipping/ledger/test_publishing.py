@@ -352,23 +352,33 @@ def say(beats: Heartbeats, now: float) -> list[dict[str, object]]:
 
 def test_nothing_is_said_of_nothing() -> None:
     beats = heartbeats()
-    assert not beats.due
+    assert not beats.has_news
     beats.tell({}, 0)
-    assert not beats.due
+    assert not beats.has_news
     assert beats.statements(0) == []
 
 
 def test_once_a_window() -> None:
     beats = heartbeats()
     beats.tell({"a": 3 * WINDOW + 5}, 17)
-    assert beats.due
+    assert beats.has_news
     named = {"topics": ["a"], "program_version": "1.2"}
     assert say(beats, 0) == [{"until": 3 * WINDOW, "lag_bytes": 17} | named]
     beats.tell({"a": 4 * WINDOW - 1}, 20)
-    assert not beats.due
+    assert not beats.has_news
     beats.tell({"a": 4 * WINDOW}, 20)
-    assert beats.due
+    assert beats.has_news
     assert say(beats, 1) == [{"until": 4 * WINDOW, "lag_bytes": 20}]
+
+
+def test_an_agent_that_gets_no_further_is_heard_once_a_window() -> None:
+    """As one that may not read a file: without a heartbeat it would count as silent."""
+    beats = heartbeats()
+    beats.tell({"a": 3 * WINDOW}, 17)
+    say(beats, 100.0)
+    assert [beats.is_due(now) for now in (100.0, 159.0, 160.0)] == [False, False, True]
+    assert say(beats, 160.0) == [{"until": 3 * WINDOW, "lag_bytes": 17}]
+    assert not beats.is_due(161.0)
 
 
 def test_topics_are_named_when_they_change_and_once_an_hour() -> None:
@@ -398,5 +408,5 @@ def test_what_the_journal_did_not_take_is_said_again() -> None:
     beats = heartbeats()
     beats.tell({"a": WINDOW}, 0)
     first = beats.statements(0)
-    assert beats.due
+    assert beats.has_news
     assert beats.statements(1) == first

@@ -86,6 +86,32 @@ def test_an_agent_whose_clock_is_wrong_is_heard_when_its_entries_come(
             assert (agent.state, agent.heard) == (expected, now)
 
 
+@pytest.mark.parametrize(
+    ("directories", "begins", "replaced_by"),
+    [
+        (("/data", "/data"), MINUTE, "a2"),
+        ((None, None), MINUTE, "a2"),
+        (("/data", "/other"), MINUTE, ""),
+        (("/data", "/data"), -MINUTE, ""),  # both ran at the same time
+    ],
+)
+def test_a_silent_agent_whose_data_directory_has_another_was_replaced(
+    tmp_path: Path, directories: tuple[str | None, ...], begins: int, replaced_by: str
+) -> None:
+    def said(agent: str, time: int, directory: str | None) -> Json:
+        beat = {"until": time, "topics": [TOPIC], "program_version": "1"}
+        disks = [{"label": directory, "free": 1, "total": 1}] if directory else []
+        words = entry("agent", agent, 0, time, heartbeats=[beat], health=[{"disks": disks}])
+        return words | {"header": words["header"] | {"host": "web-2"}}
+
+    with AuditedLedger(tmp_path, clock=BEGIN + HOUR) as ledger:
+        times = (BEGIN, BEGIN + begins)
+        ledger.fold(*map(said, ("a1", "a2"), times, directories))
+        patience = SilencePatience(BEGIN + SILENT + 1, SILENT, HOUR)
+        found = {row.agent: row for row in ledger.reading.agents(AgentsQuery(), patience).items}
+        assert (found["a1"].state, found["a1"].replaced_by) == ("silent", replaced_by)
+
+
 def test_a_retired_host_that_is_heard_of_again_is_expected(ledger: AuditedLedger) -> None:
     def beat(seq: int, minute: int) -> Json:
         until = {"until": BEGIN + minute * MINUTE, "topics": [TOPIC]}

@@ -11,7 +11,7 @@ from audit.clusters.state import AuditState, BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.http.endpoints.health import health
 from audit.http.endpoints.reports import report
-from audit.programs import INPUTS
+from audit.programs import INPUTS, moment
 from audit.reconciling.findings import State
 from audit.service.service import Service
 from audit.store.fleet.health import MOST_PROGRAMS
@@ -180,6 +180,29 @@ def test_what_is_wrong_comes_first(ledger: AuditedLedger) -> None:
     hangs = replace(TROUBLED, away=(), unreachable="no answer")
     (row,) = (row for row in answered(ledger, hangs, size=100).items if row.program == "broker")
     assert (row.state, row.name, row.host) == ("away", "1", "host-of-b")
+
+
+@pytest.mark.parametrize(
+    ("user", "since", "words"),
+    [
+        ("host-of-quiet", BEGIN + HOUR, "logins of host-of-quiet from 10.0.0.7 {}"),
+        ("agents", BEGIN + 1, "logins of agents from 10.0.0.7 {}, which may be its own"),
+        ("agents", BEGIN + HOUR, "silent"),
+    ],
+)
+def test_a_silent_agent_says_that_its_logins_are_refused(
+    ledger: AuditedLedger, user: str, since: int, words: str
+) -> None:
+    subject = f"{user} from 10.0.0.7"
+    problem = {"kind": "logins", "subject": subject, "text": "wrong password", "since": since}
+    ledger.fold(beat("quiet", BEGIN), said("broker", "b", time=NOW, name="1", problems=[problem]))
+    rows = {(row.program, row.name): row for row in answered(ledger, WELL).items}
+    agent, broker = rows["agent", "quiet"], rows["broker", "1"]
+    refused = f"are refused at broker 1 (wrong password), since {moment(since // 1000 * 1000)}"
+    assert agent.words == words.format(refused)
+    assert agent.command.startswith("systemctl restart") == (words == "silent")
+    assert (broker.state, broker.kind) == ("warning", "logins")
+    assert broker.words == f"broker 1 on host-of-b refuses logins of {subject}: wrong password"
 
 
 @pytest.mark.parametrize(
