@@ -1,5 +1,5 @@
-"""Checks every few seconds that the broker can write to its folders: to the data directory, to each
-partition's, and to that of the counting process.
+"""Checks every five seconds that the broker can write to its folders: the data directory, that of
+each partition, and that of the counting process.
 
 A process may go on writing to open files after its folders have become read-only, and most logs
 write no other file for minutes. So failed writes alone would tell late, and would not tell the end.
@@ -23,6 +23,7 @@ from ground.printable import path_text
 from wire.messages.describe_log_dirs import UnwritableFolder
 
 _EVERY_SECONDS: Final = 5.0
+_UNWRITABLE_EVERY_SECONDS: Final = 1.0
 _FILE_NAME: Final = ".write-check"
 _MOST_LOGGED: Final = 4
 
@@ -34,10 +35,17 @@ class WriteCheck:
 
     unwritable: tuple[UnwritableFolder, ...] = ()
 
-    def __init__(self, data_dir: Path, others: Callable[[], Iterable[Path]]) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        others: Callable[[], Iterable[Path]],
+        *,
+        every_seconds: float = _EVERY_SECONDS,
+    ) -> None:
         """`others` returns the other folders, on this object's thread."""
         self._data_dir = data_dir
         self._others = others
+        self._every = every_seconds
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="write-check", daemon=True)
 
@@ -61,7 +69,7 @@ class WriteCheck:
     def _run(self) -> None:
         while True:
             self._check()
-            if self._ended.wait(_EVERY_SECONDS):
+            if self._ended.wait(_UNWRITABLE_EVERY_SECONDS if self.unwritable else self._every):
                 return
 
     def _check(self) -> None:

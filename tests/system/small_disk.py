@@ -1,6 +1,7 @@
 """A file system of a few MiB, to be filled."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,3 +35,17 @@ def read_only(directory: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+@contextmanager
+def no_inodes(disk: Path) -> Iterator[None]:
+    """Takes up all inodes of a small disk."""
+    ballast = disk / "ballast"
+    ballast.mkdir()
+    with pytest.raises(OSError, match="No space left"):
+        for number in range(10_000):
+            (ballast / str(number)).touch()
+    try:
+        yield
+    finally:
+        shutil.rmtree(ballast)
