@@ -211,8 +211,8 @@ def _away_words(program: Program) -> str:
     interval, last_report = _duration(program.interval), moment(program.heard)
     if program.kind is ProgramKind.LOADER:
         return (
-            f"{program.title} was last at work at {last_report}, and should begin a load every"
-            f" {interval}"
+            f"{program.title} has reported no load since {last_report}, and should begin one every "
+            f"{interval}: it is stopped, or its loads fail at once, as its log says"
         )
     return f"{program.title} was last heard at {last_report}, and should be heard every {interval}"
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from audit.clusters.polling import ANSWER_S, ClusterPoller
 from audit.clusters.state import AuditState, BrokerDisks, ClusterState
 from audit.configuration.config import Cluster
-from audit.programs import Program, ProgramKind, is_full
+from audit.programs import Program, ProgramKind
 from client.connection.brokers import Brokers
 from client.errors import ClientError, NotAllowed, check
 from client.rights import on_cluster
@@ -74,7 +74,7 @@ class DisksPoller(ClusterPoller):
                     continue
                 if results:
                     answered[number] = _broker_disks(broker.address.host, results)
-            for number in [number for number, disks in answered.items() if _is_stuck(disks)]:
+            for number in [number for number, disks in answered.items() if disks.is_stuck]:
                 led_topics = _led_topics(brokers, number)
                 answered[number] = answered[number]._replace(unwritable=led_topics)
             self._note(answered)
@@ -128,10 +128,6 @@ def _broker_disks(host: str, results: Iterable[DescribeLogDirsResult]) -> Broker
 
 def _label(path: str) -> str:
     return path_text(path)[-LONGEST_LABEL:]
-
-
-def _is_stuck(disks: BrokerDisks) -> bool:
-    return bool(disks.folders) or any(map(is_full, disks.disks))
 
 
 def _led_topics(brokers: Brokers, number: int) -> frozenset[str]:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from audit.clusters.clocks import Clocks
+from audit.programs import is_full
 from audit.reconciling.picture import TopicKey
 from ledger.health import Disk
 from wire.messages.describe_log_dirs import UnwritableFolder
@@ -39,6 +40,11 @@ class BrokerDisks(NamedTuple):
     disks: tuple[Disk, ...]
     unwritable: frozenset[str] = frozenset()  # topics that it leads, if it cannot write
     folders: tuple[UnwritableFolder, ...] = ()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the broker cannot write."""
+        return bool(self.folders) or any(map(is_full, self.disks))
 
 
 class ClusterState(msgspec.Struct, frozen=True):

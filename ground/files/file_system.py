@@ -36,11 +36,11 @@ class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def write_error_words(error: OSError, folder: Path) -> str:
-    """Returns why a write in a folder failed. The system has the same words for a full disk and for
-    one without inodes."""
-    if error.errno == errno.ENOSPC:
-        if FileSystem.of(folder).free_files == 0:
-            return "no inodes left (`df -i` shows them)"
-        return "no space left (`df -h` shows it, `df -i` the inodes)"
-    return error_words(error)
+def write_error_words(error: OSError, path: Path) -> str:
+    """Returns why a write to a file or folder failed, whether or not it exists. The system has the
+    same words for a full disk and for one without inodes."""
+    words = error_words(error)
+    existing = next((each for each in (path, *path.parents) if each.exists()), path)
+    if error.errno == errno.ENOSPC and FileSystem.of(existing).free_files == 0:
+        return f"{words}: no free inodes (`df -i` shows them)"
+    return words

@@ -224,8 +224,9 @@ def test_what_else_is_worth_an_alert() -> None:
         "none",
         ("mirror", "dc1", "", "a1"): f"mirror m1 on a1 was last heard at {AT}4:09 UTC, and should "
         "be heard every minute",
-        ("loader", "dc1", "", "a1"): "the loader on a1 into file:/x was last at work at "
-        f"{AT}3:39 UTC, and should begin a load every minute",
+        ("loader", "dc1", "", "a1"): "the loader on a1 into file:/x has reported no load since "
+        f"{AT}3:39 UTC, and should begin one every minute: it is stopped, or its loads fail at"
+        " once, as its log says",
         ("zookeeper", "dc1", "", "a1"): "broker p on a1 has had no session with ZooKeeper since "
         f"{AT}6:40 UTC",
         ("zookeeper", "dc1", "", ""): "1 of 3 servers of ZooKeeper do not serve, says broker p on "

@@ -19,7 +19,7 @@ Fault = Callable[[Path], AbstractContextManager[None]]
     [
         (read_only, "", "Read-only file system"),
         (read_only, "a-0", "Read-only file system"),
-        (no_inodes, "", "no inodes left (`df -i` shows them)"),
+        (no_inodes, "", "No space left on device: no free inodes (`df -i` shows them)"),
     ],
 )
 def test_a_folder_that_cannot_be_written_to(
