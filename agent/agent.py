@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from agent.configuration.config import AgentConfig
-from agent.configuration.file_inputs import FileInput, read_inputs, write_inputs
-from agent.configuration.inputs import Input
+from agent.configuration.file_inputs import ARCHIVES_FILE, FileInput, read_inputs, write_inputs
+from agent.configuration.inputs import Archives, Input
 from agent.configuration.refusals import Refusal
 from agent.encoding.topic_schemas.current_schemas import TopicSchemas
 from agent.errors import AgentError
 from agent.files.files import Files
+from agent.files.happenings import Happening
 from agent.history.blind_times import Looked
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
@@ -34,6 +35,7 @@ from agent.open_files.kept_files import Keeping
 from agent.open_files.opening import Opening
 from agent.reading.pipeline import Pipeline
 from agent.shipping.shipper import Shipper
+from agent.system_journal.followers import Followers
 
 _STUCK_SECONDS: Final = 60.0
 _PATIENCE_SECONDS: Final = 2.0
@@ -55,6 +57,7 @@ class Agent:
         self._phase = AgentPhase.STARTING
         self._started_millis = time.time_ns() // 1_000_000
         self._parts: AgentParts | None = None
+        self._followers: Followers | None = None
         self._thread: threading.Thread | None = None
         self._failure: str | None = None
         self._problems = LastingProblems()
@@ -90,6 +93,8 @@ class Agent:
         self._parts.shipper.start()
         self._thread = threading.Thread(target=self._follow, name="pipeline", daemon=True)
         self._thread.start()
+        if self._followers is not None:
+            self._followers.start()
         self._phase = AgentPhase.RUNNING
 
     def _assembled(self, journal: Journal, state: JournalState) -> AgentParts:
@@ -104,17 +109,22 @@ class Agent:
         )
         schemas.want(self._inputs)
         shipper = Shipper(config, journal, state, schemas)
+        self._followers = Followers(directory, lambda: journal.sources, self._happened)
+        self._followers.prepare(self._inputs)
+        journal.flush_first(self._followers.sync)
         followed = read_inputs(directory)
         # A followed input was scanned at least once: if the journal has no scan, it has lost it.
         looks = {name: Looked(millis) for name, millis in (followed or {}).items() if millis}
         files = Files(
-            [FileInput.of(input_) for input_ in self._inputs],
+            [FileInput.of(input_, config.data_dir) for input_ in self._inputs],
             state.sources,
             journal.next_source,
             config.limits,
             config.hold_deleted,
             config.scan_interval,
             seen={source.input for source in state.sources} if followed is None else followed,
+            since=followed or {},
+            archives_since=read_inputs(directory, ARCHIVES_FILE) or {},
             looked=looks | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             torn=state.is_torn,
@@ -132,6 +142,7 @@ class Agent:
             shipper=shipper,
             schemas=schemas,
             begun=self._remember_inputs,
+            caught_up=self._followers.caught_up,
         )
         copied_from, damage = state.is_copy_of or "", state.damage or ""
         return AgentParts(journal, schemas, shipper, files, pipeline, copied_from, damage)
@@ -140,6 +151,8 @@ class Agent:
         """Replaces the inputs. Lines that were read for the previous inputs are handed over
         first."""
         assert self._parts is not None
+        if self._followers is not None:
+            self._followers.reconfigure(inputs)
         self._config, self._inputs = config, tuple(inputs)
         self._parts.schemas.want(inputs)
         self._parts.pipeline.reload(inputs)
@@ -158,6 +171,8 @@ class Agent:
         parts, thread = self._parts, self._thread
         if parts is None or thread is None:
             return True
+        if self._followers is not None:
+            self._followers.stop()
         parts.pipeline.stop()
         thread.join(self._config.drain + _PATIENCE_SECONDS)
         if thread.is_alive():
@@ -198,11 +213,21 @@ class Agent:
 
     def _remember_inputs(self, names: Collection[str]) -> None:
         """Records the names of inputs, once the journal has the start positions of their files."""
+        directory, now_millis = Path(self._config.data_dir), time.time_ns() // 1_000_000
+        archive_inputs = {
+            input_.label
+            for input_ in self._inputs
+            if input_.label in names and input_.archives is Archives.READ
+        }
         try:
-            now_millis = time.time_ns() // 1_000_000
-            write_inputs(Path(self._config.data_dir), names, now_millis)
+            write_inputs(directory, names, now_millis)
+            write_inputs(directory, archive_inputs, now_millis, ARCHIVES_FILE)
         except OSError as error:
-            log.warning("cannot write inputs.json error=%s", error.strerror)
+            log.warning("cannot write inputs.json or archives.json error=%s", error.strerror)
+
+    def _happened(self, happening: Happening, is_journalled: threading.Event | None) -> None:
+        if self._parts is not None:
+            self._parts.pipeline.tell(happening, is_journalled)
 
     def _schemas_changed(self) -> None:
         if self._parts is not None:

@@ -10,11 +10,12 @@ useless. Everything less serious is a remark.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from agent.configuration.config import AgentConfig
-from agent.configuration.inputs import Format, Input
+from agent.configuration.inputs import Archives, Format, Input
 from agent.encoding.events.reader import EventReader
 from agent.encoding.topic_schemas.registry_lookup import find, register_files
 from agent.encoding.topic_schemas.values import (
@@ -24,10 +25,12 @@ from agent.encoding.topic_schemas.values import (
     dead_letters_of,
     wanted_for,
 )
-from agent.errors import InputError, NoSchema
+from agent.errors import InputError, JournalctlError, NoSchema
 from agent.files.listing import Survey
 from agent.open_files.opening import Opening
-from agent.recognition.compressed import has_compressed_name
+from agent.recognition.compressed import has_archive_name, has_compressed_name
+from agent.system_journal.journalctl import check_access, last_entry
+from agent.system_journal.spool import NO_HOLES, has_holes
 from client.admin.new_topics import NewTopics, new_topics
 from client.admin.topics import topic_configs
 from client.connection.brokers import Brokers
@@ -60,7 +63,9 @@ def check_inputs(
     """Checks inputs, and their schemas if a registry is given. Raises RegistryError if the registry
     does not answer."""
     opening = Opening(config.follow_links, config.secret_files)
-    checks = [_with_files(input_, opening) for input_ in inputs]
+    checks = [
+        _with_entries(_with_files(input_, opening), input_, config.data_dir) for input_ in inputs
+    ]
     pairs = zip(checks, inputs, strict=True)
     if registry is None:
         return [_with_fit(check, config, input_, None) for check, input_ in pairs]
@@ -72,7 +77,28 @@ def check_ledger(registry: RegistryClient) -> str:
     return _found(registry, LEDGER_SCHEMA, ())[1]
 
 
+def _with_entries(check: InputCheck, input_: Input, data_dir: str) -> InputCheck:
+    """Checks that an input's journal can be read, and that `data_dir` can hold its entries."""
+    if input_.journal is None:
+        return check
+    problems, remarks = [], []
+    try:
+        check_access(input_.journal)
+        if last_entry(input_.journal) is None:
+            remarks.append(f"{input_.journal.place}: the journal has no entries at present")
+    except JournalctlError as error:
+        problems.append(f"{input_.journal.place}: {error}")
+    try:
+        if Path(data_dir).is_dir() and not has_holes(Path(data_dir)):
+            problems.append(f"data_dir {one_line(data_dir)}: {NO_HOLES}")
+    except OSError as error:
+        remarks.append(f"data_dir {one_line(data_dir)}: {error.strerror or error}")
+    return msgspec.structs.replace(check, problems=tuple(problems), remarks=tuple(remarks))
+
+
 def _with_files(input_: Input, opening: Opening) -> InputCheck:
+    if input_.journal is not None:
+        return InputCheck(name=input_.label, topic=input_.topic, format=input_.format.value)
     listing = Survey(input_.paths, input_.exclude, lambda _: None).all()
     readable_files = [
         sighting for sighting in listing.sightings if not has_compressed_name(sighting.path)
@@ -88,9 +114,20 @@ def _with_files(input_: Input, opening: Opening) -> InputCheck:
     remarks += [f"cannot read {_named(paths)}: {reason}" for reason, paths in unreadable.items()]
     for path, failure in listing.failures.items():
         remarks.append(f"{one_line(path)}: {failure.strerror or failure}")
-    if compressed_count := len(listing.sightings) - len(readable_files):
+    archives = [
+        sighting
+        for sighting in listing.sightings
+        if input_.archives is Archives.READ and has_archive_name(sighting.path)
+    ]
+    if archives:
+        archive_bytes = sum(sighting.size for sighting in archives)
+        remarks.append(
+            f"{len(archives)} archives of {archive_bytes:,} bytes will be read, "
+            "unless their lines were read before"
+        )
+    if compressed_count := len(listing.sightings) - len(readable_files) - len(archives):
         remarks.append(f"{compressed_count} compressed files will not be read")
-    if not files and not listing.failures:
+    if not files and not archives and not listing.failures:
         remarks.append("no file matches at present")
     return InputCheck(
         name=input_.label,
@@ -116,6 +153,7 @@ def _with_schema(
         problems.append(problem)
     if problem := _found(registry, dead_letters_of(input_.topic), ())[1]:
         problems.append(problem)
+    problems = [*check.problems, *problems]
     check = msgspec.structs.replace(check, problems=tuple(problems), remarks=tuple(remarks))
     return check if schema is None else _with_fit(check, config, input_, schema)
 

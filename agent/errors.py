@@ -5,7 +5,8 @@
     ├── NoSchema            a topic has no schema to write its events with
     ├── ConfigRejected      a new configuration was rejected: the agent keeps the current one
     ├── JournalError        the journal cannot be opened, or is corrupt
-    └── JournalFull         the journal cannot be written, since the disk is full; tried again later
+    ├── JournalFull         the journal cannot be written, since the disk is full; tried again later
+    └── JournalctlError     systemd's journal cannot be read; tried again later
 
 A fault in a line makes a dead letter, one in a file a `Happening`, and one at a broker raises an
 error of `client.errors`.
@@ -33,4 +34,8 @@ class JournalError(AgentError):
 
 
 class JournalFull(AgentError):
+    pass
+
+
+class JournalctlError(AgentError):
     pass

@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from agent.configuration.inputs import Input, check_distinct
+from agent.configuration.system_journal import SPOOLS_FOLDER
 from agent.open_files.opening import FollowLinks, SecretFiles, files_named
 from client.connection.addresses import check_brokers
 from client.connection.bootstrap import Bootstrap
@@ -109,7 +110,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The configuration of an agent."""
 
     inputs: tuple[Input, ...] = ()
-    """The files to follow."""
+    """The files and journals to follow."""
     inputs_dir: FolderPath = ""
     """A folder with [a file for each application](#a-file-for-each-application). A relative path
     starts at the folder of this file."""
@@ -191,7 +192,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def secret_files(self) -> SecretFiles:
         """The files that are never shipped, whatever pattern or link leads to them."""
         files = (*files_named(self.security), *files_named(self.registry_security))
-        return SecretFiles((*files, *files_named(self.http)), os.path.realpath(self.data_dir))
+        data_dir = os.path.realpath(self.data_dir)
+        return SecretFiles((*files, *files_named(self.http)), data_dir, SPOOLS_FOLDER)
 
     @property
     def is_open_to_anybody(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from agent.configuration.lines import Filter, Multiline, Redaction, Time, check_pattern
+from agent.configuration.system_journal import SystemJournal
 from cluster.errors import InvalidTopicName
 from cluster.layout.names import check_topic_name
 from ground.settings import Bytes, FilePath, Pattern, Seconds, check_not_negative, check_positive
@@ -77,14 +78,24 @@ class LongLines(StrEnum):
     DEAD = "dead"
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Files of one kind, and how their lines are processed."""
+class Archives(StrEnum):
+    """What to do with compressed files that were not followed before they were compressed."""
 
-    paths: tuple[FilePath, ...]
+    IGNORE = "ignore"
+    READ = "read"
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Files of one kind, or entries of systemd's journal, and how their lines are processed. Either
+    `paths` or `journal` is required."""
+
+    paths: tuple[FilePath, ...] = ()
     """Absolute, with `*`, `?`, `[…]`, and `**` for any number of folders. As in a shell, `*` does
-    not match a leading dot."""
+    not match a leading dot. A file that several inputs of a topic match is shipped once; inputs
+    with different topics each ship it."""
     topic: str
     """Where its events go. Dead letters go to `{topic}.dead`."""
+    journal: SystemJournal | None = None
     name: str = ""
     """The input's name in messages and metrics; must be unique. Files of a renamed input continue
     under the new name, if the topic is the same. Default: the topic."""
@@ -111,6 +122,12 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     appear later are always read from their beginning."""
     ignore_older: Seconds = 0.0
     """Files not modified for this long are not started; 0: no limit."""
+    archives: Archives = Archives.IGNORE
+    """`read`: compressed files that match (`.gz`, `.bz2`, `.xz`, `.zst`), and whose content was not
+    read before, are read once: [backfill](how-to/backfill.md)."""
+    max_archive_bytes: Bytes = 64 * 1024 * 1024 * 1024
+    """The unpacked size at which reading an archive stops. Reading also stops if the content
+    exceeds 1,000 times the size of the archive."""
     max_line_bytes: Bytes = 1024 * 1024
     """A longer line is cut there, or becomes a dead letter: see `long_lines`."""
     long_lines: LongLines = LongLines.CUT
@@ -133,8 +150,10 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     [order and partitions](agent-in-detail.md#order-and-partitions)."""
 
     def __post_init__(self) -> None:
-        if not self.paths:
-            raise ValueError("`paths` must have at least one file or pattern")
+        if self.journal is None and not self.paths:
+            raise ValueError("`paths` must have at least one file or pattern, or give `journal`")
+        if self.journal is not None:
+            self._check_journal()
         for key in ("paths", "exclude"):
             for path in getattr(self, key):
                 if key == "paths" and not PurePath(path).is_absolute():
@@ -154,7 +173,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             r"field:\S+", self.partition_by
         ):
             raise ValueError("`partition_by` must be agent, source, random or field:NAME")
-        if self.format is Format.PLAIN:
+        if self.is_plain:
             invalid_key = "partition_by" if self.partition_by.startswith("field:") else ""
             invalid_key = invalid_key or next(
                 (key for key in ("time", "add_fields") if getattr(self, key)), ""
@@ -163,8 +182,23 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise ValueError(
                     f"`{invalid_key}` needs fields, which `format: plain` does not have"
                 )
-        check_positive(self, "max_line_bytes", "last_line_timeout")
+        check_positive(self, "max_archive_bytes", "max_line_bytes", "last_line_timeout")
         check_not_negative(self, "ignore_older", "rate_limit")
+
+    def _check_journal(self) -> None:
+        file_keys = {"paths": (), "exclude": (), "encoding": "utf-8", "ignore_older": 0.0}
+        for key, default in file_keys.items():
+            if getattr(self, key) != default:
+                raise ValueError(f"`{key}` is for files: leave it out, or `journal`")
+        if self.format in {Format.CRI, Format.DOCKER}:
+            raise ValueError(
+                f"`format: {self.format}` is for files of containers, not for a journal"
+            )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its lines have no fields: those of a journal have some."""
+        return self.format is Format.PLAIN and self.journal is None
 
     @property
     def label(self) -> str:

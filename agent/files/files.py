@@ -17,6 +17,7 @@ from agent.accounting.runs import KnownSource, SourceId
 from agent.configuration.config import AgentLimits, HoldDeleted
 from agent.configuration.file_inputs import FileInput
 from agent.files.adoption import Adoption
+from agent.files.archive_starts import read_archives
 from agent.files.attention import Attention
 from agent.files.happenings import (
     Forgettable,
@@ -40,7 +41,7 @@ from agent.files.source_ends import (
     unpack,
 )
 from agent.files.source_starts import begin
-from agent.files.unreadable import Left
+from agent.files.unreadable import Left, born_at
 from agent.files.unwatched import KnownFiles, past_of
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp
 from agent.history.clock_setting import set_words
@@ -52,7 +53,7 @@ from agent.open_files.open_file_limit import Handles, most_handles
 from agent.open_files.opening import Opening
 from agent.open_files.paths import below, folder_of
 from agent.recognition.followed import Followed
-from agent.recognition.identity import IdentityVerdict, doubted
+from agent.recognition.identity import Identity, IdentityVerdict, doubted
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +64,11 @@ _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
+_UNMATCHED_SECONDS: Final = 600.0
+_REMOVED_SECONDS: Final = 86_400.0
 _MILLIS: Final = 1_000_000  # nanoseconds
 _HISTORY: Final = (KeptKind.EVENTS, KeptKind.HISTORY)
+_UNKNOWN: Final[Mapping[str, int]] = {}
 _NEVER: Final[Mapping[str, Looked]] = {}
 _NO_STAMPS: Final[Mapping[str, Stamp]] = {}
 
@@ -75,6 +79,8 @@ class Files:
 
     seen              names of inputs that were followed before, even without a source: `start` does
                       not apply to them. Default: the inputs of the known sources
+    since             when inputs were first followed, in milliseconds; 0 or nothing: unknown
+    archives_since    when inputs began to read archives; nothing: now
     forgotten_before  if the journal was damaged, it may have lost sources and progress that ledger
                       entries below this number have; otherwise -1
     torn              the journal may lack the last of what was shipped
@@ -97,6 +103,8 @@ class Files:
         wall: Callable[[], float] = time.time,
         *,
         seen: Collection[str] | None = None,
+        since: Mapping[str, int] = _UNKNOWN,
+        archives_since: Mapping[str, int] = _UNKNOWN,
         looked: Mapping[str, Looked] = _NEVER,
         forgotten_before: int = -1,
         torn: bool = False,
@@ -148,8 +156,10 @@ class Files:
         )
         self._by_input: dict[str, InputFiles] = {}
         self._unsure: dict[InputFiles, list[str]] = {}
-        self._unclaimed = {source.id: source for source in known}
+        for source in known:
+            shared.unclaimed.add(source)
         self._left: list[Left] = []
+        self._since, self._archives_since = since, archives_since
         self._seen = set(seen) if seen is not None else {source.input for source in known}
         self._follow(inputs)
 
@@ -208,6 +218,8 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
+            if input_files.input.reads_archives:
+                read_archives(input_files, self._by_input.values(), shared, unpacking)
         self._missed_names.process_events(previous_millis)
         # The process may have been suspended since the look began.
         retry_millis = max(millis, int(shared.wall() * 1000))
@@ -303,6 +315,24 @@ class Files:
             input_files.input.topic for input_files in self._by_input.values() if input_files.barred
         }
 
+    def has_matches(self, name: str) -> bool:
+        """Whether there are files that the input matches, also those that it leaves to another
+        input. Any thread."""
+        input_files = self._by_input.get(name)
+        return input_files is not None and input_files.matches
+
+    def unmatched(self, name: str) -> tuple[int, str] | None:
+        """Since when (milliseconds) no file matches an input that had files, and the path of the
+        last one; None if the input has files, never had any, or has had none for a short time only,
+        or for so long that its application may have been removed. Any thread."""
+        input_files = self._by_input.get(name)
+        if input_files is None or input_files.matches or not input_files.matched_path:
+            return None
+        since_millis = input_files.matched_millis
+        if not _UNMATCHED_SECONDS <= self._shared.wall() - since_millis / 1000 < _REMOVED_SECONDS:
+            return None
+        return since_millis, input_files.matched_path
+
     def means(self, name: str, path: str) -> bool:
         """Whether the input matches a file of that path, or searches a folder of that path. Any
         thread."""
@@ -310,6 +340,12 @@ class Files:
         return input_files is not None and (
             path in input_files.survey.watched or input_files.survey.means(path)
         )
+
+    def waiting_archives(self, name: str) -> int:
+        """The number of the input's archives that are not identified yet, or whose file is still
+        followed. Any thread."""
+        input_files = self._by_input.get(name)
+        return len(input_files.archives) if input_files is not None else 0
 
     @property
     def at_rest(self) -> bool:
@@ -364,6 +400,8 @@ class Files:
             for unpacking in input_files.unpacking.values()
         ]:
             unpacking.close()
+        for input_files in self._by_input.values():
+            input_files.archives.close()
         self._by_input.clear()
         self._adoption.close()
         self._shared.watcher.close()
@@ -377,15 +415,16 @@ class Files:
         scans_everything = now >= self._next_scan or watcher.overflowed
         started_at = self._worked()
         if scans_everything or any(input_files.wants_all for input_files in all_input_files):
-            self._adoption.adopt(all_input_files, self._unclaimed.values(), self._shared)
+            self._adoption.adopt(all_input_files, self._shared.unclaimed.all(), self._shared)
         if scans_everything:
             began_millis = int(self._shared.wall() * 1000)
             if watcher.overflowed:
                 watcher.overflowed = False
                 watcher.begin_epoch()
             self._told, watcher.changed = watcher.changed, set()
-            for input_files in all_input_files:
-                self._take(input_files, self._all(input_files))
+            listings = [self._all(input_files) for input_files in all_input_files]
+            for input_files, listing in zip(all_input_files, listings, strict=True):
+                self._take(input_files, listing)
             self._after_scan(all_input_files)
             seconds = self._worked() - started_at
             self._next_scan = now + max(self._scan_interval, seconds / _SCANNING)
@@ -449,8 +488,12 @@ class Files:
                 known=KnownFiles(known_files, known_places(input_files), self._is_read),
             )
 
-    def _is_read(self, path: str) -> bool:
-        return any(input_files.survey.means(path) for input_files in self._by_input.values())
+    def _is_read(self, path: str, identity: Identity) -> bool:
+        born_ns = born_at(path)
+        return any(
+            input_files.survey.means(path) or (born_ns and input_files.has_file(identity, born_ns))
+            for input_files in self._by_input.values()
+        )
 
     def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
         """Reports what may have happened in new folders before they were watched, for those that
@@ -492,6 +535,8 @@ class Files:
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
         wall_time = shared.wall()
+        if any(input_files.archives.has_next for input_files in every_input):
+            return  # they may have the lines of any source
         for input_files in every_input:
             shared.report(
                 *(Forgettable(source.id) for source in input_files.memory.forget(wall_time))
@@ -580,25 +625,45 @@ class Files:
     # Inputs
 
     def _follow(self, inputs: Sequence[FileInput]) -> None:
+        archive_topics = {each.topic for each in inputs if each.reads_archives}
+        archive_topics |= {
+            input_files.input.topic
+            for input_files in self._by_input.values()
+            if input_files.input.reads_archives
+        }
+        self._shared.archive_topics = frozenset(archive_topics)
         names = {input_.name for input_ in inputs} | self._by_input.keys()
         for input_ in inputs:
             is_new = input_.name not in self._seen
             self._seen.add(input_.name)
-            input_files = InputFiles(input_, self._shared, self._before_listing, is_new=is_new)
+            now_millis = int(self._shared.wall() * 1000)
+            since_millis = now_millis if is_new else self._since.get(input_.name, 0)
+            input_files = InputFiles(
+                *(input_, self._shared, self._before_listing),
+                is_new=is_new,
+                since_millis=since_millis,
+                archives_since_millis=self._archives_since.get(input_.name, now_millis),
+            )
             self._by_input[input_.name] = input_files
             self._missed_names.remember(input_files, input_.name)
         self._claim({input_.name: self._by_input[input_.name] for input_ in inputs}, names)
+        for input_files in self._by_input.values():
+            input_files.others = [
+                other
+                for other in self._by_input.values()
+                if other is not input_files and other.input.topic == input_files.input.topic
+            ]
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
         """Assigns unclaimed sources to new inputs, and to inputs that have been renamed."""
-        for source in list(self._unclaimed.values()):
+        for source in self._shared.unclaimed.all():
             input_files = new.get(source.input)
             if source.input not in names:
                 input_files = _new_input_of(source, new.values())
                 if input_files is not None:
                     self._missed_names.remember(input_files, source.input)
             if input_files is not None:
-                del self._unclaimed[source.id]
+                self._shared.unclaimed.remove(source)
                 input_files.remember(source)
                 input_files.is_new = False
 
@@ -609,21 +674,22 @@ class Files:
         self._left += input_files.barred.leave(
             input_files.input.topic, int(self._shared.wall() * 1000)
         )
-        for followed in [*input_files.files.values(), *input_files.unpacking]:
-            if followed.source not in self._unclaimed:
-                self._release(input_files, followed)
+        for followed in dict.fromkeys([*input_files.files.values(), *input_files.unpacking]):
+            self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
-        self._unclaimed |= {source.id: source for source in input_files.memory.all()}
+        input_files.archives.close()
+        for source in input_files.memory.all():
+            self._shared.unclaimed.add(source)
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
         for followed in list(input_files.files.values()):
             if not input_files.survey.means(followed.path):
                 self._release(input_files, followed)
-        for source in list(self._unclaimed.values()):
+        for source in self._shared.unclaimed.all():
             if source.input == new.name and input_files.survey.means(source.path):
-                del self._unclaimed[source.id]
+                self._shared.unclaimed.remove(source)
                 input_files.remember(source)
 
     def _release(self, input_files: InputFiles, followed: Followed) -> None:
@@ -632,8 +698,10 @@ class Files:
         if left_file is not None:
             self._left.append(Left(followed.current_path, left_file, followed.source))
         input_files.drop(followed)
+        for other in input_files.others:
+            other.wants_all = True  # it may match the file
         if followed.source:
-            self._unclaimed[followed.source] = self.snapshot_of(followed)
+            self._shared.unclaimed.add(self.snapshot_of(followed))
             self._shared.report(Released(followed))
 
     def _report_left_unread(self) -> None:

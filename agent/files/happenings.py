@@ -7,7 +7,7 @@ longer be read.
 
 import msgspec
 
-from agent.accounting.runs import SourceId
+from agent.accounting.runs import KnownSource, SourceId
 from agent.history.blind_times import Unwatched
 from agent.recognition.followed import Followed
 
@@ -94,6 +94,13 @@ class Forgettable(msgspec.Struct, frozen=True):
     source: SourceId
 
 
+class Remembered(msgspec.Struct, frozen=True):
+    """What has been read of a finished source that is no longer followed, or of its archive, is
+    remembered under an id of its own."""
+
+    known: KnownSource
+
+
 class Unreadable(msgspec.Struct, frozen=True):
     """A file or folder cannot be read. It is retried at every scan, and reported once."""
 
@@ -110,12 +117,22 @@ class ReadableAgain(msgspec.Struct, frozen=True):
 
 class Compressed(msgspec.Struct, frozen=True):
     """A compressed file is not read; reported once for each. `is_left`: its content was never
-    reported, since it appeared while files were followed, or existed before the input."""
+    reported, since it appeared while files were followed, or existed before the input. `why`: the
+    reason, if the input reads archives."""
 
     input: str
     path: str
     topic: str
     is_left: bool
+    why: str = ""
+
+
+class LeftToOther(msgspec.Struct, frozen=True):
+    """A file that an input matches is, or was, a source of another input with the same topic, so it
+    is not read again. Reported once for each."""
+
+    input: str
+    path: str
 
 
 class Polling(msgspec.Struct, frozen=True):
@@ -138,8 +155,10 @@ Happening = (
     | Lost
     | Released
     | Forgettable
+    | Remembered
     | Unreadable
     | ReadableAgain
     | Compressed
+    | LeftToOther
     | Polling
 )

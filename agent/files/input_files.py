@@ -9,17 +9,19 @@ were deleted, or are over.
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from agent.accounting.runs import KnownSource, Progress
 from agent.configuration.file_inputs import FileInput
+from agent.files.archive_queue import ArchiveQueue
 from agent.files.happenings import (
     Appeared,
     Compressed,
     Deleted,
     Ended,
     Forgettable,
+    LeftToOther,
     NotWatched,
     Renamed,
 )
@@ -30,7 +32,7 @@ from agent.files.unreadable import Left, NeverRead, UnreadableFiles, born_at
 from agent.files.unwatched import Folders, never_clear
 from agent.history.blind_times import Looked, Traces, may_hide
 from agent.open_files.paths import DELETED, folder_of
-from agent.recognition.compressed import has_compressed_name
+from agent.recognition.compressed import has_archive_name, has_compressed_name
 from agent.recognition.file_search import (
     device_above,
     find_by_inode,
@@ -43,22 +45,27 @@ from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
+    SeenFile,
     Sighting,
     Where,
     best,
     is_shown,
+    reopened,
     sought,
     whereabouts,
 )
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
 
-_MOST_COMPRESSED = 1_000  # reported for an input
+_MOST_COMPRESSED = _MOST_SHARED = 1_000  # reported for an input
+_MILLIS_NS = 1_000_000
 _TICK_NS = 20_000_000  # the clock of file systems may be as late
 
 
 class InputFiles:
-    """The files of one input. `is_new`: the input was never followed before, so `start` applies.
+    """The files of one input. `is_new`: the input was never followed before, so `start` applies;
+    `since_millis`: when it was first followed, 0 if unknown; `archives_since_millis`: since when it
+    reads archives, if it does.
 
     A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
     whose file was truncated or replaced, with the source that follows it there, if known.
@@ -71,6 +78,8 @@ class InputFiles:
         before_listing: Callable[[str], object],
         *,
         is_new: bool,
+        since_millis: int = 0,
+        archives_since_millis: int = 0,
     ) -> None:
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
@@ -79,6 +88,7 @@ class InputFiles:
         self.files: dict[Identity, Followed] = {}
         self.leaving: dict[Followed, None] = {}
         self.unpacking: dict[Followed, Unpacking] = {}
+        self.others: Sequence[InputFiles] = ()  # the other inputs of its topic
         self.orphans: list[tuple[Followed, Followed | None]] = []
         self.outside: dict[str, None] = {}  # paths of finished files that the input does not match
         self.again: set[str] = set()  # folders that must be listed again
@@ -87,13 +97,20 @@ class InputFiles:
         self.compressed: dict[Identity, tuple[int, int]] = {}
         self._shared = shared
         self.is_new = is_new
+        self.since_millis = since_millis
+        self._archives_since_millis = archives_since_millis
+        self.archives = ArchiveQueue()
         self.caught_up_millis = 0  # when all that was there had been read and acknowledged
         self.folders = Folders()
         self.before: Looked | None = None  # the last look before an unwatched time
         self.why_before = ""
-        self._looked = False
+        self.has_looked = False
         self._listed_millis = 0  # when everything was listed for the last time
+        self.matches = False  # at the last complete listing, uncompressed files
+        self.matched_millis = 0  # when it last did; 0 if it never did
+        self.matched_path = ""
         self._said_compressed: set[Identity] = set()
+        self._said_shared: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
         self.barred = UnreadableFiles()
         self._missing_paths: dict[int, list[str]] | None = None  # by inode
@@ -101,16 +118,23 @@ class InputFiles:
     def remember(self, known: KnownSource) -> None:
         """Restores a source from the journal, before anything is listed."""
         self.memory.add(known)
+        if known.seen_millis > self.matched_millis:
+            self.matched_millis = known.seen_millis
+            self.matched_path = known.last_path or known.path
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
 
     def change(self, of: FileInput, before_listing: Callable[[str], object]) -> list[Left]:
         """Changes the input's configuration; its topic stays. Returns the files that no longer
         match and were never read. The caller drops all files that no longer match."""
+        if of.reads_archives and not self.input.reads_archives:
+            self._archives_since_millis = int(self._shared.wall() * 1000)
+        self.archives.close()
+        self.archives = ArchiveQueue()
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
-        self.is_new = self._looked = False
+        self.is_new = self.has_looked = False
         return self.barred.leave(of.topic, int(self._shared.wall() * 1000), self.survey)
 
     def go_on_from(self, looked: Looked) -> None:
@@ -132,10 +156,19 @@ class InputFiles:
             self._look_at_barred(listing, by_identity)
         if listing.complete:
             self._listed_millis = self._shared.attention.millis
+            self._note_matches(listing)
             self._look_outside(by_identity)
-            if not self._looked:
-                self._looked = True
+            if not self.has_looked:
+                self.has_looked = True
                 self._miss_remembered(listing, by_identity)
+
+    def _note_matches(self, listing: Listing) -> None:
+        paths = (sighting.path for sighting in listing.sightings)
+        path = next((path for path in paths if not has_compressed_name(path)), "")
+        self.matches = bool(path or listing.failures)
+        if self.matches:
+            self.matched_millis = self._shared.attention.millis
+            self.matched_path = path or self.matched_path
 
     def report_lost(self, followed: Followed, what: str) -> None:
         """Reports that a file without a source was lost with unread content, if it had any."""
@@ -179,6 +212,13 @@ class InputFiles:
     def clock_was_set(self, by_millis: int) -> None:
         """Notes that earlier times are by another setting of the clock."""
         self._told_from = min(self._told_from, self._told_from + by_millis)
+
+    def has_file(self, identity: Identity, born_ns: int) -> bool:
+        """Whether the file with this identity that was created at this time is followed or
+        remembered."""
+        followed = self.files.get(identity)
+        is_followed = followed is not None and followed.born_ns == born_ns
+        return is_followed or self.memory.has_file(identity, born_ns)
 
     def start_history(self) -> None:
         """Notes that the history of names is complete from now on: all folders are watched and
@@ -319,13 +359,13 @@ class InputFiles:
         if fd is not None:
             os.close(fd)
 
-    def is_compressed(self, path: str, identity: Identity, mtime_ns: int) -> None:
+    def is_compressed(self, path: str, identity: Identity, mtime_ns: int, why: str = "") -> None:
         if identity in self._said_compressed or len(self._said_compressed) >= _MOST_COMPRESSED:
             return
         self._said_compressed.add(identity)
         is_read_whole = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
-        is_left = self._looked or is_read_whole
-        self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left))
+        is_left = self.has_looked or is_read_whole
+        self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left, why))
 
     def _follow(
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
@@ -404,8 +444,8 @@ class InputFiles:
             self.leaving[followed] = None
 
     def _elsewhere(self, followed: Followed, listing: Listing) -> dict[int, list[str]]:
-        """The paths of missing files in the folders that the input searches, when one is missed for
-        the first time. They are looked for once in a listing."""
+        """The paths of missing files in the folders that inputs of the topic search, when one is
+        missed for the first time. They are looked for once in a listing."""
         if followed.missing_since is not None:
             return {}
         if self._missing_paths is None:
@@ -415,7 +455,8 @@ class InputFiles:
                 if missing_file.fd is None
             }
             missing_inodes |= {source.inode for source in self.memory.unfinished()}
-            self._missing_paths = paths_by_inode(sorted(listing.folders), missing_inodes)
+            folders = listing.folders.union(*(other.survey.folders for other in self.others))
+            self._missing_paths = paths_by_inode(sorted(folders), missing_inodes)
         return self._missing_paths
 
     def _meet(
@@ -430,17 +471,22 @@ class InputFiles:
         present one does not."""
         shared = self._shared
         identity, wall_time = sighting.identity, shared.wall()
-        if has_compressed_name(sighting.path):
-            self.is_compressed(sighting.path, identity, sighting.mtime_ns)
-            self._lose_remembered(identity)  # an archive may have the inode of the original
-            return
         if self.memory.is_unchanged(sighting, wall_time):
+            return
+        if has_compressed_name(sighting.path):
+            self._meet_archive(sighting, wall_time)
+            return
+        if any(memory.is_unchanged(sighting, wall_time) for memory in self._memories()) or any(
+            _holds(other, identity) for other in self.others
+        ):
+            self._report_shared(sighting)
             return
         if self.compressed.get(identity) == (sighting.size, sighting.mtime_ns):
             return
-        if self.is_new and not self._looked:
+        if self.is_new and not self.has_looked:
             self.there_at_first[identity] = sighting
-        is_begun = self.memory.has(identity) or self.barred.has(identity)
+        is_begun = self.barred.has(identity)
+        is_begun = is_begun or any(memory.has(identity) for memory in self._memories())
         if not is_begun and self._is_too_old(sighting, wall_time):
             return
         try:
@@ -456,33 +502,75 @@ class InputFiles:
             return
         try:
             file = FoundFile.of(fd, status.st_size)
-            source = self.memory.find(sighting, file, by_identity.__contains__)
+            source, memory = self._source_of(sighting, file, by_identity.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
         shared.can_read(sighting.path)
         self._can_read(identity, file.born_ns)
-        if source is not None and source.finished and status.st_size <= source.progress.position:
-            self.memory.note_checked(sighting)
+        if any(_has(other, sighting, file) for other in self.others):
             os.close(fd)
+            return
+        if source is not None and source.finished and status.st_size <= source.progress.position:
+            memory.note_checked(sighting)
+            os.close(fd)
+            if memory is not self.memory:
+                self._report_shared(sighting)
             return
         if source is None and not is_meant:
             os.close(fd)
             return
         if source is None:
-            self._lose_remembered(identity)
+            self.lose_remembered(identity)
         followed = Followed(former or sighting.path, identity, status, shared.handles)
         followed.call(sighting.path)
         shared.attention.note_first_look(followed, shared.now)
         followed.belong(self.input)
         if source is not None:
+            memory.remove(source)
             self.go_on(followed, source)
         elif (
-            status.st_size and not self._looked
+            status.st_size and not self.has_looked
         ):  # it may have been a source that a damaged journal has forgotten
             followed.may_be_forgotten(shared.forgotten_before)
         self.hold(followed, fd)
+
+    def _meet_archive(self, sighting: Sighting, wall: float) -> None:
+        path, identity, mtime_ns = sighting.path, sighting.identity, sighting.mtime_ns
+        is_read = self.input.reads_archives and has_archive_name(path)
+        self.lose_remembered(identity, archives=False)  # it may have the inode of the original
+        if not is_read:
+            self.is_compressed(path, identity, mtime_ns)
+            return
+        if identity in self.archives or self._is_unpacked(identity):
+            return
+        if self.compressed.get(identity) == (sighting.size, mtime_ns):
+            return
+        since_ns = self.since_millis * _MILLIS_NS
+        if not self.memory.has(identity):
+            is_old = mtime_ns < since_ns and self.input.starts_at_end(mtime_ns / 1e9)
+            if is_old or self.input.is_too_old(mtime_ns / 1e9, wall):
+                return
+            made_ns = born_at(path) or mtime_ns
+            if since_ns <= made_ns < self._archives_since_millis * _MILLIS_NS:
+                self.is_not_read(sighting, "the input may have read its lines before")
+                return
+        self.archives.add(sighting, since_ns)
+
+    def _is_unpacked(self, identity: Identity) -> bool:
+        """Whether an archive is read at present."""
+        states = (followed.end.unpacked for followed in self.unpacking)
+        return any(state and (state.device, state.inode) == identity for state in states)
+
+    def is_empty(self, archive: Sighting) -> None:
+        """Notes that there is nothing to read, as long as the archive does not change."""
+        self.compressed[archive.identity] = archive.size, archive.mtime_ns
+
+    def is_not_read(self, sighting: Sighting, why: str) -> None:
+        """Notes that an archive cannot be read, as long as it does not change."""
+        self.is_empty(sighting)
+        self.is_compressed(sighting.path, sighting.identity, sighting.mtime_ns, why)
 
     def _cannot_read(
         self, identity: Identity, path: str, error: OSError, *, is_meant: bool = True
@@ -512,16 +600,44 @@ class InputFiles:
     ) -> None:
         for identity, never_read_items in self.barred.gone(self.survey, listing, by_identity):
             if self.memory.unfinished_at(identity):
-                self._lose_remembered(identity)
+                self.lose_remembered(identity)
             elif identity not in self.files:
                 self._never_read([never_read_items])
         self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
 
+    def _memories(self) -> Iterator[Memory]:
+        """All memories that may have sources of the topic, its own first."""
+        yield self.memory
+        yield from (other.memory for other in self.others)
+        yield self._shared.unclaimed
+
+    def _source_of(
+        self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
+    ) -> tuple[KnownSource | None, Memory]:
+        """The source of a file, and the memory that has it: this input's, that of another input of
+        the topic, or of a removed one. Prefers unfinished ones, then the furthest."""
+        sources = []
+        for memory in self._memories():
+            topic = "" if memory is self.memory else self.input.topic
+            if source := memory.find(sighting, file, is_there, topic):
+                sources.append((not source.finished, source.progress.position, source, memory))
+        if not sources:
+            return None, self.memory
+        return max(sources, key=lambda each: each[:2])[2:]
+
+    def _report_shared(self, sighting: Sighting) -> None:
+        """Reports, once for each file, that it is a source of another input."""
+        identity, path = sighting.identity, sighting.path
+        if identity in self._said_shared or not self.survey.means(path):
+            return
+        if len(self._said_shared) < _MOST_SHARED:
+            self._said_shared.add(identity)
+            self._shared.report(LeftToOther(self.input.name, path))
+
     def go_on(self, followed: Followed, known: KnownSource) -> None:
-        """Continues a known source; or a new source from its position, if the known one has
-        ended."""
+        """Continues a known source, which is removed from its memory; or a new source from its
+        position, if the known one has ended."""
         shared = self._shared
-        self.memory.remove(known)
         if known.finished or known.topic != self.input.topic:
             if known.finished:
                 shared.report(Forgettable(known.id))
@@ -554,15 +670,20 @@ class InputFiles:
         followed = Followed(path, identity, None, self._shared.handles)
         attention = self._shared.attention
         attention.note_earlier_look(
-            followed, max(known.seen_millis, self.caught_up_millis), known.size
+            followed,
+            max(known.seen_millis, self.caught_up_millis),
+            0 if has_compressed_name(path) else known.size,
         )
         followed.resume(known)
         attention.rest(followed, self._shared.now)
         return followed
 
-    def _lose_remembered(self, identity: Identity) -> None:
-        """Makes orphans of remembered sources whose inode belongs to another file now."""
+    def lose_remembered(self, identity: Identity, *, archives: bool = True) -> None:
+        """Makes orphans of remembered sources whose inode belongs to another file now. `archives`:
+        also of archives."""
         for source in self.memory.unfinished_at(identity):
+            if has_compressed_name(source.path) and not archives:
+                continue
             self.memory.remove(source)
             followed = self.remembered(source)
             self._shared.report(Appeared(followed, known_before=True))
@@ -588,7 +709,7 @@ class InputFiles:
         for source in self.memory.unfinished():
             identity = source.device, source.inode
             if identity in self.files:
-                self._lose_remembered(identity)
+                self.lose_remembered(identity)
             elif identity not in by_identity and listing.covers(source.last_path or source.path):
                 self.memory.remove(source)
                 followed = self.remembered(source)
@@ -596,3 +717,22 @@ class InputFiles:
                 self.files[identity] = followed
                 self.originals.note(followed)
                 self.missing(followed, listing)
+
+
+def _holds(other: InputFiles, identity: Identity) -> bool:
+    """Whether another input has this file open."""
+    followed = other.files.get(identity)
+    return followed is not None and followed.fd is not None
+
+
+def _has(other: InputFiles, sighting: Sighting, file: FoundFile) -> bool:
+    """Whether another input follows a file that it has closed, or will go on with it after its
+    first listing."""
+    followed = other.files.get(sighting.identity)
+    if followed is not None:
+        seen_file = SeenFile(file.size, sighting.identity, born_ns=file.born_ns, head=file.head)
+        return reopened(followed.remembered(), seen_file) is IdentityVerdict.SAME
+    if other.has_looked:
+        return False
+    known = other.memory.find(sighting, file, other.files.__contains__, other.input.topic)
+    return known is not None and not known.finished

@@ -15,20 +15,16 @@ reports from which byte on, and since when.
 A deleted file is held open while it has bytes to read, or a process may still write to it, but no
 longer than `hold_deleted`; if a process still may, its end was not seen. A renamed file is over
 once it has been quiet for a while; if it grows after that, it continues as a new source.
-
-The kernel tells whether a process may still write to a deleted file: it grants a read lease only if
-no process has the file open for writing. The lease is released at once, and has no effect on other
-processes. A process that would break it causes a signal, which is ignored.
 """
 
-import errno
-import fcntl
+import contextlib
 import os
-import signal
 from collections.abc import Collection
 from typing import Final
 
-from agent.accounting.runs import SourceId
+from msgspec.structs import replace
+
+from agent.accounting.runs import KnownSource, SourceId
 from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
 from agent.files.happenings import (
     Appeared,
@@ -37,6 +33,7 @@ from agent.files.happenings import (
     Forgettable,
     Lost,
     NotWatched,
+    Remembered,
     Renamed,
     Truncated,
     Unpacked,
@@ -47,7 +44,7 @@ from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed, of_folder
 from agent.history.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
-from agent.recognition.file_properties import born_ns, read_head
+from agent.recognition.file_properties import born_ns, is_open_for_writing, read_head
 from agent.recognition.file_search import shows_another_copy
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity, Sighting, may_be_made
@@ -79,6 +76,8 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
                 _report_emptied_again(input_files, followed, successor, copied_file, shared)
         archives = [] if copy or outside_copy else archives_of(followed)
         traces = _traces_of(input_files, followed, successor)
+        if successor is not None and traces is Traces.TRUNCATED:
+            traces = _note_overwritten(followed, successor)
         if not (copy or outside_copy or archives) and traces is Traces.VANISHED:
             copy = copy_left_among(input_files, followed, shared)
             if copy is not None:
@@ -140,7 +139,8 @@ def _was_copied_again(
 def is_undecided(input_files: InputFiles) -> bool:
     """Whether the input has files that are not identified yet."""
     is_seeking = any(not unpacking.archive for unpacking in input_files.unpacking.values())
-    return bool(input_files.orphans or input_files.again or input_files.wants_all or is_seeking)
+    is_listed = not (input_files.orphans or input_files.again or input_files.wants_all)
+    return not is_listed or is_seeking or input_files.archives.is_pending
 
 
 def unpack(
@@ -166,11 +166,13 @@ def unpack(
         elif has_archive is False:
             unpacking.close()
             del input_files.unpacking[followed]
-            is_there = followed.end.traces is Traces.TRUNCATED
+            traces = followed.end.traces
+            is_there = traces in {Traces.TRUNCATED, Traces.OVERWRITTEN}
             if not is_there and _goes_on_in_copy(input_files, followed, every_input, shared):
                 continue
-            reason = "truncated" if is_there else "truncated, deleted or replaced"
-            end(input_files, followed, shared, reason, unseen=followed.end.traces)
+            reason = "truncated, deleted or replaced" if traces is None or not is_there else traces
+            why = followed.end.why
+            end(input_files, followed, shared, reason, unseen=traces, why=why)
 
 
 def _go_on_unpacked(
@@ -295,7 +297,9 @@ def end(
         shared.report(EndUnseen(followed, unwatched))
     input_files.drop(followed)
     source = followed.known(shared.wall())
-    if followed.nameless or followed.identity in input_files.files:
+    if not followed.is_archive and (followed.nameless or followed.identity in input_files.files):
+        if source.topic in shared.archive_topics and source.progress.position:
+            _remember_content(input_files, source, shared)
         shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
@@ -307,12 +311,33 @@ def end(
         input_files.memory.add(source)
 
 
+def _remember_content(input_files: InputFiles, source: KnownSource, shared: SharedByInputs) -> None:
+    """Remembers what a finished source has read, by which its archive is recognised, after its file
+    is gone."""
+    note = replace(source, id=shared.new_source(), device=0, inode=0, finished=True)
+    input_files.memory.add(note)
+    shared.report(Remembered(note))
+
+
 def _traces_of(input_files: InputFiles, old: Followed, following: Followed | None) -> Traces:
     file_there = following or input_files.files.get(old.identity)
     is_there = file_there is not None and (
         file_there is following or may_be_made(old.remembered(), file_there.born_ns)
     )
     return Traces.TRUNCATED if is_there else Traces.VANISHED
+
+
+def _note_overwritten(old: Followed, following: Followed) -> Traces:
+    """The traces of a file that is read again from its beginning. If it has at least the bytes that
+    were seen, it was overwritten in place, and may still have lines that were shipped."""
+    if following.size < max(old.size, old.progress.position):
+        return Traces.TRUNCATED
+    events, noun = old.progress.seq, "event" if old.progress.seq == 1 else "events"
+    old.end.why = (
+        f"it had {old.size} bytes, then {following.size}, but not those that were read; read again "
+        f"from byte 0 as source {following.source}: up to {events} {noun} may be there twice"
+    )
+    return Traces.OVERWRITTEN
 
 
 def _unwatched(
@@ -442,13 +467,9 @@ def may_be_written(followed: Followed) -> bool:
     fd = followed.fd
     if fd is None or not followed.nameless or followed.end.unpacked is not None:
         return False
-    try:
+    is_written: bool | None = None
+    with contextlib.suppress(OSError):
         if os.fstat(fd).st_nlink:
             return False
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-    except OSError as error:
-        is_written = followed.mtime_ns > followed.deleted_mtime_ns
-        return error.errno == errno.EAGAIN or is_written
-    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    return False
+        is_written = is_open_for_writing(fd)
+    return followed.mtime_ns > followed.deleted_mtime_ns if is_written is None else is_written

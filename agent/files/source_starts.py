@@ -17,9 +17,17 @@ from agent.files.input_files import InputFiles
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.source_ends import go_on_in
 from agent.recognition.compressed import is_compressed
-from agent.recognition.file_properties import same_content
+from agent.recognition.file_properties import read_tail, same_content
 from agent.recognition.followed import Followed
-from agent.recognition.identity import PATIENCE, Compared, IdentityVerdict, replaced, undecided
+from agent.recognition.identity import (
+    PATIENCE,
+    Beginning,
+    Compared,
+    IdentityVerdict,
+    goes_on,
+    replaced,
+    undecided,
+)
 from agent.recognition.originals import likeliest
 
 
@@ -45,6 +53,9 @@ def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -
             _become_source(input_files, followed, shared, end_of_last_line(fd, size) if size else 0)
             return
         verdict = _judge(input_files, followed, fd, head, shared)
+        position = _read_in_archive(input_files, followed, fd, head, is_written=is_waiting)
+        if position > followed.size:
+            verdict = IdentityVerdict.WAIT
     except OSError as error:
         shared.handles.trouble(followed, error)
         return
@@ -53,7 +64,7 @@ def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -
     elif verdict is IdentityVerdict.WAIT:
         followed.likeness.judged_size = followed.size
     else:
-        _become_source(input_files, followed, shared, 0)
+        _become_source(input_files, followed, shared, position)
 
 
 def _become_source(
@@ -72,6 +83,26 @@ def _become_source(
     shared.attention.note(followed)
 
 
+def _read_in_archive(
+    input_files: InputFiles, followed: Followed, fd: int, head: bytes, *, is_written: bool
+) -> int:
+    """Returns how much of an unpacked file was read from its archive: more than it has if it is
+    still written, or if the archive was not read to its end yet."""
+    positions, beginning = [0], Beginning(head)
+    for known in input_files.memory.archives():
+        position, mark = known.progress.position, known.progress.mark
+        if not beginning.is_of(known.fingerprint):
+            continue
+        if not known.finished:
+            if input_files.archives.is_pending:
+                positions.append(followed.size + 1)
+        else:
+            is_there = position <= followed.size
+            if goes_on(b"", mark, read_tail(fd, position)) if is_there else is_written:
+                positions.append(position)
+    return max(positions)
+
+
 def _judge(
     input_files: InputFiles, followed: Followed, fd: int, head: bytes, shared: SharedByInputs
 ) -> IdentityVerdict | Followed:
@@ -83,6 +114,8 @@ def _judge(
         if input_files.files.get(original.identity) is original
     )
     originals += [original for original in grown_originals if original not in originals]
+    if any(original.is_archive for original in originals):
+        return IdentityVerdict.WAIT  # it may be unpacked from there
     for original in originals:
         if original.nameless and _is_replaced_by(original, followed, fd):
             return original

@@ -20,7 +20,7 @@ Batches' bytes are in memory once, as the parcel brought them.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -116,6 +116,10 @@ class Journal:
         self.close()
 
     # Changes
+
+    def flush_first(self, flush: Callable[[], None]) -> None:
+        """Calls `flush` before each flush of the journal."""
+        self._writer.before_flush = flush
 
     @contextmanager
     def together(self) -> Iterator[None]:

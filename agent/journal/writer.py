@@ -51,6 +51,8 @@ class JournalWriter:
         limit_bytes: int,
     ) -> None:
         self.lock = threading.Lock()
+        self.before_flush: Callable[[], None] = lambda: None
+        """Flushes what the entries are about. May raise OSError."""
         self.longest_stand = 0.0  # the longest wait for a new file, in seconds
         self.written = 0
         self.generation = generation
@@ -228,6 +230,7 @@ class JournalWriter:
         self._syncing = True
         self.lock.release()
         try:
+            self.before_flush()
             file.sync()
         except OSError as error:
             failure = error

@@ -52,6 +52,7 @@ _OF_INPUTS: Final = (
     _Shown("replaced_characters", "counter", "U+FFFD for invalid bytes."),
     _Shown("dropped_values", "counter", "Values of fields not in the schema."),
     _Shown("unread_files", "counter", "Compressed files that are not read."),
+    _Shown("waiting_archives", "gauge", "Archives that are yet to be read."),
     _Shown("adjusted_times", "counter", "Events with times out of range."),
     _Shown("rate_limited_seconds", "counter", "Time spent at rate_limit."),
 )

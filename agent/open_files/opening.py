@@ -57,16 +57,20 @@ class FollowLinks(StrEnum):
 
 
 class SecretFiles:
-    """The agent's own files, which may be replaced while it runs, and its folder's real path."""
+    """The agent's own files, which may be replaced while it runs, and its folder's real path. In
+    that folder, `readable` has what the agent wrote to be shipped."""
 
-    def __init__(self, files: Collection[str] = (), folder: str = "") -> None:
+    def __init__(self, files: Collection[str] = (), folder: str = "", readable: str = "") -> None:
         self._files = frozenset(files)
         self._folder = below(folder, "") if folder else ""
+        self._readable = below(below(folder, readable), "") if readable else ""
         self._identities: frozenset[tuple[int, int]] = frozenset()
         self._looked_at = float("-inf")
 
     def has(self, status: os.stat_result, path: str) -> bool:
-        if path in self._files or (self._folder and path.startswith(self._folder)):
+        is_own = bool(self._folder) and path.startswith(self._folder)
+        is_readable = bool(self._readable) and path.startswith(self._readable)
+        if path in self._files or (is_own and not is_readable):
             return True
         now = time.monotonic()
         if now - self._looked_at > _LOOK_EVERY_SECONDS:

@@ -20,11 +20,13 @@ from agent.files.happenings import (
     Forgettable,
     Grown,
     Happening,
+    LeftToOther,
     Lost,
     NotWatched,
     Polling,
     ReadableAgain,
     Released,
+    Remembered,
     Renamed,
     Truncated,
     Unpacked,
@@ -104,8 +106,10 @@ class HappeningRecorder:
             case Grown(followed):
                 self._journal.source(self._files.snapshot_of(followed))
             case Truncated(followed, lost, following):
+                is_overwritten = followed.end.traces is Traces.OVERWRITTEN
                 log.info(
-                    "file truncated path=%s source=%s next=%s unread_bytes=%d",
+                    "file %s path=%s source=%s next=%s unread_bytes=%d",
+                    "overwritten" if is_overwritten else "truncated",
                     one_line(followed.current_path),
                     followed.source,
                     following.source,
@@ -138,6 +142,8 @@ class HappeningRecorder:
                 self.intakes.pop(followed.source, None)
             case Forgettable(source):
                 self._journal.forget(source)
+            case Remembered(known):
+                self._journal.source(known)
             case _:
                 self._told(happening)
 
@@ -208,7 +214,11 @@ class HappeningRecorder:
     def _not_read(self, archive: Compressed) -> None:
         """States that a compressed file is unread, unless it was shipped before compression."""
         name, path = archive.input, archive.path
-        if name not in self._inputs_with_archives:
+        if archive.why:
+            log.warning(
+                "archive is not read input=%s path=%s reason=%s", name, one_line(path), archive.why
+            )
+        elif name not in self._inputs_with_archives:
             self._inputs_with_archives.add(name)
             log.info("compressed file is not read input=%s path=%s", name, one_line(path))
         if archive is self._archive or not archive.is_left or self._was_shipped(path):
@@ -233,6 +243,12 @@ class HappeningRecorder:
                     log.info("readable again path=%s", one_line(path))
             case Compressed():
                 self._not_read(happening)
+            case LeftToOther(name, path):
+                log.info(
+                    "file not read again, another input of the topic has it path=%s input=%s",
+                    one_line(path),
+                    name,
+                )
             case Polling(path, why):
                 self.polling = f"{one_line(path)}: {why}"
                 log.warning(

@@ -103,7 +103,11 @@ class TopicHeartbeats:
         destinations: Destinations,
         shipper: Shipper,
         intakes: Mapping[SourceId, Intake],
+        caught_up: Callable[[str, int], int] = lambda _, scanned_millis: scanned_millis,
     ) -> None:
+        """`caught_up` returns the time up to which a scan, begun at some time, shows everything of
+        a topic."""
+        self._caught_up = caught_up
         self._files = files
         self._destinations = destinations
         self._shipper = shipper
@@ -170,15 +174,18 @@ class TopicHeartbeats:
         self._lag_bytes = sum(file.unread for followed in files.values() for file in followed)
         unknown_topics = self._files.undecided | self._files.barred
         for topic in due_topics:
+            topic_millis = min(millis, self._caught_up(topic, millis))
+            if topic_millis <= self._marked.get(topic, 0):
+                continue
             followed = files[topic]
             if topic in unknown_topics or any(
                 file.suspect or file.trouble or file.is_away for file in followed
             ):
                 continue  # the content of some files is unknown
-            self._marked[topic] = millis
+            self._marked[topic] = topic_millis
             self._held.pop(topic, None)
             sizes = {file.source: file.size for file in followed if file.unread}
-            self._topics[topic].mark(millis, sizes)
+            self._topics[topic].mark(topic_millis, sizes)
 
     def _files_by_topic(self) -> defaultdict[str, list[Followed]]:
         files_by_topic: defaultdict[str, list[Followed]] = defaultdict(list)

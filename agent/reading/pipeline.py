@@ -63,11 +63,12 @@ class Pipeline:
         shipper: Shipper,
         schemas: TopicSchemas,
         begun: Callable[[Collection[str]], None],
+        caught_up: Callable[[str, int], int] = lambda _, scanned_millis: scanned_millis,
         clock: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = cpu_seconds,
     ) -> None:
-        """`begun` gets the names of inputs when the first look at their files is journalled. `cpu`
-        returns the CPU seconds of the process."""
+        """`begun` gets the names of inputs when the first look at their files is journalled.
+        `caught_up`: see `TopicHeartbeats`. `cpu` returns the CPU seconds of the process."""
         self._config = config
         self._files = files
         self._journal = journal
@@ -88,7 +89,9 @@ class Pipeline:
             clock=clock,
         )
         self.recorder = HappeningRecorder(files, journal, self.destinations)
-        self._heartbeats = TopicHeartbeats(files, self.destinations, shipper, self.recorder.intakes)
+        self._heartbeats = TopicHeartbeats(
+            files, self.destinations, shipper, self.recorder.intakes, caught_up
+        )
         self.paused_seconds = 0.0
         self.over_memory = False
         self.full = ""  # why the journal cannot be written, if so
@@ -104,6 +107,17 @@ class Pipeline:
 
     def schemas_changed(self) -> None:
         self._order(self._take_schemas)
+
+    def tell(self, happening: Happening, is_journalled: threading.Event | None = None) -> None:
+        """Processes a happening that no look found, and then sets the event."""
+
+        def note() -> None:
+            self.recorder.note(self.clock())
+            if is_journalled is not None:
+                is_journalled.set()
+
+        self._order(lambda: self.recorder.expect((happening,)))
+        self._order(note)
 
     def stop(self) -> None:
         """Ends reading; `run` hands on what was read, and returns."""
@@ -301,9 +315,12 @@ class Pipeline:
         """Replaces the inputs, after what was read for the old ones was handed on."""
         self.destinations.close_all()
         self._feed(inputs)
-        self.recorder.expect(self._files.reconfigure([FileInput.of(input_) for input_ in inputs]))
+        self.recorder.expect(self._files.reconfigure(self._file_inputs(inputs)))
         self.recorder.start_over()
         self.destinations.start_over()
+
+    def _file_inputs(self, inputs: Sequence[Input]) -> list[FileInput]:
+        return [FileInput.of(input_, self._config.data_dir) for input_ in inputs]
 
     def _take_schemas(self) -> None:
         """Switches to new schemas, after what was read by the old ones was handed on."""

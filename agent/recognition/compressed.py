@@ -1,7 +1,8 @@
 """Recognises compressed files, and unpacks them piece by piece.
 
-Compressed files are not read, unless one has the rest of a source. gzip, bzip2, xz and zstd are
-unpacked; several streams in one file are concatenated, as by their own tools.
+Compressed files are not read, unless one has the rest of a source, or the input reads archives.
+gzip, bzip2, xz and zstd are unpacked; several streams in one file are concatenated, as by their own
+tools.
 
 Sizes claimed by an archive are not trusted. A piece is at most 32 MiB; windows beyond 128 MiB are
 refused. Input without output (empty streams, endless headers) yields empty pieces, so that the
@@ -30,9 +31,16 @@ _BEGINNINGS: Final = (
     b"7z\xbc\xaf\x27\x1c",
 )
 
+_UNPACKED: Final = (".gz", ".bz2", ".xz", ".zst")
+
 
 def has_compressed_name(path: str) -> bool:
     return path.endswith(SUFFIXES)
+
+
+def has_archive_name(path: str) -> bool:
+    """Whether the file can be unpacked, by its name."""
+    return path.endswith(_UNPACKED)
 
 
 def without_compression(name: str) -> str:

@@ -5,7 +5,10 @@ two files with the same device and inode, one after the other.
 """
 
 import ctypes
+import errno
+import fcntl
 import os
+import signal
 import struct
 from typing import Final
 
@@ -40,6 +43,22 @@ def born_ns(fd: int) -> int:
     (mask,) = _MASK.unpack_from(status)
     seconds, nanoseconds = _BIRTH.unpack_from(status, _BIRTH_AT)
     return seconds * 1_000_000_000 + nanoseconds if mask & _STATX_BTIME else 0
+
+
+def is_open_for_writing(fd: int) -> bool | None:
+    """Whether a process has the file open for writing. None if the kernel cannot tell: another
+    user's file, or a file system without leases.
+
+    The kernel grants a read lease only if no process has. The lease is released at once, and has no
+    effect on other processes. A process that would break it causes a signal, which is ignored.
+    """
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
 
 
 def read_head(fd: int) -> bytes:

@@ -23,6 +23,7 @@ from agent.configuration.file_inputs import FileInput
 from agent.history.blind_times import Traces
 from agent.open_files.open_file_limit import Handle, Handles, there_millis
 from agent.open_files.paths import DELETED
+from agent.recognition.compressed import has_compressed_name
 from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.identity import (
     FULL,
@@ -70,6 +71,7 @@ class SourceEnd(msgspec.Struct):
     ended: bool = False
     destroyed_up_to: int = 0  # its size before it was truncated, if the copy has less
     traces: Traces | None = None  # if its end was not seen
+    why: str = ""  # the reason, if traces do not show it
     unpacked: KnownSource | None = None  # its former state, if it is read from an archive
 
 
@@ -227,6 +229,11 @@ class Followed:
     def is_away(self) -> bool:
         """Whether the source's file is not accessible, but may still exist."""
         return self.missing_since is not None and self.handle.fd is None
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether the source is an archive that is read, and not a file that became one."""
+        return self.end.unpacked is not None and has_compressed_name(self.path)
 
     @property
     def leaving(self) -> bool:
@@ -392,7 +399,7 @@ class Followed:
     def hold(self, fd: int, path: str = "") -> None:
         """Takes a descriptor of the source's file, opened at the current path, or at `path`."""
         self.born_ns = born_ns(fd)
-        self.begun_ns = self.begun_ns or self.born_ns
+        self.begun_ns = self.begun_ns or min(self.born_ns, self.look.mtime_ns or self.born_ns)
         self.sealed = False
         self.real_path = _real_path(fd, path or self.current_path)
         self._handles.hold(self, fd)

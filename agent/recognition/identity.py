@@ -62,6 +62,9 @@ sufficient, a line is read twice rather than not at all (decision 20).
 14. An archive belongs to a source if its content begins and continues alike, and it was written
     after the source began: rotators give it the time of its content. If that time is unknown, the
     archive must have been created after the source was last seen.
+    If the input reads archives, an archive has the lines of any source that begins and continues
+    alike up to its position. If less than 1 KiB of the source is remembered, it must not have begun
+    after the archive was last written. A file that begins like an archive that is read waits.
 15. A copy of an unread file, created since a given time, shows that the file was emptied since then
     if the copy has a beginning that the file lacks.
 
@@ -211,6 +214,21 @@ def goes_on(tail: bytes, mark: int, before: bytes) -> bool:
     if tail:
         return before == tail
     return not mark or zlib.crc32(before) == mark
+
+
+class Beginning:
+    """The first bytes of a file, for comparison with many sources."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head
+        self._digests: dict[int, bytes] = {}
+
+    def is_of(self, known: Fingerprint) -> bool:
+        """Rule 4: whether the file begins like a source of which bytes are known."""
+        size = known.size
+        if size not in self._digests:
+            self._digests[size] = _digest(self._head[:size])
+        return 0 < size <= len(self._head) and self._digests[size] == known.digest
 
 
 def begin_alike(first: bytes, other: bytes) -> bool:
@@ -476,6 +494,12 @@ def may_be_archived(known: RememberedFile, head: bytes) -> bool:
     """Rule 14: whether an archive may contain the source's file, while its beginning may not be
     fully unpacked."""
     return len(head) < known.fingerprint.size or begins(known.fingerprint, head)
+
+
+def may_be_original(known: Fingerprint, begun_ns: int, archive_mtime_ns: int) -> bool:
+    """Rule 14: whether an archive that begins alike may have the lines of a source that began at
+    this time; 0 if unknown."""
+    return known.size >= FULL or archive_mtime_ns // _SECOND >= begun_ns // _SECOND
 
 
 def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int) -> bool:

@@ -2,7 +2,8 @@
 files were not found yet.
 
 A finished source is remembered as long as its file exists, so that it is not read again, and for a
-day longer, so that it is recognised if it comes back. `identity` decides which file is which.
+day longer, so that it is recognised if it comes back; an archive for a year longer. `identity`
+decides which file is which.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -10,7 +11,8 @@ from typing import Final, Self
 
 import msgspec
 
-from agent.accounting.runs import KnownSource
+from agent.accounting.runs import KnownSource, SourceId
+from agent.recognition.compressed import has_compressed_name
 from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.identity import (
     Identity,
@@ -23,6 +25,7 @@ from agent.recognition.identity import (
 )
 
 _FORGOTTEN_AFTER: Final = 86_400.0
+_ARCHIVE_FORGOTTEN_AFTER: Final = 366 * 86_400.0
 _MOST: Final = 50_000
 
 
@@ -47,12 +50,12 @@ class FoundFile(msgspec.Struct, frozen=True):
 
 
 class Memory:
-    """The remembered sources of one input."""
+    """The remembered sources of one input, or of none."""
 
     def __init__(self) -> None:
         self._by_identity: dict[Identity, list[KnownSource]] = {}
         self._by_inode: dict[int, list[KnownSource]] = {}
-        self._seen_at: dict[str, float] = {}
+        self._seen_at: dict[SourceId, float] = {}
         self._looked_into: dict[Identity, Sighting] = {}
 
     def __len__(self) -> int:
@@ -80,6 +83,20 @@ class Memory:
     def has(self, identity: Identity) -> bool:
         return identity in self._by_identity
 
+    def has_file(self, identity: Identity, born_ns: int) -> bool:
+        """Whether a source is the file with this identity that was created at this time."""
+        return any(known.born_ns == born_ns for known in self._by_identity.get(identity, ()))
+
+    def at_inode(self, inode: int) -> list[KnownSource]:
+        """The sources with this inode, on any device."""
+        return list(self._by_inode.get(inode, ()))
+
+    def archives(self) -> Iterator[KnownSource]:
+        for sources in self._by_identity.values():
+            for source in sources:
+                if has_compressed_name(source.path):
+                    yield source
+
     def unfinished(self) -> Iterator[KnownSource]:
         for sources in list(self._by_identity.values()):
             yield from [source for source in sources if not source.finished]
@@ -103,11 +120,15 @@ class Memory:
         self._looked_into[sighting.identity] = sighting
 
     def find(
-        self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
+        self,
+        sighting: Sighting,
+        file: FoundFile,
+        is_there: Callable[[Identity], bool],
+        topic: str = "",
     ) -> KnownSource | None:
-        """The source of a file, preferring unfinished ones. Raises OSError. After its file system
-        was mounted again, the file may have another device number; and a file may have several
-        names."""
+        """The source of a file, of `topic` if given, preferring unfinished ones. Raises OSError.
+        After its file system was mounted again, the file may have another device number; and a file
+        may have several names."""
         candidates = [
             known
             for known in self._by_identity.get(sighting.identity, ())
@@ -121,12 +142,14 @@ class Memory:
             and not is_there((known.device, known.inode))
         )
         same_sources = [
-            known for known in candidates if met(known, file.beside(known)) is IdentityVerdict.SAME
+            known
+            for known in candidates
+            if topic in {"", known.topic} and met(known, file.beside(known)) is IdentityVerdict.SAME
         ]
         return min(same_sources, key=lambda known: known.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
-        """Removes and returns finished sources not seen for a day, after a complete scan."""
+        """Removes and returns finished sources not seen for long, after a complete scan."""
         finished_sources = [
             source for known in self._by_identity.values() for source in known if source.finished
         ]
@@ -147,4 +170,5 @@ class Memory:
         seen_at = self._seen_at[known.id]
         if seen_at > wall:  # the clock was set back
             self._seen_at[known.id] = seen_at = wall
-        return wall - seen_at > _FORGOTTEN_AFTER
+        is_archive = has_compressed_name(known.path)
+        return wall - seen_at > (_ARCHIVE_FORGOTTEN_AFTER if is_archive else _FORGOTTEN_AFTER)

@@ -158,9 +158,7 @@ class JsonTemplate:
             from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
             from markupsafe import Markup  # noqa: PLC0415
         except ModuleNotFoundError:
-            raise NotTold(
-                "`template` needs the package jinja2: install penstock[alert-templates]"
-            ) from None
+            raise NotTold("`template` needs the package jinja2: pip install jinja2") from None
 
         def escaped(value: object) -> object:
             if isinstance(value, Markup):  # from tojson

@@ -1,8 +1,9 @@
 """`python -m deploy.bundle --out DIR`: builds a release, the folder that hosts are installed from.
 
-The folder holds the agent's bundle, deb and rpm, a wheelhouse for each Python, ZooKeeper's jars,
-the Ansible collection, an install script, a bill of materials (CycloneDX), and checksums. All names
-contain the version, so files of several releases can be copied into one folder.
+The folder holds the agent's bundle, deb, rpm and container image, a wheelhouse for each Python,
+ZooKeeper's jars, the Ansible collection, an install script, a bill of materials (CycloneDX), its
+provenance (in-toto, SLSA), and checksums. All names contain the version, so files of several
+releases can be copied into one folder.
 The source is a commit, and builds of one commit on the same Debian release are identical byte for
 byte. DIR receives the finished release by a rename; a failed build leaves DIR unchanged.
 
@@ -27,21 +28,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, NamedTuple
 
-from deploy.bundle import (
-    agent,
-    collection,
-    debian_package,
-    debian_packages,
-    host_package,
-    pypi,
-    rpm_package,
-    sbom,
-    wheelhouse,
-    wheels,
-    zookeeper_jars,
-)
+from deploy.bundle import agent, collection, oci_image, provenance, sbom, wheelhouse, wheels
 from deploy.bundle.archives import members_in, sha256, write_gz
-from deploy.bundle.debian_packages import POOL, Package
+from deploy.bundle.downloads import debian_packages, pypi, zookeeper_jars
+from deploy.bundle.downloads.debian_packages import POOL, Package
+from deploy.bundle.packages import debian_package, host_package, rpm_package
 from deploy.bundle.targets import BUNDLED_PYTHON, PROCESSORS, PYTHONS, Processor, Target
 from deploy.bundle.wheels import Wheel
 
@@ -190,6 +181,8 @@ class Release:
         self._cache = cache
         self._pool = pool
         self._parts: list[sbom.Part] = []
+        self._used: dict[str, str] = {}  # the SHA-256 of packages by URL
+        self._platforms: list[oci_image.Platform] = []
 
     def make(
         self, processors: list[str], pythons: list[str], *, spark: bool, packages: bool
@@ -219,12 +212,24 @@ class Release:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+        if packages:
+            with self._file(oci_image.file_name(version)) as path:
+                oci_image.write(path, self._work / "image", self._platforms, version, commit_time)
         if spark:
             self._spark(targets[0], own_wheels)
         script = (source / "deploy/bundle/install.sh").read_text().replace("@VERSION@", version)
         (self._out / f"penstock-install-{version}.sh").write_text(script)
         text = sbom.text(self._parts, version, self._commit.revision, commit_time)
         (self._out / f"penstock-{version}.cdx.json").write_text(text)
+        options = {"processors": sorted(processors), "pythons": sorted(pythons), "spark": spark}
+        text = provenance.text(
+            self._out.iterdir(),
+            self._commit.revision,
+            {**options, "packages": packages},
+            source,
+            self._used | provenance.of_files(self._fetcher.seen),
+        )
+        (self._out / f"penstock-{version}.provenance.json").write_text(text)
         rows = [f"{sha256(path)}  {path.name}\n" for path in sorted(self._out.iterdir())]
         (self._out / f"penstock-{version}.SHA256SUMS").write_text("".join(rows))
 
@@ -251,6 +256,7 @@ class Release:
         rows = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
         architectures = {PROCESSORS[name].debian for name in {*processors, here}}
         rows = [package for package in rows if package.architecture in architectures]
+        self._used.update({sbom.of_debian(row, "").purl: row.sha256 for row in rows})
         fetch = partial(debian_packages.fetched, cache=self._cache, pool=self._pool)
         list(pool.map(fetch, rows))
         # Bytecode is the same for every processor; an interpreter for this machine compiles it.
@@ -276,6 +282,7 @@ class Release:
         with self._file(f"penstock-zookeeper-jars-{self._commit.version}.tar") as path:
             zookeeper_jars.write(path, jars, self._commit.time)
         self._parts.extend([sbom.of_jar(jar, path.name) for jar in jars])
+        self._used.update({jar.purl: jar.sha256 for jar in jars})
 
     def _collection(self, source: Path) -> None:
         with self._file(f"penstock-pipeline-{self._commit.version}.tar.gz") as path:
@@ -333,7 +340,7 @@ class Release:
             write_gz(path, members_in(tree, name), moment)
         files = [path.name]
         if packages:
-            files += self._packages(tree, processor)
+            files += [*self._packages(tree, processor), self._image(tree, processor)]
         for file in files:
             self._list(by_name, file)
             rows = [row for row in of_debian if row.architecture == processor.debian]
@@ -359,6 +366,14 @@ class Release:
                 pool.submit(build, f"penstock-agent-{version}-1.{processor.name}.rpm", rpm_package),
             ]
             return [future.result() for future in futures]
+
+    def _image(self, tree: Path, processor: Processor) -> str:
+        """Adds this processor to the container image. Returns the name of the image's file."""
+        version, moment = self._commit.version, self._commit.time
+        labels = oci_image.labels(version, self._commit.revision, moment)
+        image = oci_image.add_platform(self._work / "image", tree, processor, labels, moment)
+        self._platforms.append(image)
+        return oci_image.file_name(version)
 
     def _fetched(
         self,

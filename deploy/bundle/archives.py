@@ -1,35 +1,43 @@
 """Reproducible tar archives: equal files give equal bytes.
 
-All members belong to root and have the caller's time and mode 0755 or 0644. A folder's members are
-sorted by name.
+Members belong to root, unless the caller names another owner, and have the caller's time and mode
+0755 or 0644. A folder's members are sorted by name.
 """
 
 import gzip
 import hashlib
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 
 def write_tar(file: IO[bytes] | gzip.GzipFile, tree: Path, inside: str, time: int) -> None:
-    """Writes the files of `tree` below a folder named `inside`."""
+    """Writes the files of `tree` below a folder named `inside`, or without one if it is empty."""
     _write(file, members_in(tree, inside), time)
 
 
-def write_gz(path: Path, members: Iterable[tuple[Path, str]], time: int) -> None:
-    """Writes a compressed tar of these (path, name) pairs, in this order."""
+def write_gz(
+    path: Path,
+    members: Iterable[tuple[Path, str]],
+    time: int,
+    owners: Mapping[str, int] = MappingProxyType({}),
+) -> None:
+    """Writes a compressed tar of these (path, name) pairs, in this order. Folders in `owners`
+    belong to that user, and to no other."""
     with (
         path.open("wb") as file,
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=time) as gzip_file,
     ):
-        _write(gzip_file, members, time)
+        _write(gzip_file, members, time, owners)
 
 
-def members_in(tree: Path, inside: str) -> Iterator[tuple[Path, str]]:
-    yield tree, inside
+def members_in(tree: Path, inside: str = "") -> Iterator[tuple[Path, str]]:
+    if inside:
+        yield tree, inside
     for path in sorted(tree.rglob("*")):
-        yield path, f"{inside}/{path.relative_to(tree)}"
+        yield path, str(inside / path.relative_to(tree))
 
 
 def sha256(path: Path) -> str:
@@ -37,10 +45,19 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(file: IO[bytes] | gzip.GzipFile, members: Iterable[tuple[Path, str]], time: int) -> None:
+def _write(
+    file: IO[bytes] | gzip.GzipFile,
+    members: Iterable[tuple[Path, str]],
+    time: int,
+    owners: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, name in members:
             member = _member(path, name, time)
+            if name in owners:
+                member.uid = member.gid = owners[name]
+                member.uname = member.gname = ""
+                member.mode = 0o700
             if member.isreg():
                 with path.open("rb") as content:
                     archive.addfile(member, content)

@@ -136,6 +136,9 @@ def _remarks(status: Status) -> Iterator[str]:
     for input_status in status.inputs:
         for file in input_status.unreadable:
             yield f"input {input_status.name}: cannot read {file.path}: {file.why}"
+        if count := input_status.waiting_archives:
+            archives = "archive waits" if count == 1 else "archives wait"
+            yield f"input {input_status.name}: {count} {archives} to be read"
         if words := _altered(input_status):
             yield f"input {input_status.name}: {words}"
     if status.process.over_memory:
@@ -191,8 +194,12 @@ def _input(input_status: InputStatus) -> dict[str, Any]:
         "lost_bytes": input_status.lost_bytes,
         "remark": input_status.stopped
         or input_status.warning
-        or (None if input_status.files else "no file matches"),
+        or (None if input_status.files else _without_files(input_status)),
     }
+
+
+def _without_files(input_status: InputStatus) -> str:
+    return "no file is followed" if input_status.has_matches else "no file matches"
 
 
 def _topic(topic: TopicStatus) -> dict[str, Any]:

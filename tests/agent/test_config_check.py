@@ -1,12 +1,21 @@
 """Whether topics are configured as an agent needs them: as values, and asked of both brokers."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from agent.config_check import check_missing, check_topics, problems_of, remarks_on, topics_of
+from agent.config_check import (
+    check_inputs,
+    check_missing,
+    check_topics,
+    problems_of,
+    remarks_on,
+    topics_of,
+)
 from agent.configuration.config import AgentConfig
 from agent.configuration.inputs import Input
+from agent.configuration.system_journal import SystemJournal
 from client.admin.new_topics import NewTopics
 from client.admin.topics import create_topic
 from client.connection.bootstrap import Bootstrap
@@ -122,3 +131,17 @@ def test_a_topic_that_kafka_packs_anew(
         (check,) = check_topics(brokers, CONFIG, [new_topic])
     assert len(check.problems) == packs
     assert all("compression.type is lz4" in problem for problem in check.problems)
+
+
+def test_the_journal_of_an_input(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    inputs = [
+        Input(topic="t", journal=SystemJournal(directory=directory))
+        for directory in (missing, str(tmp_path))
+    ]
+    config = AgentConfig(inputs=tuple(inputs[:1]), data_dir=str(tmp_path))
+    checks = check_inputs(config, inputs, None)
+    assert [check.remarks for check in checks] == [(), ()]
+    (problem,), (other,) = (check.problems for check in checks)
+    assert problem.startswith(f"{missing}: journalctl ended with exit code")
+    assert other == f"{tmp_path}: there are no journal files"

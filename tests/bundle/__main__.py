@@ -5,7 +5,8 @@ repository, and purges it, which leaves nothing; the archive is unpacked, and `p
 started as an ordinary user: it reads a file and ships its lines over TLS, with a login, to a broker
 out here, its page answers, and nothing of the host's libraries is in its memory. In one more Debian
 this machine's dnf installs the agent, which ships lines. Both packages refuse a host with
-another release. The source distribution and the wheel are installed without a network, from the
+another release. The agent of the container image ships lines from its unpacked layer, with no
+system around it. The source distribution and the wheel are installed without a network, from the
 wheelhouse for this Python if there is one, with every extra but Kerberos. Exit code 0 only if all
 of it is so.
 """
@@ -22,14 +23,15 @@ from pathlib import Path
 from typing import Final
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
-from deploy.bundle.repositories import write
+from deploy.bundle.packages.repositories import write
 from deploy.bundle.targets import PROCESSORS
-from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, BareSystem
+from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, IMAGE, OLD, BareSystem
+from tests.bundle.images import Container
 from tests.bundle.package_managers import dnf, make_base, signing_key
 from tests.bundle.shipping import Servers, ships, unpack
 
 DNF: Final = "dnf"  # a Debian, where this machine's dnf installs the rpm
-_DEFAULT: Final = (*DEBIAN, BUSYBOX, DNF)
+_DEFAULT: Final = (*DEBIAN, BUSYBOX, DNF, IMAGE)
 _PYTHON: Final = "py{}{}".format(*sys.version_info)
 # What proves that the modules in C are there, and those of the extra packages.
 _IMPORTS: Final = """
@@ -58,18 +60,24 @@ def main() -> int:
         with Servers(work / "servers", zookeeper.address) as servers:
             for name in arguments.system or _DEFAULT:
                 began = time.monotonic()
-                kept = BareSystem(arguments.directory / ("bookworm" if name == DNF else name))
-                kept.make(arguments.mirror, arguments.archive)
-                system = kept.copied_to(work / name)
                 try:
                     mine = PROCESSORS["aarch64"] if name == ARM else processor
-                    (archive,) = release.glob(f"penstock-agent-*-linux-{mine.name}.tar.gz")
-                    if name == DNF:
-                        said = [_by_dnf(system, repositories, servers)]
+                    if name == IMAGE:
+                        (image,) = release.glob("penstock-agent-*.oci.tar")
+                        said = [ships(Container(work / name, image, mine.debian), servers)]
                     else:
-                        said = [_by_apt(system, repositories)] if name in {*DEBIAN, OLD} else []
-                        unpack(system, archive)
-                        said.append(ships(system, servers))
+                        kept = BareSystem(
+                            arguments.directory / ("bookworm" if name == DNF else name)
+                        )
+                        kept.make(arguments.mirror, arguments.archive)
+                        system = kept.copied_to(work / name)
+                        (archive,) = release.glob(f"penstock-agent-*-linux-{mine.name}.tar.gz")
+                        if name == DNF:
+                            said = [_by_dnf(system, repositories, servers)]
+                        else:
+                            said = [_by_apt(system, repositories)] if name in {*DEBIAN, OLD} else []
+                            unpack(system, archive)
+                            said.append(ships(system, servers))
                 except (AssertionError, TimeoutError) as error:
                     failed.append(name)
                     said = [f"FAILED: {error}"]

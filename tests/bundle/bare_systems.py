@@ -18,10 +18,11 @@ DEBIAN: Final = ("bullseye", "bookworm", "trixie")
 OLD: Final = "buster"  # glibc 2.28, in Debian's archive
 BUSYBOX: Final = "busybox"
 ARM: Final = "arm64"
+IMAGE: Final = "image"  # the release's own, with no system around it
 USER: Final = 65534  # nobody
 
 # The first word is the root's folder, the others are a command that replaces this one.
-_INSIDE: Final = """
+INSIDE: Final = """
 set -e
 root=$1; shift
 mount -t proc proc "$root/proc"
@@ -88,7 +89,7 @@ class BareSystem:
         if self.emulated:
             own, as_user = [*own, "--user", "--map-root-user"], []
         path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        return [*own, "sh", "-c", _INSIDE, "-", str(self.directory),
+        return [*own, "sh", "-c", INSIDE, "-", str(self.directory),
                 "chroot", *as_user, str(self.directory), "/bin/sh", "-c",
                 f'cd /; {path} exec "$@"', "-", *command]  # fmt: skip
 

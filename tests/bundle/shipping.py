@@ -84,7 +84,7 @@ def unpack(system: BareSystem, archive: Path) -> None:
 def ships(system: BareSystem, servers: Servers) -> str:
     """What came of the installed agent. Raises AssertionError if it is not as it should be."""
     assert system.run("/bin/sh", "-c", "command -v python3 python").returncode != 0
-    release = system.path_of("/opt/penstock/current").resolve()
+    release = system.path_of(_PROGRAM).resolve().parents[1]
     topic = f"lines-{uuid.uuid4().hex[:8]}"
     (port,) = free_ports(1)
     config = _configure(system, servers, topic, port)
@@ -124,11 +124,11 @@ def ships(system: BareSystem, servers: Servers) -> str:
 def _configure(system: BareSystem, servers: Servers, topic: str, port: int) -> str:
     """Returns where it is, seen from inside."""
     folder = system.path_of("/etc/penstock")
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "ca.pem").write_bytes(servers.broker.authority.ca.read_bytes())
     (folder / "password").write_text(USERS["alice"] + "\n")
     data = system.path_of("/var/lib/penstock/agent")
-    data.mkdir(parents=True)
+    data.mkdir(parents=True, exist_ok=True)
     told = {
         "cluster": "test",
         "host": system.directory.name,

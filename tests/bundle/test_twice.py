@@ -16,8 +16,10 @@ _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _MAKE: Final = """
 import sys
 from pathlib import Path
-from deploy.bundle import agent, collection, debian_package, host_package, rpm_package
-from deploy.bundle import wheelhouse, wheels, zookeeper_jars
+from deploy.bundle import agent, collection
+from deploy.bundle.packages import debian_package, host_package, rpm_package
+from deploy.bundle import oci_image, wheelhouse, wheels
+from deploy.bundle.downloads import zookeeper_jars
 from deploy.bundle.__main__ import fix_environment
 from deploy.bundle.archives import members_in, write_gz
 from deploy.bundle.targets import PROCESSORS, Target
@@ -43,6 +45,8 @@ content = work / "content"
 host_package.assemble(content, tree, Path.cwd(), "1", 1700000000)
 for package, name in ((debian_package, "agent.deb"), (rpm_package, "agent.rpm")):
     package.build(out / name, content, processor, version="1", time=1700000000)
+image = oci_image.add_platform(work / "image", tree, processor, {}, 1700000000)
+oci_image.write(out / "agent.oci.tar", work / "image", [image], "1", 1700000000)
 collection.write(out / "collection.tar.gz", Path.cwd(), "1", 1700000000)
 jars = zookeeper_jars.locked(zookeeper_jars.LOCK.read_text())
 zookeeper_jars.write(out / "jars.tar", jars, 1700000000)
@@ -73,7 +77,8 @@ def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) ->
         LC_ALL="C",
     )
     assert sorted(path.name for path in one.iterdir()) == [
-        *("agent.deb", "agent.rpm", "agent.tar.gz", "collection.tar.gz", "house.tar", "jars.tar"),
+        *("agent.deb", "agent.oci.tar", "agent.rpm", "agent.tar.gz", "collection.tar.gz"),
+        *("house.tar", "jars.tar"),
     ]
     assert differences(one, other) == []
     # What it would say if anything were not.

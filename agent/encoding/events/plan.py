@@ -44,12 +44,14 @@ from agent.encoding.events.schema_fit import (
 from agent.encoding.events.times import time_reader, times_of, zone_of
 from agent.encoding.lines.encodings import utf8
 from agent.encoding.lines.faults import LineFault
+from agent.encoding.lines.journal_lines import JOURNAL_TIME
 from agent.encoding.lines.messages import Origin
 from schemas.parsing import AvroSchema
 
 _SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, *PRESETS}
 _FREE_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
 _TIME: Final = "time"
+_JOURNAL_TIME: Final = Time(field=JOURNAL_TIME, format="epoch_us")
 
 
 class JsonColumns:
@@ -133,7 +135,7 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
     Raises ValueError or `InputError`."""
     names = names_of(input_)
     check_fit(input_, schema, names)
-    has_whole_lines = input_.format is Format.PLAIN
+    has_whole_lines = input_.is_plain
     rules = Rules(
         Filters(input_.filters, whole_lines=has_whole_lines), _when(input_), key_field(input_)
     )
@@ -148,14 +150,16 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
     added_fields = {encoder.named(name): value for name, value in added_fields.items()}
     unknown_fields = input_.unknown_fields if input_.format in _FREE_FIELDS else UnknownFields.DROP
     used_fields = _asked(input_)
-    if input_.format is Format.JSON and unknown_fields is not UnknownFields.KEEP:
+    is_columnar = input_.format is Format.JSON and input_.journal is None
+    if is_columnar and unknown_fields is not UnknownFields.KEEP:
         rejects_unknown = unknown_fields is UnknownFields.DEAD
         tails = JsonTails(
             encoder, take=used_fields, constants=added_fields, only_known=rejects_unknown
         )
         return JsonColumns(tails, used_fields, added_fields, rules)
     former_names = chain.from_iterable(encoder.aliases.values())
-    encode = _encode(encoder, unknown_fields, {*encoder.names, *used_fields, *former_names})
+    known_fields = {*encoder.names, *_used(input_), *former_names}
+    encode = _encode(encoder, unknown_fields, known_fields)
     carried_fields = {
         *encoder.names,
         *_used(input_),
@@ -198,6 +202,8 @@ def _when(input_: Input) -> When | None:
     """The time field and its reader. If the format has its own time, a line may lack it, as
     RFC 5424 allows."""
     time = input_.time
+    if time is None and input_.journal is not None:
+        return When(JOURNAL_TIME, time_reader(_JOURNAL_TIME), needed=False)
     if time is None:
         if input_.format not in _SAY_THE_TIME:
             return None
@@ -210,6 +216,23 @@ def _when(input_: Input) -> When | None:
 
 
 def _find_fields(input_: Input) -> FindFields:
+    find_fields = _find_in_message(input_)
+    return find_fields if input_.journal is None else _with_entry(find_fields)
+
+
+def _with_entry(find_fields: FindFields) -> FindFields:
+    """Adds the fields of a journal entry to those of its message."""
+
+    def fields(body: bytes, origin: Origin | None) -> Fields:
+        assert origin is not None
+        if origin.fault is not None:
+            raise origin.fault
+        return {**find_fields(body, origin), **(origin.attrs or {})}
+
+    return fields
+
+
+def _find_in_message(input_: Input) -> FindFields:
     match input_.format:
         case Format.CRI | Format.DOCKER:
             return _fields_of_container
@@ -256,6 +279,8 @@ def _asked(input_: Input) -> list[str]:
 def _used(input_: Input) -> list[str]:
     """Fields that the header has or that the input uses, which do not count as dropped."""
     own_fields = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
+    if input_.journal is not None:
+        own_fields.append(JOURNAL_TIME)
     # Every line of every container has it, so a remark about it would be noise.
     stream = ["stream"] if input_.format in {Format.CRI, Format.DOCKER} else []
     return own_fields + stream + _asked(input_)

@@ -28,13 +28,15 @@ from agent.encoding.events.plan import make_for
 from agent.encoding.events.presets import PRESETS
 from agent.encoding.events.redaction import Redactor
 from agent.encoding.events.schema_fit import is_plain
-from agent.encoding.lines.containers import Joiner, cri_piece, docker_piece
+from agent.encoding.lines.containers import Joiner, MessagePiece, cri_piece, docker_piece
 from agent.encoding.lines.encoding_guess import looks_like
 from agent.encoding.lines.encodings import Lines, line_encoding
+from agent.encoding.lines.journal_lines import journal_piece, longest_line
 from agent.encoding.lines.messages import Grouping, Messages
 from agent.errors import InputError
 from schemas.parsing import AvroSchema
 
+_NEVER = 1e9
 _PIECES = {Format.CRI: cri_piece, Format.DOCKER: docker_piece}
 
 
@@ -56,21 +58,26 @@ class EventReader:
         self._encoding_name = codecs.lookup(input_.encoding).name
         self._times = times
         unit = self._encoding.unit
-        self._cap = max(unit, input_.max_line_bytes - input_.max_line_bytes % unit)
+        most_bytes, last_line_timeout = input_.max_line_bytes, input_.last_line_timeout
+        if input_.journal is not None:  # the agent itself writes its lines, and completes them
+            most_bytes = longest_line(most_bytes, len(input_.journal.fields))
+            last_line_timeout = _NEVER
+        self._cap = max(unit, most_bytes - most_bytes % unit)
         self._cuts = input_.long_lines is LongLines.CUT
         # The reason in the exceptions of such lines.
         self.too_long = (
             f"line {'cut at' if self._cuts else 'longer than'} {input_.max_line_bytes} bytes"
         )
-        self.last_line_timeout = input_.last_line_timeout
+        self.last_line_timeout = last_line_timeout
         preset = PRESETS.get(input_.format)
         multiline = input_.multiline or (preset.multiline if preset else None)
         self._multiline_timeout = multiline.timeout if multiline else 0.0
         self._grouping = Grouping(multiline, self._cap, unit) if multiline is not None else None
+        read_piece = _PIECES.get(input_.format)
+        if input_.journal is not None:
+            read_piece = self._redacted_piece if input_.redact else journal_piece
         self._joiner = (
-            Joiner(_PIECES[input_.format], self._grouping, self._cap, unit)
-            if input_.format in _PIECES
-            else None
+            Joiner(read_piece, self._grouping, self._cap, unit) if read_piece is not None else None
         )
 
     @property
@@ -143,6 +150,17 @@ class EventReader:
             for altered_text in cut.altered
         )
         return replace(cut, altered=altered, looks=likely_encoding)
+
+    def _redacted_piece(self, line: bytes) -> MessagePiece:
+        """An entry of the journal, with its fields redacted: its message is redacted later, as that
+        of any line."""
+        piece = journal_piece(line)
+        fields = piece.attrs or {}
+        texts = {name: value for name, value in fields.items() if isinstance(value, str)}
+        redacted = self._redactor.bodies([text.encode() for text in texts.values()])
+        for name, text in zip(texts, redacted, strict=True):
+            fields[name] = text.decode("utf-8", "replace")
+        return piece
 
     def _messages(self, lines: Lines, *, final: bool) -> Messages:
         if self._joiner is not None:

@@ -97,6 +97,13 @@ def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | N
 
 def names_of(input_: Input) -> Collection[str] | None:
     """The fields that lines of the input's format may have; None if they are not known."""
+    names = _names_by_format(input_)
+    if names is None or input_.journal is None:
+        return names
+    return {*names, *input_.journal.fields}
+
+
+def _names_by_format(input_: Input) -> Collection[str] | None:
     match input_.format:
         case Format.PLAIN:
             return {MESSAGE}

@@ -86,8 +86,10 @@ class TopicSchema(msgspec.Struct, frozen=True):
 
 def wanted_for(input_: Input) -> TopicPurpose:
     """The schema that the events of an input need."""
-    if input_.schema and input_.format is not Format.PLAIN:
+    if input_.schema and not input_.is_plain:
         return TopicPurpose(input_.topic, Purpose.FIELDS)
+    if input_.format is Format.PLAIN and not input_.is_plain:
+        return TopicPurpose(input_.topic, Purpose.EITHER)
     return TopicPurpose(input_.topic, _HAVE_A_SCHEMA.get(input_.format, Purpose.FIELDS))
 
 

@@ -22,6 +22,7 @@ from agent.files.happenings import (
     Happening,
     Lost,
     NotWatched,
+    Remembered,
     Renamed,
 )
 from agent.history.blind_times import Looked, Unwatched
@@ -30,6 +31,7 @@ from agent.open_files import descriptor_store as agents
 from agent.open_files.descriptor_store import HandedOver
 from agent.open_files.kept_files import Keeping
 from agent.open_files.opening import Opening
+from agent.recognition.compressed import has_compressed_name
 from agent.recognition.followed import Followed
 from penstock.up.descriptor_store import ProgramDescriptors
 
@@ -54,12 +56,15 @@ class JournalledFiles:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}
         self.seen: set[str] | None = None
+        self.since: dict[str, int] = {}
+        self.archives_since: dict[str, int] = {}
         self.looked: dict[str, Looked] = {}
         self.reached: HistoryPosition | None = None
         self.positions = 0  # that were written down
         self.said: list[Happening] = []
         self.read: list[tuple[SourceId, int, bytes]] = []
         self.now = 1000.0
+        self._began_millis = time.time_ns() // 1_000_000
         self.wall = wall  # the clock, if it is not to be believed
         self._numbers = count(1)
         self._limits = AgentLimits(open_files=open_files)
@@ -90,6 +95,8 @@ class JournalledFiles:
             clock=lambda: self.now,
             wall=lambda: time.time() + self.away if self.wall is None else self.wall,
             seen=self.seen,
+            since=self.since,
+            archives_since=self.archives_since,
             looked=self.looked,
             forgotten_before=self.forgotten_before,
             torn=self.torn,
@@ -114,6 +121,9 @@ class JournalledFiles:
 
     def restart_closed(self) -> None:
         self.seen = {each.name for each in self.inputs}
+        began = {each.name: self._began_millis for each in self.inputs}
+        self.since = began | self.since
+        self.archives_since = began | self.archives_since
         self.files = self._start()
 
     def look(self, seconds: float = 0.05) -> list[Happening]:
@@ -144,6 +154,8 @@ class JournalledFiles:
                 followed.progress = replace(followed.progress, position=position + lost)
                 known = self.journal[followed.source]
                 self.journal[followed.source] = replace(known, progress=followed.progress)
+            case Remembered(known):
+                self.journal[known.id] = known
             case Forgettable(source):
                 self.journal.pop(source, None)
 
@@ -161,7 +173,9 @@ class JournalledFiles:
             self.journal[followed.source] = replace(
                 known,
                 progress=replace(followed.progress, mark=followed.mark),
-                size=max(known.size, followed.progress.position),
+                size=known.size
+                if has_compressed_name(known.path)
+                else max(known.size, followed.progress.position),
             )
         return data
 
@@ -205,7 +219,7 @@ class LogFolder:
     def follow(self, *patterns: str, **options: object) -> JournalledFiles:
         """Patterns are below the folder; options are those of the input, or of following."""
         paths = tuple(str(self / each) for each in patterns or ("app.log*",))
-        names = {"exclude", "start", "ignore_older"} & options.keys()
+        names = options.keys() & set(FileInput.__struct_fields__)
         own = {name: options.pop(name) for name in names}
         of = FileInput("in", "t", paths, **own)  # type: ignore[arg-type]
         self.followers.append(JournalledFiles(of, **options))  # type: ignore[arg-type]

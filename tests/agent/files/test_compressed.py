@@ -1,45 +1,21 @@
 """A file that was compressed and is gone is read from its archive, from where its source stood."""
 
-import bz2
-import gzip
-import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from agent.configuration.config import HoldDeleted
 from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
 from agent.history.blind_times import Traces
 from agent.recognition.compressed import ArchiveDamaged, unpacked
 from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append
+from tests.agent.files.packing import PACKERS, lines, pack
 from tests.agent.files.scenarios import Scenario, check, scenarios
 from tests.agent.full_disk import no_file_beyond
-
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gz": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,  # as its tool does
-}
-
-
-def lines(first: int, last: int) -> str:
-    return "".join(f"{number:06}\n" for number in range(first, last))
-
-
-def pack(path: Path, suffix: str = "gz", *, name: str = "") -> Path:
-    """As gzip does it, with the times of the file."""
-    status = path.stat()
-    archive = path.with_name(name or f"{path.name}.{suffix}")
-    archive.write_bytes(PACKERS[suffix](path.read_bytes()))
-    os.utime(archive, ns=(status.st_atime_ns, status.st_mtime_ns))
-    path.unlink()
-    return archive
 
 
 def rotate_while_down(files: JournalledFiles, log: Path, unread: str, suffix: str = "gz") -> Path:

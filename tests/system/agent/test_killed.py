@@ -5,6 +5,7 @@ The instants are drawn from a seed, which a failure prints; PENSTOCK_AGENT_SEED 
 PENSTOCK_AGENT_KILLS changes the number of kills.
 """
 
+import gzip
 import os
 import random
 import time
@@ -152,6 +153,35 @@ def test_killed_under_load(
 ) -> None:
     load = Load.on(request.getfixturevalue(site_name))
     kill_under_load(load, load.agent(), chance, count)
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("count", kills(usually=2))
+def test_killed_while_archives_are_read(
+    site: Site, topic: Topic, chance: random.Random, count: int
+) -> None:
+    """Of several members, in an archive beside the file that continues it."""
+    archived, log = site.file("b.log"), site.file()
+    members = []
+    for _ in range(4):
+        size = len(archived.life.data)
+        archived.write(5_000, padding=20)
+        members.append(gzip.compress(archived.life.data[size:]))
+    archived.path.unlink()
+    (site.logs / "b.log.1.gz").write_bytes(b"".join(members))
+    log.write(10)
+    agent = site.agent(site.reads(topic, "*.log*", archives="read", rate_limit=20_000))
+    for _ in range(count):
+        agent.start()
+        time.sleep(chance.uniform(0.0, 0.6))
+        agent.kill()
+    agent.start()
+    topic.wait_for_count(archived.lines + log.lines)
+    stop(agent)
+    accounts = site.check(topic, [archived.life, log.life])
+    assert accounts[archived.life].end == len(archived.life.data)
 
 
 @pytest.mark.slow

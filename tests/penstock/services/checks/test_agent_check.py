@@ -55,6 +55,11 @@ def test_what_plain_lines_come_to(checking: Checking, new_topic: str) -> None:
         f"cannot read {folder}/data/journal.log: the file belongs to the agent itself",
         "1 compressed files will not be read",
     ]
+    of = inputs(new_topic, folder / "*.gz", archives="read")
+    (check,) = checking.report(inputs=of, data_dir=str(folder / "data"))["inputs"]
+    size = (folder / "a.log.1.gz").stat().st_size
+    text = f"1 archives of {size} bytes will be read, unless their lines were read before"
+    assert check["remarks"] == [text]
     topics = [each["name"] for each in report["topics"]]
     assert topics == [new_topic, f"{new_topic}.dead", "_audit"]
     assert report["configuration"]["inputs"][0]["topic"] == new_topic
