@@ -64,7 +64,7 @@ _DAY: Final = len("2026-11-20")
 class Unreported(StrEnum):
     """Reasons why lines have not been reported by any program."""
 
-    FULL = "a broker's disk is full"
+    UNWRITABLE = "a broker cannot write to its disk"
     SILENT = "an agent is silent"
     UNREAD = "an agent does not read all of its inputs"
 

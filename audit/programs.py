@@ -24,12 +24,14 @@ from audit.configuration.config import AlertsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
 from ledger.health import Disk, Health, HealthProbe, Problem, ProblemKind, ZooKeeperSession
+from wire.messages.describe_log_dirs import UnwritableFolder
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}
 _LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals stretch
 _RECENT_PACES: Final = 3
 _SMALL_DISK: Final = 10  # the limit is a tenth of the disk, if that is less
 _NO_ROOM: Final = 2**20  # bytes: a batch may be as large
+_FEW_FILES: Final = 10_000  # inodes, or a tenth, if that is less
 _CERTIFICATE_SHOWN: Final = ("openssl", "x509", "-noout", "-subject", "-enddate", "-in")
 _MINUTE: Final = 60_000
 _PROBLEMS: Final = {
@@ -77,7 +79,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # the id of an agent or broker, the name of a mirror, the root of a loader
     heard: int
     health: Health
-    unwritable: frozenset[str] = frozenset()  # topics that a broker with a full disk leads
+    unwritable: frozenset[str] = frozenset()  # topics of a broker that cannot write
+    folders: tuple[UnwritableFolder, ...] = ()  # that a broker cannot write to
 
     @property
     def title(self) -> str:
@@ -118,7 +121,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_full(disk: Disk) -> bool:
-    return disk.free < _NO_ROOM
+    return disk.free < _NO_ROOM or disk.free_files == 0
 
 
 class Trouble(NamedTuple):
@@ -153,12 +156,26 @@ def troubles(
         cure = commands.look(*_shown_by(problem), host=host)
         kind = UNMATCHED if problem.kind is ProblemKind.UNMATCHED else INPUTS
         yield Trouble(kind, words, cure, problem.since or -1)
+    for unwritable in program.folders:
+        words = (
+            f"{program.title} cannot write to {unwritable.folder}: {unwritable.reason}, since "
+            f"{moment(unwritable.since)}; it continues by itself once it can"
+        )
+        cure = commands.look("namei", "-l", unwritable.folder, host=host)
+        yield Trouble(DISK, words, cure, unwritable.since)
     for disk in program.health.disks:
+        if 0 <= disk.free_files < room * min(_FEW_FILES, disk.total_files // _SMALL_DISK):
+            words = (
+                f"{program.title} has {disk.free_files:,} of {disk.total_files:,} inodes left in "
+                f"{disk.label}: remove small files"
+            )
+            cure = commands.look("df", "-i", disk.label, host=host)
+            yield Trouble(DISK, words, cure)
         if disk.free >= room * min(config.disk, disk.total // _SMALL_DISK):
             continue
         free_space, total_space = size(disk.free), size(disk.total)
         words = f"{program.title} has {free_space} of {total_space} left in {disk.label}"
-        if program.kind is ProgramKind.BROKER and is_full(disk):
+        if program.kind is ProgramKind.BROKER and disk.free < _NO_ROOM:
             words = f"{program.title} takes no lines: its disk is full, make room in {disk.label}"
         yield Trouble(DISK, words, commands.look_at_disk(disk.label, host))
     for certificate in program.health.certificates:
@@ -203,8 +220,8 @@ def _away_words(program: Program) -> str:
     interval, last_report = _duration(program.interval), moment(program.heard)
     if program.kind is ProgramKind.LOADER:
         return (
-            f"{program.title} was last at work at {last_report}, and should begin a load every"
-            f" {interval}"
+            f"{program.title} has reported no load since {last_report}, and should begin one every "
+            f"{interval}: it is stopped, or its loads fail at once, as its log says"
         )
     return f"{program.title} was last heard at {last_report}, and should be heard every {interval}"
 

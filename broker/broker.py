@@ -51,7 +51,7 @@ from broker.groups.membership.values import GroupRules
 from broker.logins.logins import Logins
 from broker.monitoring.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.monitoring.pages import BrokerHttpServer
-from broker.replicas.data_directory import DataDirectory
+from broker.replicas.data_directory import JOURNAL, DataDirectory
 from broker.replicas.flusher import Flusher
 from broker.replicas.housekeeping import Housekeeping
 from broker.replicas.log_cuts import LogCuts
@@ -60,6 +60,7 @@ from broker.replicas.log_opening import LogOpener
 from broker.replicas.open_files import Descriptors, OpenLogs
 from broker.replicas.partitions import Partitions
 from broker.replicas.replication_status import ReplicationStatus
+from broker.replicas.write_check import WriteCheck
 from broker.replication.replication import Replication
 from broker.server.dispatch import Dispatcher
 from broker.server.server import Server
@@ -152,6 +153,7 @@ class Broker:
         self._groups: Coordinator | None = None
         self._connected = self._has_partitions = self._opened = False  # what `start` has done
         self._replication_status: ReplicationStatus | None = None
+        self._write_check = WriteCheck(Path(config.data_dir).absolute(), self._folders)
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
@@ -168,6 +170,8 @@ class Broker:
                 "headers (gcc, python3-dev), then reinstall Penstock"
             )
 
+        self._write_check.start()
+        self._ends.callback(self._write_check.stop)
         self._not_ready = "connecting to ZooKeeper"
         await self._connect(zookeeper, secret)
         owner = DirectoryOwner(
@@ -221,7 +225,7 @@ class Broker:
             config.http_host,
             config.http_port,
             self._metrics,
-            readiness=lambda: self._not_ready or self.server.trouble,
+            readiness=self._why_not_ready,
             health=self._health,
             remarks=self._remarks,
             door=page_door,
@@ -455,6 +459,7 @@ class Broker:
             sends_throttled=self._replication.sends_throttled,
             users=self.users,
             partitions=self.partitions,
+            unwritable=lambda: self._write_check.unwritable,
             described=DescribedTopics(self.config.id, self.partitions),
             producer_ids=self._producer_ids,
             turns=Turns(),
@@ -554,6 +559,16 @@ class Broker:
 
     def _health(self) -> str:
         return self.session.state.value if self._connected else "none"
+
+    def _why_not_ready(self) -> str:
+        return self._not_ready or self._write_check.why_not_ready or self.server.trouble
+
+    def _folders(self) -> Iterator[Path]:
+        """Folders in the data directory that this broker writes to."""
+        if self._has_partitions:
+            for partition in self.partitions:
+                yield partition.log.directory
+        yield Path(self.config.data_dir).absolute() / JOURNAL
 
     def _remarks(self) -> list[str]:
         """Problems of a broker that serves."""

@@ -13,7 +13,6 @@ A statement has no more than a few disks, certificates and problems, and no long
 what has.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -23,6 +22,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from ground.files.file_system import FileSystem
 from ground.printable import one_line, path_text
 from ground.tls.certificate_expiry import CertificateFiles, CertificateWatch
 
@@ -35,6 +35,7 @@ LONGEST_TEXT: Final = 400
 _OTHER_WORDS_SECONDS: Final = 30.0
 MOST_PATTERNS: Final = 2_000
 _SMALL: Final = 1024 * 1024  # bytes: below, more or less makes no difference
+_FEW_FILES: Final = 100  # inodes, likewise
 
 Json = dict[str, Any]
 
@@ -45,6 +46,8 @@ class Disk(msgspec.Struct, frozen=True):
     label: str  # the directory
     free: int
     total: int
+    free_files: int = -1  # inodes; -1: unknown
+    total_files: int = -1
 
 
 class Certificate(msgspec.Struct, frozen=True):
@@ -176,11 +179,15 @@ def is_notable(before: Health, now: Health) -> bool:
         return True
     if _subjects(before) != _subjects(now):
         return True
-    sizes = (
-        (old_disk.free, new_disk.free)
+    return any(
+        _is_multiple(old_disk.free, new_disk.free, _SMALL)
+        or _is_multiple(old_disk.free_files, new_disk.free_files, _FEW_FILES)
         for old_disk, new_disk in zip(before.disks, now.disks, strict=True)
     )
-    return any(max(pair) >= 2 * max(_SMALL, min(pair)) for pair in sizes)
+
+
+def _is_multiple(before: int, now: int, small: int) -> bool:
+    return max(before, now) >= 2 * max(small, min(before, now))
 
 
 def _subjects(health: Health) -> set[tuple[ProblemKind, str]]:
@@ -208,13 +215,18 @@ def _disks(directories: Iterable[str]) -> Iterator[Disk]:
     for directory in directories:
         try:
             device = Path(directory).stat().st_dev
-            file_system = os.statvfs(directory)
         except OSError:
             continue  # not there yet; the code that uses it reports it
         if device not in devices:
             devices.add(device)
-            unit, label = file_system.f_frsize, _label(str(Path(directory).absolute()))
-            yield Disk(label, file_system.f_bavail * unit, file_system.f_blocks * unit)
+            room = FileSystem.of(Path(directory))
+            yield Disk(
+                _label(str(Path(directory).absolute())),
+                room.free_bytes,
+                room.total_bytes,
+                room.free_files,
+                room.total_files,
+            )
 
 
 def _label(path: str) -> str:

@@ -247,7 +247,12 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         "fix the cause, and try `kinit -k -t KEYTAB PRINCIPAL` as the loader's user; the next load"
         " continues",
     ),
-    (StoreError, "check that `root` is reachable, writable and has space; the next load continues"),
+    (
+        StoreError,
+        "check that the folder that `root` names in the loader's configuration can be reached and"
+        " written to, and that its disk has space and inodes (`df -h`, `df -i`); the next load"
+        " continues",
+    ),
     (Mismatch, "load again; if it happens again, it is a bug in the loader: report it"),
     (RunTaken, "run only one loader for a table"),
     (Interrupted, "run it again: nothing is half done"),

@@ -17,6 +17,7 @@ from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.recovery import JournalOwner, RecoveredJournal, hold_against, recover
 from agent.journal.writer import made
 from ground.files.directory_lock import DirectoryLock, InUse
+from ground.files.file_system import write_error_words
 
 _LOCK: Final = ".lock"
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -156,4 +157,6 @@ def _new_owner(binding: Binding) -> JournalOwner:
 
 
 def _cannot_open(directory: Path, error: OSError) -> JournalError:
-    return JournalError(f"cannot open the journal in {directory}: {error.strerror or error}")
+    return JournalError(
+        f"cannot open the journal in {directory}: {write_error_words(error, directory)}"
+    )

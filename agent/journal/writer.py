@@ -29,6 +29,7 @@ from agent.journal.frames import Buffer, framed
 from agent.journal.generations import GenerationFile
 from agent.journal.recovery import JournalOwner, begin_entry
 from agent.journal.replay import encode, snapshot, stands
+from ground.files.file_system import write_error_words
 
 _LAST_BIT: Final = 256 * 1024
 _MOST_ROUNDS: Final = 50
@@ -217,7 +218,8 @@ class JournalWriter:
 
     def _message(self, error: OSError) -> str:
         return (
-            f"cannot write the journal {self._file.path}: {error.strerror or error}. "
+            f"cannot write the journal {self._file.path}: "
+            f"{write_error_words(error, self._file.path)}. "
             "The agent reads nothing until it can"
         )
 
@@ -275,7 +277,8 @@ class JournalWriter:
                 self._switch(file, position, snapshot_size)
             self._not_renewed = None
         except OSError as error:
-            self._not_renewed = f"cannot start a new journal file: {error.strerror or error}"
+            reason = write_error_words(error, self._file.path)
+            self._not_renewed = f"cannot start a new journal file: {reason}"
             self._renew_from = old_file.size - self._snapshot_size + self._limit // 8
             if file is not None and file is not self._file:
                 file.discard()

@@ -249,7 +249,7 @@ class Alerting:
 
     def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
         full_disks = {
-            name: {broker for broker, disks in cluster.disks.items() if disks.unwritable}
+            name: {broker for broker, disks in cluster.disks.items() if disks.is_stuck}
             for name, cluster in self._standing.clusters.items()
         }
         if monotonic() >= self._slow_at or full_disks != self._full_disks:

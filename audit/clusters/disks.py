@@ -1,4 +1,5 @@
-"""Polls the brokers of one cluster, on a thread of its own, for the free space on their disks.
+"""Polls the brokers of one cluster, on a thread of its own, for the free space on their disks, and
+for the folders that they cannot write to.
 
 Brokers state it in the ledger, too, but one whose disk is full takes no statement. Of a broker that
 does not answer, the last answer counts: a restart makes no room. A broker that reports no sizes
@@ -15,14 +16,20 @@ from msgspec.structs import replace
 from audit.clusters.polling import ANSWER_S, ClusterPoller
 from audit.clusters.state import AuditState, BrokerDisks, ClusterState
 from audit.configuration.config import Cluster
-from audit.programs import Program, ProgramKind, is_full
+from audit.programs import Program, ProgramKind
 from client.connection.brokers import Brokers
 from client.errors import ClientError, NotAllowed, check
 from client.rights import on_cluster
-from ground.printable import path_text
+from ground.printable import one_line, path_text
 from ledger.health import LONGEST_LABEL, MOST_DISKS, Disk, Health
 from wire.acls import Operation
-from wire.messages.describe_log_dirs import API, DescribeLogDirsRequest, DescribeLogDirsResult
+from wire.messages.describe_log_dirs import (
+    API,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResult,
+    DirectoryState,
+    UnwritableFolder,
+)
 
 _EVERY_S: Final = 10.0
 _REFUSED_S: Final = 600.0  # each refusal is in the broker's log
@@ -60,14 +67,14 @@ class DisksPoller(ClusterPoller):
             answered: dict[int, BrokerDisks] = {}
             for number, broker in brokers.refresh([]).brokers.items():
                 try:
-                    disks = _disks(brokers, number)
+                    results = _results(brokers, number)
                 except NotAllowed:
                     raise
                 except ClientError:
                     continue
-                if disks:
-                    answered[number] = BrokerDisks(broker.address.host, disks)
-            for number in [number for number, (_, disks, _) in answered.items() if _full(disks)]:
+                if results:
+                    answered[number] = _broker_disks(broker.address.host, results)
+            for number in [number for number, disks in answered.items() if disks.is_stuck]:
                 led_topics = _led_topics(brokers, number)
                 answered[number] = answered[number]._replace(unwritable=led_topics)
             self._note(answered)
@@ -81,26 +88,46 @@ class DisksPoller(ClusterPoller):
         self._standing.note(self._name, disks={**last, **answered}, disks_asked=True)
 
 
-def _disks(brokers: Brokers, number: int) -> tuple[Disk, ...]:
+def _results(brokers: Brokers, number: int) -> list[DescribeLogDirsResult]:
     # No topics: without them the answer has only the directories.
     request = DescribeLogDirsRequest(topics=())
     answer = brokers.broker(number).call(API, request, within=ANSWER_S)
     right = on_cluster(brokers.who, Operation.DESCRIBE)
     check(answer.error_code, f"the disks of broker {number}", needs=right)
-    return tuple(map(_disk, filter(_has_sizes, answer.results[:MOST_DISKS])))
+    return list(filter(_has_sizes, answer.results[:MOST_DISKS]))
 
 
 def _has_sizes(result: DescribeLogDirsResult) -> bool:
     return result.total_bytes > 0 and result.usable_bytes >= 0
 
 
-def _disk(result: DescribeLogDirsResult) -> Disk:
-    label = path_text(result.log_dir)[-LONGEST_LABEL:]
-    return Disk(label, result.usable_bytes, result.total_bytes)
+def _broker_disks(host: str, results: Iterable[DescribeLogDirsResult]) -> BrokerDisks:
+    now = time.time_ns() // 1_000_000
+    disks, folders = [], []
+    for result in results:
+        state = DirectoryState.of(result)
+        disks.append(
+            Disk(
+                _label(result.log_dir),
+                result.usable_bytes,
+                result.total_bytes,
+                state.free_files,
+                state.total_files,
+            )
+        )
+        folders += [
+            UnwritableFolder(
+                _label(unwritable.folder),
+                one_line(unwritable.reason[:LONGEST_LABEL]),
+                max(0, min(unwritable.since, now)),
+            )
+            for unwritable in state.unwritable
+        ]
+    return BrokerDisks(host, tuple(disks), folders=tuple(folders[:MOST_DISKS]))
 
 
-def _full(disks: Iterable[Disk]) -> bool:
-    return any(map(is_full, disks))
+def _label(path: str) -> str:
+    return path_text(path)[-LONGEST_LABEL:]
 
 
 def _led_topics(brokers: Brokers, number: int) -> frozenset[str]:
@@ -128,7 +155,9 @@ def with_polled_disks(
         is_broker = program.kind is ProgramKind.BROKER
         if is_broker and (known := polled.pop((program.cluster, program.name), None)):
             health = replace(program.health, disks=known.disks)
-            program = replace(program, health=health, unwritable=known.unwritable)  # noqa: PLW2901
+            program = replace(  # noqa: PLW2901
+                program, health=health, unwritable=known.unwritable, folders=known.folders
+            )
         merged.append(program)
     merged.reverse()
     merged += [
@@ -140,6 +169,7 @@ def with_polled_disks(
             heard=now,
             health=Health(started=-1, disks=known.disks),
             unwritable=known.unwritable,
+            folders=known.folders,
         )
         for (cluster, name), known in polled.items()
     ]

@@ -12,8 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from audit.clusters.clocks import Clocks
+from audit.programs import is_full
 from audit.reconciling.picture import TopicKey
 from ledger.health import Disk
+from wire.messages.describe_log_dirs import UnwritableFolder
 
 _OLD_MILLIS: Final = 30_000  # a ledger read within this time counts as read continuously
 _MINUTE_S: Final = 60
@@ -36,7 +38,13 @@ class BrokerDisks(NamedTuple):
 
     host: str
     disks: tuple[Disk, ...]
-    unwritable: frozenset[str] = frozenset()  # topics that it leads, if a disk is full
+    unwritable: frozenset[str] = frozenset()  # topics that it leads, if it cannot write
+    folders: tuple[UnwritableFolder, ...] = ()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the broker cannot write."""
+        return bool(self.folders) or any(map(is_full, self.disks))
 
 
 class ClusterState(msgspec.Struct, frozen=True):

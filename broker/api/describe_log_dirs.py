@@ -1,21 +1,24 @@
 """DescribeLogDirs (key 35), versions 1–4.
 
 The only data directory, the size of each partition in it (or of those requested), and from version
-4 on the size and free space of its file system. Partitions that this broker does not have are left
+4 on the size and free space of its file system. Penstock's audit also reads its inodes, and the
+folders that this broker cannot write to. Partitions that this broker does not have are left
 out, as in Kafka; so are offline ones.
 
 Not here: several directories, and replicas that move between them.
 """
 
-import os
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from broker.access.authorization import Authorization
 from broker.connections.caller import Caller
 from broker.replicas.partitions import Partitions
+from ground.files.file_system import FileSystem
 from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import (
@@ -24,14 +27,17 @@ from wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
+    DirectoryState,
+    UnwritableFolder,
 )
 
-_UNKNOWN = -1
+_MOST_FOLDERS: Final = 4  # the others have the same cause
 
 
 class Needs(msgspec.Struct, frozen=True):
     partitions: Partitions
     data_dir: str
+    unwritable: Callable[[], Sequence[UnwritableFolder]]
     authorization: Authorization
 
 
@@ -60,23 +66,18 @@ def handle(
                 )
             )
     directory = Path(needs.data_dir).absolute()
-    total_bytes, usable_bytes = _space(directory)
+    file_system = FileSystem.of(directory)
+    state = DirectoryState(
+        file_system.free_files, file_system.total_files, tuple(needs.unwritable()[:_MOST_FOLDERS])
+    )
     result = DescribeLogDirsResult(
         log_dir=str(directory),
         topics=tuple(
             DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
             for name, partitions in partitions_by_topic.items()
         ),
-        total_bytes=total_bytes,
-        usable_bytes=usable_bytes,
+        total_bytes=file_system.total_bytes,
+        usable_bytes=file_system.free_bytes,
+        state=msgspec.json.encode(state).decode(),
     )
     return DescribeLogDirsResponse(results=(result,))
-
-
-def _space(directory: Path) -> tuple[int, int]:
-    """The size of the file system, and the bytes of it that this process may still use."""
-    try:
-        stats = os.statvfs(directory)
-    except OSError:
-        return _UNKNOWN, _UNKNOWN
-    return stats.f_blocks * stats.f_frsize, stats.f_bavail * stats.f_frsize

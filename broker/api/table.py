@@ -13,7 +13,7 @@ To add an API: its messages in `wire/messages`, its handler in a file beside thi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -106,6 +106,7 @@ from wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
 from wire.messages.describe_configs import API as DESCRIBE_CONFIGS
 from wire.messages.describe_groups import API as DESCRIBE_GROUPS
 from wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
+from wire.messages.describe_log_dirs import UnwritableFolder
 from wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
 from wire.messages.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
 from wire.messages.elect_leaders import API as ELECT_LEADERS
@@ -154,6 +155,8 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle of what other brokers fetch from leaders here, for moved replicas."""
     users: UserAdmin
     partitions: Partitions
+    unwritable: Callable[[], Sequence[UnwritableFolder]]
+    """Returns the folders that it cannot write to."""
     described: DescribedTopics
     producer_ids: ProducerIds
     turns: Turns
@@ -322,7 +325,9 @@ def _to_describe_configs(parts: BrokerParts) -> describe_configs.Needs:
 
 
 def _to_describe_log_dirs(parts: BrokerParts) -> describe_log_dirs.Needs:
-    return describe_log_dirs.Needs(parts.partitions, parts.config.data_dir, parts.authorization)
+    return describe_log_dirs.Needs(
+        parts.partitions, parts.config.data_dir, parts.unwritable, parts.authorization
+    )
 
 
 def _listed(_parts: BrokerParts) -> tuple[ApiVersion, ...]:

@@ -114,7 +114,7 @@ def _report_no_start(
     except (LoaderError, ClientError) as other:
         log.warning("cannot report in the ledger that the load failed: %s", other)
         return
-    report_no_start(config, tables, error, began, config_options=request.config_options)
+    report_no_start(config, request, tables, error, began)
 
 
 def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:

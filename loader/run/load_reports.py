@@ -170,27 +170,28 @@ def report_successes(
 
 def report_no_start(
     config: LoaderConfig,
+    request: LoadRequest,
     tables: Sequence[TableSource],
     error: Exception,
     began: int,
-    *,
-    config_options: tuple[str, ...] = (),
 ) -> None:
-    """Reports an error that kept a load from starting any table."""
+    """Reports an error that kept a load from starting any table. The report includes the health of
+    its host: otherwise the audit would believe that no load begins."""
     if not config.ledger:
         return
     failures = []
     for table in tables:
         state, _ = failing(None, reason_of(error), began, began)
         topics = [source.topic for source in table.topics]
-        failures += statements(topics, state, cure_of(error, table.name, config_options))
+        failures += statements(topics, state, cure_of(error, table.name, request.config_options))
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry_address)
             try:
                 now_millis = int(time.time() * 1000)
+                health = {"health": [health_of(config, request, began).json]}
                 Observations(config, None).tell_latest(
-                    brokers, registry, _lists(failures), now_millis
+                    brokers, registry, [*_lists(failures), health], now_millis
                 )
             finally:
                 registry.close()

@@ -17,6 +17,7 @@ from typing import Final
 from crc32c import crc32c
 
 from ground.files.durable_files import sync_directory, sync_file
+from ground.files.file_system import write_error_words
 from loader.errors import StoreError
 from loader.store.parallel import in_parallel
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
@@ -222,4 +223,5 @@ def _as_store_error(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"cannot {what} {path}: {error.strerror or error}") from error
+        reason = write_error_words(error, Path(error.filename or path))
+        raise StoreError(f"cannot {what} {path}: {reason}") from error

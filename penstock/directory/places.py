@@ -12,7 +12,7 @@
     environment-offline     the same for the offline cluster, with a mirror
     alert-url       the URL to which alerts are sent
     up.json         the options of the last start
-    restart/        a file for each program that is to be restarted
+    restart/        a file for each program: executable, if it is to be restarted
     lock            locked while the pipeline runs
 """
 

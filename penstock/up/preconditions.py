@@ -14,6 +14,7 @@ from typing import Final
 
 from cluster.errors import NoJava
 from cluster.zookeeper_server.jars import find_java
+from ground.files.file_system import write_error_words
 from ground.network import listening
 from penstock.cli.failures import missing_extra
 from penstock.directory.errors import AlreadyRunning
@@ -113,7 +114,7 @@ def _directory(places: Places) -> Iterator[str]:
             pass
         free_bytes = shutil.disk_usage(directory).free
     except OSError as error:
-        reason = error.strerror
+        reason = write_error_words(error, directory)
         if directory.is_file():
             reason = "it is a file"
         elif directory.is_symlink() and not directory.exists():

@@ -1,5 +1,6 @@
 """Statements of a program's health: what is in them, and when one is due."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ MIB = 2**20
 HEALTH = Health(
     started=1,
     name="1",
-    disks=(Disk("/d", 100 * MIB, 900 * MIB), Disk("/full", 1, MIB)),
+    disks=(Disk("/d", 100 * MIB, 900 * MIB, 1000, 9000), Disk("/full", 1, MIB)),
     certificates=(Certificate("/c", 9),),
     zookeeper=ZooKeeperSession(connected=True, since=5, servers=3, serving=3),
     problems=(Problem(ProblemKind.REJECTED, "/a.yaml", "line 1", 7),),
@@ -46,6 +47,7 @@ def test_a_probe_sees_disks_and_certificates(tmp_path: Path) -> None:
     seen = HealthProbe("0.1", name="m", directories=directories, certificates=files).health()
     disk, proc = seen.disks
     assert (len(disk.label), disk.label[0], proc.label) == (LONGEST_LABEL, "…", "/proc")
+    assert (disk.total_files, proc.total_files) == (os.statvfs(tmp_path).f_files or -1, -1)
     assert (disk.total, seen.interval_millis) == (shutil.disk_usage(tmp_path).total, 600_000)
     (certificate,) = seen.certificates
     days = (certificate.ends - seen.started) / 86_400_000
@@ -57,9 +59,10 @@ def test_a_probe_sees_disks_and_certificates(tmp_path: Path) -> None:
     [
         ({}, False),
         ({"program_version": "2", "interval_millis": 5}, False),
-        ({"disks": (Disk("/d", 51 * MIB, 900 * MIB), Disk("/full", MIB, MIB))}, False),
-        ({"disks": (Disk("/d", 50 * MIB, 900 * MIB), Disk("/full", 1, MIB))}, True),
-        ({"disks": (Disk("/d", 200 * MIB, 900 * MIB), Disk("/full", 1, MIB))}, True),
+        ({"disks": (Disk("/d", 51 * MIB, 900 * MIB, 501, 9000), Disk("/full", MIB, MIB))}, False),
+        ({"disks": (Disk("/d", 50 * MIB, 900 * MIB, 999, 9000), Disk("/full", 1, MIB))}, True),
+        ({"disks": (Disk("/d", 99 * MIB, 900 * MIB, 500, 9000), Disk("/full", 1, MIB))}, True),
+        ({"disks": (Disk("/d", 200 * MIB, 900 * MIB, 999, 9000), Disk("/full", 1, MIB))}, True),
         ({"disks": ()}, True),
         ({"certificates": (Certificate("/c", 10),)}, True),
         ({"zookeeper": ZooKeeperSession(connected=False, since=6)}, True),

@@ -293,7 +293,15 @@ EVENTS: Final[dict[str, Event]] = {
                 "interval_millis": 600_000,
                 "topics": ["app.*"],
                 "exclude": ["app.test"],
-                "disks": [{"label": "/var/lib/penstock", "free": 1 << 40, "total": 1 << 41}],
+                "disks": [
+                    {
+                        "label": "/var/lib/penstock",
+                        "free": 1 << 40,
+                        "total": 1 << 41,
+                        "free_files": -1,
+                        "total_files": 1 << 20,
+                    }
+                ],
                 "certificates": [{"label": "/etc/penstock/a.pem", "ends": 1_805_132_000_000}],
                 "zookeeper": {
                     "connected": True,

@@ -11,7 +11,10 @@ Rule 3: any bytes either become one message or raise `ProtocolError`. Bytes afte
         error. Bytes after a request are not, as in Kafka: librdkafka writes "all topics" of
         Metadata as four zero bytes instead of one, which leaves three over.
 
-Rule 4: messages with many elements can be read and written in pieces (`…_in_pieces`).
+Rule 4: a field of Penstock's own has a `Tag` of at least 10,000, which Kafka's clients skip. It is
+        sent in versions with tagged fields.
+
+Rule 5: messages with many elements can be read and written in pieces (`…_in_pieces`).
 
 kio's own reader is not used: it allocates what an array's count claims before it checks the bytes,
 and a count of 2³¹−1 aborts the process.
@@ -23,7 +26,7 @@ from collections.abc import Callable, Generator
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cached_property
 from types import NoneType, UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -54,6 +57,12 @@ _SIZED: dict[str, Callable[..., tuple[Reader, Writer]]] = {
     "bytes": primitives.byte_string,
     "records": primitives.record_bytes,
 }
+
+
+class Tag(NamedTuple):
+    """Marks a string field that only Penstock knows: `state: Annotated[str, Tag(10_000)] = ""`."""
+
+    number: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,8 +307,13 @@ def _fields(
                 field.name, read, write, _default(message, message_fields[field.name])
             )
     missing_names = message_fields.keys() - {field.name for field in fields(schema)}
+    annotations = get_type_hints(message, include_extras=True) if missing_names else {}
     for name in missing_names:
-        _default(message, message_fields[name])
+        default = _default(message, message_fields[name])
+        for mark in getattr(annotations[name], "__metadata__", ()):
+            if isinstance(mark, Tag):
+                codec = primitives.string(flexible=True, nullable=False)
+                tagged_fields[mark.number] = _TaggedField(name, *codec, default)
     return plain_fields, tagged_fields
 
 

@@ -1,12 +1,18 @@
 """DescribeLogDirs (key 35): returns the directories of partitions on disk, and their sizes.
 
+A Penstock broker adds the state of the directory: its inodes, and the folders in it that the broker
+cannot write to.
+
 Not supported: several directories; a broker has one, and replicas never move between directories.
 """
 
+from typing import Annotated, Final
+
+import msgspec
 from msgspec import Struct
 
 from wire.errors import ErrorCode
-from wire.framing.codec import Api
+from wire.framing.codec import Api, Tag
 
 
 class DescribableLogDirTopic(Struct, frozen=True, kw_only=True, gc=False):
@@ -36,6 +42,35 @@ class DescribeLogDirsResult(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[DescribeLogDirsTopic, ...] = ()
     total_bytes: int = -1
     usable_bytes: int = -1
+    state: Annotated[str, Tag(10_000)] = ""
+    """A `DirectoryState` in JSON; empty: unknown."""
+
+
+class UnwritableFolder(Struct, frozen=True, gc=False):
+    """A folder that a broker cannot write to."""
+
+    folder: str
+    reason: str
+    since: int  # milliseconds since 1970
+
+
+class DirectoryState(Struct, frozen=True, gc=False):
+    """What Kafka's answer has no field for."""
+
+    free_files: int = -1  # inodes; -1: unknown
+    total_files: int = -1
+    unwritable: tuple[UnwritableFolder, ...] = ()
+
+    @classmethod
+    def of(cls, result: DescribeLogDirsResult) -> "DirectoryState":
+        """Returns the state in an answer; an unknown one if there is none, or it is malformed."""
+        try:
+            return _DECODER.decode(result.state or "{}")
+        except msgspec.MsgspecError:
+            return cls()
+
+
+_DECODER: Final = msgspec.json.Decoder(DirectoryState)
 
 
 class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True, gc=False):

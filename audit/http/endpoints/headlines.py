@@ -131,7 +131,7 @@ def _held_up(service: Service, cluster: str) -> set[str]:
 
 
 def _unreported(held_up: Set[str]) -> Unreported | None:
-    reasons = {DISK: Unreported.FULL, SILENT: Unreported.SILENT, INPUTS: Unreported.UNREAD}
+    reasons = {DISK: Unreported.UNWRITABLE, SILENT: Unreported.SILENT, INPUTS: Unreported.UNREAD}
     return next((reason for kind, reason in reasons.items() if kind in held_up), None)
 
 

@@ -100,6 +100,8 @@ def _checked(statement: dict[str, Any]) -> Health:
                 _short(item["label"]),
                 _within(item["free"], _MOST_BYTES),
                 _within(item["total"], _MOST_BYTES),
+                max(-1, min(item["free_files"], MOST)),
+                max(-1, min(item["total_files"], MOST)),
             )
             for item in statement["disks"][:MOST_DISKS]
         ),

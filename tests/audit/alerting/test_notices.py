@@ -25,6 +25,7 @@ from tests.audit.alerting.alerts_made import (
     program,
     silent,
 )
+from wire.messages.describe_log_dirs import UnwritableFolder
 
 
 def test_a_rack_is_one_notice_and_a_day_of_hours_is_one() -> None:
@@ -186,6 +187,9 @@ PROGRAMS = [
     program("loader", heard=1, interval_millis=0),
     program("broker", zookeeper=SESSION),
     program("broker", heard=NOW - 180_001, zookeeper=SESSION),
+    replace(
+        program("broker", disks=(Disk("/few", 1, 1, 9, 100), Disk("/tiny", 1, 1, 5, 9))),
+        host="b2", folders=(UnwritableFolder("/b/x-0", "Read-only file system", 5),)),
 ]  # fmt: skip
 AT = "1970-01-01 00:1"
 
@@ -207,13 +211,22 @@ def test_what_else_is_worth_an_alert() -> None:
         "/old",
         ("disk", "", "", "a1"): "the audit on a1 has 1,024.0 KiB of 1.0 GiB left in /full",
         ("disk", "dc1", "", "a1"): "the agent on a1 has 128.0 KiB of 2.0 MiB left in /small",
+        (
+            "disk",
+            "dc1",
+            "",
+            "b2",
+        ): "broker p on b2 cannot write to /b/x-0: Read-only file system, since"
+        " 1970-01-01 00:00:00 UTC; it continues by itself once it can; broker p on b2 has 9 of 100"
+        " inodes left in /few: remove small files",
         ("inputs", "dc1", "", "a1"): "the agent on a1 rejects /a.yaml: line 3; the agent on a1 "
         "cannot read /b: denied; the agent on a1 has more; the agent on a1 has stopped input c: "
         "none",
         ("mirror", "dc1", "", "a1"): f"mirror m1 on a1 was last heard at {AT}4:09 UTC, and should "
         "be heard every minute",
-        ("loader", "dc1", "", "a1"): "the loader on a1 into file:/x was last at work at "
-        f"{AT}3:39 UTC, and should begin a load every minute",
+        ("loader", "dc1", "", "a1"): "the loader on a1 into file:/x has reported no load since "
+        f"{AT}3:39 UTC, and should begin one every minute: it is stopped, or its loads fail at"
+        " once, as its log says",
         ("zookeeper", "dc1", "", "a1"): "broker p on a1 has had no session with ZooKeeper since "
         f"{AT}6:40 UTC",
         ("zookeeper", "dc1", "", ""): "1 of 3 servers of ZooKeeper do not serve, says broker p on "
@@ -231,7 +244,7 @@ def test_what_else_is_worth_an_alert() -> None:
         "dead": "penstock consume both.dead --from beginning --to-end --events; spark-sql --conf"
         " spark.sql.catalogImplementation=in-memory -e 'SELECT reason, detail, count(*) FROM"
         " parquet.`hdfs://nn/logs/_dead/both` GROUP BY reason, detail'",
-        "disk": "df -h /small  # on a1",
+        "disk": "namei -l /b/x-0  # on b2",
         "inputs": "penstock check-config inputs /a.yaml  # on a1",
         "mirror": "systemctl restart penstock-mirror  # on a1",
         "loader": "systemctl restart penstock-load.timer  # on a1",

@@ -10,7 +10,11 @@ from tests.broker.api.requests import delete_before, end_of_epoch, list_offset, 
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.errors import ErrorCode
 from wire.messages import delete_records, describe_log_dirs, list_offsets, offset_for_leader_epoch
-from wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DirectoryState,
+)
 from wire.messages.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 
 NewTopic = Callable[..., str]
@@ -145,6 +149,9 @@ def test_the_log_directory(
         (result,) = client.ask(describe_log_dirs.API, version, request).results
         assert result.error_code is ErrorCode.none
         assert Path(result.log_dir) == Path(running.broker.config.data_dir)
+        state = DirectoryState.of(result)
+        assert (state.total_files > 0) is (version >= 2)
+        assert not state.unwritable
         if version >= 4:
             assert 0 < result.usable_bytes <= result.total_bytes
         return {

@@ -187,6 +187,8 @@ def test_what_keeps_a_load_from_beginning_is_told_until_one_does(
         outcome_of(spark, config)
     (each,) = told(config, application.topic)
     assert (each["failed"], "cannot" in each["reason"]) == (True, True)
+    (health,) = (each for entry in ledger_entries(config, config.root) for each in entry["health"])
+    assert health["name"] == config.root, "it is at work"
     (tmp_path / "root").unlink()
     assert load_once(spark, config).rows == 10
     assert [each["failed"] for each in told(config, application.topic)] == [True, False]
