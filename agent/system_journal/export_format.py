@@ -158,8 +158,20 @@ def is_cursor(text: bytes) -> bool:
 def numbers_of(cursor: bytes) -> tuple[str, int]:
     """The numbering and number in a cursor; ("", 0) if it has another form. Systemd documents
     cursors as opaque: this is evidence, not proof."""
-    parts = dict(part.split("=", 1) for part in cursor.decode().split(";") if "=" in part)
+    parts = _parts_of(cursor)
     try:
         return parts["s"], int(parts["i"], 16)
     except (KeyError, ValueError):
         return "", 0
+
+
+def micros_of(cursor: bytes) -> int:
+    """The time in a cursor; 0 if it has another form."""
+    try:
+        return int(_parts_of(cursor)["t"], 16)
+    except (KeyError, ValueError):
+        return 0
+
+
+def _parts_of(cursor: bytes) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in cursor.decode().split(";") if "=" in part)
