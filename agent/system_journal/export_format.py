@@ -2,7 +2,9 @@
 
 An entry is a sequence of fields, and an empty line. A field is a line `NAME=value`, or, for values
 that are not printable text, a line `NAME`, the length as 64 bits (little-endian), the value, and a
-line feed. Nothing is trusted: values are cut at a limit, whatever their length, and only the fields
+line feed. Of an entry that journalctl cannot read to its end, since its file was removed or damaged,
+it writes the first fields without the empty line; such an entry is left out. It shows by the cursor
+of the next one, which is an entry's first field. Nothing is trusted: values are cut at a limit, whatever their length, and only the fields
 that were asked for are kept.
 """
 
@@ -92,6 +94,8 @@ class ExportParser:
 
     def _take_line(self, line: bytes) -> None:
         name, equals, value = line.partition(b"=")
+        if name == CURSOR:
+            self._fields, self._cut = {}, set()
         if equals:
             self._keep(name, value)
         else:

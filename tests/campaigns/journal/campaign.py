@@ -103,7 +103,8 @@ class Witness(Nemesis):
     """Does what a script says, and keeps its own copy of each entry."""
 
     def __init__(self, seed: int, say: Say, journald: Journald, agent: AgentProcess) -> None:
-        super().__init__(History(), seed, say)
+        self.history = History()
+        super().__init__(self.history, seed, say)
         self._journald, self._agent = journald, agent
         self.written: list[Written] = []
         self._bursts = 0
@@ -250,7 +251,7 @@ class Run:
                 witness.act(Action("write", ("5",)))
                 witness.start_agent()
                 last = witness.written[-1].message
-                wait_until(lambda: topic.poll(0.2) or last in topic.messages, within=PATIENCE)
+                topic.wait_for_message(last)
 
             with agent:
                 send_and_wait()
@@ -269,4 +270,4 @@ class Run:
                 ],
             )
             (self._directory / _END).write_bytes(msgspec.json.encode(self._end))
-            return [*troubles(witness.notes), *judge(self._end)]
+            return [*troubles(witness.history), *judge(self._end)]
