@@ -5,10 +5,14 @@
 PYTHON3 ?= python3
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
+PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
+# Every file that pip downloads has a checksum in requirements/, the tools of builds included.
+PIP_LOCKED := $(PIP_INSTALL) --require-hashes --no-build-isolation --use-pep517 --requirement
+UV := .cache/uv
+COMPILE := $(UV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign incidents mutants fleet fleet-small format reference pictures newcomer release release-tried release-twice release-repositories clean
+.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign incidents mutants fleet fleet-small format reference lock pictures newcomer release release-tried release-twice release-repositories clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +84,12 @@ format: $(VENV)/.installed-development ## let ruff put the code into form
 reference: $(VENV)/.installed-development ## what is made from the code: tables of keys in docs/, completion, pages of roles, docs/code-map.md
 	@$(PYTHON) -m docs.reference
 
+lock: ## after a change of constraints.txt: requirements/, its versions with the checksums of their files, as uv finds them on PyPI
+	@test -e $(UV)/bin/uv || { $(PYTHON3) -m venv $(UV) && $(UV)/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.8; }
+	printf 'hatchling\nsetuptools\n' | $(COMPILE) --output-file requirements/build.txt -
+	$(COMPILE) --extra all --output-file requirements/all.txt pyproject.toml
+	$(COMPILE) --extra all --extra development --output-file requirements/development.txt pyproject.toml
+
 pictures: $(VENV)/.installed-development ## the pictures of the README, taken of the present page and commands: two minutes; needs Chromium, and root or user namespaces
 	nice $(PYTHON) -m docs.pictures $(ARGS)
 
@@ -96,7 +106,7 @@ release-twice: $(VENV)/.installed-development ## is dist/release the same, byte 
 	nice $(PYTHON) -m tests.bundle.twice --release dist/release $(ARGS)
 
 release-repositories: $(VENV)/.installed-development ## repositories for apt and dnf with the packages of dist/release, into dist/repositories; ARGS="--key KEY"
-	nice $(PYTHON) -m deploy.bundle.repositories --release dist/release --out dist/repositories $(ARGS)
+	nice $(PYTHON) -m deploy.bundle.packages.repositories --release dist/release --out dist/repositories $(ARGS)
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build wire/_*.so columns/_*.so broker/*/*/_*.so agent/*/*/_*.so
@@ -106,16 +116,19 @@ $(PYTHON):
 
 # PySpark is the loader's, and carries the jars of ZooKeeper: the largest part of the download.
 # Where there is a C compiler, the modules in C are compiled as well.
-$(VENV)/.installed-programs: pyproject.toml constraints.txt hatch_build.py $(wildcard wire/*.[ch] columns/*.[ch] broker/*/*/*.c agent/*/*/*.c) | $(PYTHON)
+$(VENV)/.installed-programs: pyproject.toml requirements/build.txt requirements/all.txt hatch_build.py $(wildcard wire/*.[ch] columns/*.[ch] broker/*/*/*.c agent/*/*/*.c) | $(PYTHON)
 	@echo "Installing Penstock and PySpark (455 MB) into $(VENV): once, and some minutes long"
-	@$(PIP_INSTALL) --editable '.[all]'
+	@$(PIP_LOCKED) requirements/build.txt
+	@$(PIP_LOCKED) requirements/all.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Where there are a C compiler, Python's headers and Kerberos', what logs in by tickets is compiled.
 PYTHON_H := $(shell $(PYTHON3) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
-KERBEROS := $(shell command -v cc >/dev/null && command -v krb5-config >/dev/null && test -e $(PYTHON_H) && echo ,kerberos)
+KERBEROS := $(shell command -v cc >/dev/null && command -v krb5-config >/dev/null && test -e $(PYTHON_H) && echo gssapi)
 
-$(VENV)/.installed-development: $(VENV)/.installed-programs
+$(VENV)/.installed-development: requirements/development.txt $(VENV)/.installed-programs
 	@echo "Installing the tools for tests and checks into $(VENV)"
-	@$(PIP_INSTALL) --editable '.[all,development$(KERBEROS)]'
+	@$(PIP_LOCKED) requirements/development.txt
+	@$(if $(KERBEROS),$(PIP_INSTALL) --constraint constraints.txt $(KERBEROS))
 	@touch $@

@@ -36,6 +36,7 @@ _PROBLEMS: Final = {
     ProblemKind.REJECTED: "rejects {}",
     ProblemKind.UNREADABLE: "cannot read {}",
     ProblemKind.STOPPED: "has stopped input {}",
+    ProblemKind.UNMATCHED: "finds no file of input {} any more",
 }
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
@@ -49,6 +50,8 @@ DISK: Final = "disk"
 INPUTS: Final = "inputs"
 # Shown with the health of a broker. Its alert is that of the fault, `changed`, until accepted.
 DAMAGED: Final = "damaged"
+# Shown with the health of an agent. No alert: the application may have been removed.
+UNMATCHED: Final = "unmatched"
 
 
 class ProgramKind(StrEnum):
@@ -143,7 +146,8 @@ def troubles(
             yield Trouble(DAMAGED, words, since=problem.since or -1)
             continue
         cure = commands.look(*_shown_by(problem), host=host)
-        yield Trouble(INPUTS, words, cure, problem.since or -1)
+        kind = UNMATCHED if problem.kind is ProblemKind.UNMATCHED else INPUTS
+        yield Trouble(kind, words, cure, problem.since or -1)
     for disk in program.health.disks:
         if disk.free >= room * min(config.disk, disk.total // _SMALL_DISK):
             continue

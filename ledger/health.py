@@ -70,6 +70,7 @@ class ProblemKind(StrEnum):
     REJECTED = "rejected"  # a file of configuration
     UNREADABLE = "unreadable"  # files or folders of an input
     STOPPED = "stopped"  # an input that waits for an operator
+    UNMATCHED = "unmatched"  # an input that had files, and matches none
 
 
 class Problem(msgspec.Struct, frozen=True):

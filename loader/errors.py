@@ -11,10 +11,12 @@ is printed and stored in the ledger.
     │                           contradicts another
     ├── DeadRecord           1  `format("penstock")` cannot decode a record, and may not skip it
     ├── NoSchema             1  a topic has no schema to read its events with
+    │   └── SchemaDeleted           its versions were deleted
     ├── ColumnChanged        1  the latest schema gives a column a type that its files do not have
     ├── Mismatch             1  staged files differ from what was read: nothing is committed
     ├── GapError             4  events are gone: by retention, or since a topic was recreated
-    │   └── NothingLeft         the brokers have no event of an hour that was to be rebuilt
+    │   ├── NothingLeft         the brokers have no event of an hour that was to be rebuilt
+    │   └── RowsLost            a rebuild would remove rows that exist nowhere else
     ├── RunTaken             5  another loader committed this run, or is working on it
     ├── TooManyDead          6  the share of undecodable records is too high: nothing is committed
     ├── TooManyDuplicates    6  the share of duplicates is too high: nothing is committed
@@ -60,6 +62,11 @@ class NoSchema(LoaderError):
     pass
 
 
+class SchemaDeleted(NoSchema):
+    """The error for a deleted subject. Its text names the subject and its newest version in the
+    form of other errors, from which the cure takes them."""
+
+
 class ColumnChanged(LoaderError):
     pass
 
@@ -74,6 +81,12 @@ class GapError(LoaderError):
 
 class NothingLeft(GapError):
     pass
+
+
+class RowsLost(GapError):
+    def __init__(self, text: str, rows: int) -> None:
+        super().__init__(text)
+        self.rows = rows
 
 
 class RunTaken(LoaderError):
@@ -165,7 +178,15 @@ _MOST_HOURS: Final = 24  # of a command
 _VERSION: Final = re.compile(r"\(([A-Za-z0-9._-]+), version (\d+)\)")
 _GAP: Final = (
     "`{load} --accept-gap` loads the rest, and records the gap; to avoid gaps, load more often than"
-    " retention deletes, and find out what the brokers lost"
+    " retention deletes ({penstock} topics describe TOPIC shows `retention.ms`), and find out what"
+    " the brokers lost"
+)
+_ROWS_LOST: Final = (
+    "leave the files as they are; missing lines may still be in log files or backups"
+    " (docs/how-to/replay-a-day.md); so that brokers keep events longer:"
+    " {penstock} topics alter TOPIC --config retention.ms=N; with `--remove-rows {rows}` the"
+    " rebuild goes on without these rows, and moves the replaced files to"
+    " `_penstock/{table}/replaced`, where they stay for 30 days"
 )
 _REBUILD_GAP: Final = (
     "`{load} --accept-gap` rebuilds the hours from what the brokers have; they are incomplete then,"
@@ -204,9 +225,15 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         "give executors more memory, or tasks less (`tasks.memory_bytes`); see Spark's log",
     ),
     (
+        SchemaDeleted,
+        "`{penstock} schemas show{schema}` shows the newest deleted version; to restore it, save it"
+        " as FILE, and `{penstock} schemas register FILE --subject{subject}`; {penstock} changes"
+        " has who deleted it, and when",
+    ),
+    (
         NoSchema,
-        "register a schema for the topic: {penstock} schemas register; if a typo created the topic:"
-        " {penstock} topics delete TOPIC",
+        "register a schema for the topic: {penstock} schemas register FILE --topic TOPIC; if a typo"
+        " created the topic: {penstock} topics delete TOPIC",
     ),
     (
         ColumnChanged,
@@ -242,14 +269,17 @@ def cure_of(
     the hours of a failed rebuild."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
     version_match = _VERSION.search(str(error))
-    schema = f" {version_match[1]} --version {version_match[2]}" if version_match else ""
+    subject = f" {version_match[1]}" if version_match else ""
+    schema = f"{subject} --version {version_match[2]}" if version_match else ""
     load = load_command(table, config_options)
+    if isinstance(error, RowsLost):
+        return _ROWS_LOST.format(penstock=_penstock(), rows=error.rows, table=table)
     is_gap = isinstance(error, GapError | OffsetsMissing | DamagedBatch)
     if rebuild and is_gap and not isinstance(error, NothingLeft):
         return _REBUILD_GAP.format(load=f"{load}{_options('--rebuild', rebuild)}")
     if isinstance(error, FilesDiffer):
         return "; ".join(_repairs(error, load))
-    return advice.format(load=load, penstock=_penstock(), schema=schema)
+    return advice.format(load=load, penstock=_penstock(), schema=schema, subject=subject)
 
 
 def load_command(table: str, config_options: tuple[str, ...] = ()) -> str:

@@ -91,7 +91,8 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     paths: tuple[FilePath, ...] = ()
     """Absolute, with `*`, `?`, `[…]`, and `**` for any number of folders. As in a shell, `*` does
-    not match a leading dot."""
+    not match a leading dot. A file that several inputs of a topic match is shipped once; inputs
+    with different topics each ship it."""
     topic: str
     """Where its events go. Dead letters go to `{topic}.dead`."""
     journal: SystemJournal | None = None

@@ -86,7 +86,7 @@ class Adoption:
         }
         adopted_count = 0
         for left_file in files:
-            # Several inputs may follow the same file.
+            # Inputs with different topics may follow the same file.
             takers = [
                 input_files for input_files in every_input if _take(input_files, left_file, shared)
             ]
@@ -149,7 +149,7 @@ def _take(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool:
 
 def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool:
     identity, size = left.identity, left.status.st_size
-    if identity in input_files.files:
+    if any(identity in each.files for each in (input_files, *input_files.others)):
         return False
     content = FoundFile.of(left.fd, size)
     source = _source_of(input_files, left, content)
@@ -167,6 +167,7 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
         followed = _seen_now(left.path, left, shared)
     elif kept(source, content.beside(source)) is IdentityVerdict.SAME:
         followed = _seen_now(source.last_path or source.path, left, shared)
+        input_files.memory.remove(source)
         input_files.go_on(followed, source)
     else:  # truncated: recognition decides as for any other file
         input_files.memory.remove(source)

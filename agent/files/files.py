@@ -41,7 +41,7 @@ from agent.files.source_ends import (
     unpack,
 )
 from agent.files.source_starts import begin
-from agent.files.unreadable import Left
+from agent.files.unreadable import Left, born_at
 from agent.files.unwatched import KnownFiles, past_of
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp
 from agent.history.clock_setting import set_words
@@ -53,7 +53,7 @@ from agent.open_files.open_file_limit import Handles, most_handles
 from agent.open_files.opening import Opening
 from agent.open_files.paths import below, folder_of
 from agent.recognition.followed import Followed
-from agent.recognition.identity import IdentityVerdict, doubted
+from agent.recognition.identity import Identity, IdentityVerdict, doubted
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,8 @@ _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
+_UNMATCHED_SECONDS: Final = 600.0
+_REMOVED_SECONDS: Final = 86_400.0
 _MILLIS: Final = 1_000_000  # nanoseconds
 _HISTORY: Final = (KeptKind.EVENTS, KeptKind.HISTORY)
 _UNKNOWN: Final[Mapping[str, int]] = {}
@@ -154,7 +156,8 @@ class Files:
         )
         self._by_input: dict[str, InputFiles] = {}
         self._unsure: dict[InputFiles, list[str]] = {}
-        self._unclaimed = {source.id: source for source in known}
+        for source in known:
+            shared.unclaimed.add(source)
         self._left: list[Left] = []
         self._since, self._archives_since = since, archives_since
         self._seen = set(seen) if seen is not None else {source.input for source in known}
@@ -312,6 +315,24 @@ class Files:
             input_files.input.topic for input_files in self._by_input.values() if input_files.barred
         }
 
+    def has_matches(self, name: str) -> bool:
+        """Whether there are files that the input matches, also those that it leaves to another
+        input. Any thread."""
+        input_files = self._by_input.get(name)
+        return input_files is not None and input_files.matches
+
+    def unmatched(self, name: str) -> tuple[int, str] | None:
+        """Since when (milliseconds) no file matches an input that had files, and the path of the
+        last one; None if the input has files, never had any, or has had none for a short time only,
+        or for so long that its application may have been removed. Any thread."""
+        input_files = self._by_input.get(name)
+        if input_files is None or input_files.matches or not input_files.matched_path:
+            return None
+        since_millis = input_files.matched_millis
+        if not _UNMATCHED_SECONDS <= self._shared.wall() - since_millis / 1000 < _REMOVED_SECONDS:
+            return None
+        return since_millis, input_files.matched_path
+
     def means(self, name: str, path: str) -> bool:
         """Whether the input matches a file of that path, or searches a folder of that path. Any
         thread."""
@@ -394,15 +415,16 @@ class Files:
         scans_everything = now >= self._next_scan or watcher.overflowed
         started_at = self._worked()
         if scans_everything or any(input_files.wants_all for input_files in all_input_files):
-            self._adoption.adopt(all_input_files, self._unclaimed.values(), self._shared)
+            self._adoption.adopt(all_input_files, self._shared.unclaimed.all(), self._shared)
         if scans_everything:
             began_millis = int(self._shared.wall() * 1000)
             if watcher.overflowed:
                 watcher.overflowed = False
                 watcher.begin_epoch()
             self._told, watcher.changed = watcher.changed, set()
-            for input_files in all_input_files:
-                self._take(input_files, self._all(input_files))
+            listings = [self._all(input_files) for input_files in all_input_files]
+            for input_files, listing in zip(all_input_files, listings, strict=True):
+                self._take(input_files, listing)
             self._after_scan(all_input_files)
             seconds = self._worked() - started_at
             self._next_scan = now + max(self._scan_interval, seconds / _SCANNING)
@@ -466,8 +488,12 @@ class Files:
                 known=KnownFiles(known_files, known_places(input_files), self._is_read),
             )
 
-    def _is_read(self, path: str) -> bool:
-        return any(input_files.survey.means(path) for input_files in self._by_input.values())
+    def _is_read(self, path: str, identity: Identity) -> bool:
+        born_ns = born_at(path)
+        return any(
+            input_files.survey.means(path) or (born_ns and input_files.has_file(identity, born_ns))
+            for input_files in self._by_input.values()
+        )
 
     def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
         """Reports what may have happened in new folders before they were watched, for those that
@@ -621,17 +647,23 @@ class Files:
             self._by_input[input_.name] = input_files
             self._missed_names.remember(input_files, input_.name)
         self._claim({input_.name: self._by_input[input_.name] for input_ in inputs}, names)
+        for input_files in self._by_input.values():
+            input_files.others = [
+                other
+                for other in self._by_input.values()
+                if other is not input_files and other.input.topic == input_files.input.topic
+            ]
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
         """Assigns unclaimed sources to new inputs, and to inputs that have been renamed."""
-        for source in list(self._unclaimed.values()):
+        for source in self._shared.unclaimed.all():
             input_files = new.get(source.input)
             if source.input not in names:
                 input_files = _new_input_of(source, new.values())
                 if input_files is not None:
                     self._missed_names.remember(input_files, source.input)
             if input_files is not None:
-                del self._unclaimed[source.id]
+                self._shared.unclaimed.remove(source)
                 input_files.remember(source)
                 input_files.is_new = False
 
@@ -642,22 +674,22 @@ class Files:
         self._left += input_files.barred.leave(
             input_files.input.topic, int(self._shared.wall() * 1000)
         )
-        for followed in [*input_files.files.values(), *input_files.unpacking]:
-            if followed.source not in self._unclaimed:
-                self._release(input_files, followed)
+        for followed in dict.fromkeys([*input_files.files.values(), *input_files.unpacking]):
+            self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
         input_files.archives.close()
-        self._unclaimed |= {source.id: source for source in input_files.memory.all()}
+        for source in input_files.memory.all():
+            self._shared.unclaimed.add(source)
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
         for followed in list(input_files.files.values()):
             if not input_files.survey.means(followed.path):
                 self._release(input_files, followed)
-        for source in list(self._unclaimed.values()):
+        for source in self._shared.unclaimed.all():
             if source.input == new.name and input_files.survey.means(source.path):
-                del self._unclaimed[source.id]
+                self._shared.unclaimed.remove(source)
                 input_files.remember(source)
 
     def _release(self, input_files: InputFiles, followed: Followed) -> None:
@@ -666,8 +698,10 @@ class Files:
         if left_file is not None:
             self._left.append(Left(followed.current_path, left_file, followed.source))
         input_files.drop(followed)
+        for other in input_files.others:
+            other.wants_all = True  # it may match the file
         if followed.source:
-            self._unclaimed[followed.source] = self.snapshot_of(followed)
+            self._shared.unclaimed.add(self.snapshot_of(followed))
             self._shared.report(Released(followed))
 
     def _report_left_unread(self) -> None:

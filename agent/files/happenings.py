@@ -127,6 +127,14 @@ class Compressed(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class LeftToOther(msgspec.Struct, frozen=True):
+    """A file that an input matches is, or was, a source of another input with the same topic, so it
+    is not read again. Reported once for each."""
+
+    input: str
+    path: str
+
+
 class Polling(msgspec.Struct, frozen=True):
     """A folder or file without inotify events is polled. Reported once."""
 
@@ -151,5 +159,6 @@ Happening = (
     | Unreadable
     | ReadableAgain
     | Compressed
+    | LeftToOther
     | Polling
 )

@@ -9,7 +9,7 @@ were deleted, or are over.
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from agent.accounting.runs import KnownSource, Progress
@@ -21,6 +21,7 @@ from agent.files.happenings import (
     Deleted,
     Ended,
     Forgettable,
+    LeftToOther,
     NotWatched,
     Renamed,
 )
@@ -44,17 +45,19 @@ from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
+    SeenFile,
     Sighting,
     Where,
     best,
     is_shown,
+    reopened,
     sought,
     whereabouts,
 )
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
 
-_MOST_COMPRESSED = 1_000  # reported for an input
+_MOST_COMPRESSED = _MOST_SHARED = 1_000  # reported for an input
 _MILLIS_NS = 1_000_000
 _TICK_NS = 20_000_000  # the clock of file systems may be as late
 
@@ -85,6 +88,7 @@ class InputFiles:
         self.files: dict[Identity, Followed] = {}
         self.leaving: dict[Followed, None] = {}
         self.unpacking: dict[Followed, Unpacking] = {}
+        self.others: Sequence[InputFiles] = ()  # the other inputs of its topic
         self.orphans: list[tuple[Followed, Followed | None]] = []
         self.outside: dict[str, None] = {}  # paths of finished files that the input does not match
         self.again: set[str] = set()  # folders that must be listed again
@@ -100,9 +104,13 @@ class InputFiles:
         self.folders = Folders()
         self.before: Looked | None = None  # the last look before an unwatched time
         self.why_before = ""
-        self._looked = False
+        self.has_looked = False
         self._listed_millis = 0  # when everything was listed for the last time
+        self.matches = False  # at the last complete listing, uncompressed files
+        self.matched_millis = 0  # when it last did; 0 if it never did
+        self.matched_path = ""
         self._said_compressed: set[Identity] = set()
+        self._said_shared: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
         self.barred = UnreadableFiles()
         self._missing_paths: dict[int, list[str]] | None = None  # by inode
@@ -110,6 +118,9 @@ class InputFiles:
     def remember(self, known: KnownSource) -> None:
         """Restores a source from the journal, before anything is listed."""
         self.memory.add(known)
+        if known.seen_millis > self.matched_millis:
+            self.matched_millis = known.seen_millis
+            self.matched_path = known.last_path or known.path
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
 
@@ -123,7 +134,7 @@ class InputFiles:
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
-        self.is_new = self._looked = False
+        self.is_new = self.has_looked = False
         return self.barred.leave(of.topic, int(self._shared.wall() * 1000), self.survey)
 
     def go_on_from(self, looked: Looked) -> None:
@@ -145,10 +156,19 @@ class InputFiles:
             self._look_at_barred(listing, by_identity)
         if listing.complete:
             self._listed_millis = self._shared.attention.millis
+            self._note_matches(listing)
             self._look_outside(by_identity)
-            if not self._looked:
-                self._looked = True
+            if not self.has_looked:
+                self.has_looked = True
                 self._miss_remembered(listing, by_identity)
+
+    def _note_matches(self, listing: Listing) -> None:
+        paths = (sighting.path for sighting in listing.sightings)
+        path = next((path for path in paths if not has_compressed_name(path)), "")
+        self.matches = bool(path or listing.failures)
+        if self.matches:
+            self.matched_millis = self._shared.attention.millis
+            self.matched_path = path or self.matched_path
 
     def report_lost(self, followed: Followed, what: str) -> None:
         """Reports that a file without a source was lost with unread content, if it had any."""
@@ -192,6 +212,13 @@ class InputFiles:
     def clock_was_set(self, by_millis: int) -> None:
         """Notes that earlier times are by another setting of the clock."""
         self._told_from = min(self._told_from, self._told_from + by_millis)
+
+    def has_file(self, identity: Identity, born_ns: int) -> bool:
+        """Whether the file with this identity that was created at this time is followed or
+        remembered."""
+        followed = self.files.get(identity)
+        is_followed = followed is not None and followed.born_ns == born_ns
+        return is_followed or self.memory.has_file(identity, born_ns)
 
     def start_history(self) -> None:
         """Notes that the history of names is complete from now on: all folders are watched and
@@ -337,7 +364,7 @@ class InputFiles:
             return
         self._said_compressed.add(identity)
         is_read_whole = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
-        is_left = self._looked or is_read_whole
+        is_left = self.has_looked or is_read_whole
         self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left, why))
 
     def _follow(
@@ -417,8 +444,8 @@ class InputFiles:
             self.leaving[followed] = None
 
     def _elsewhere(self, followed: Followed, listing: Listing) -> dict[int, list[str]]:
-        """The paths of missing files in the folders that the input searches, when one is missed for
-        the first time. They are looked for once in a listing."""
+        """The paths of missing files in the folders that inputs of the topic search, when one is
+        missed for the first time. They are looked for once in a listing."""
         if followed.missing_since is not None:
             return {}
         if self._missing_paths is None:
@@ -428,7 +455,8 @@ class InputFiles:
                 if missing_file.fd is None
             }
             missing_inodes |= {source.inode for source in self.memory.unfinished()}
-            self._missing_paths = paths_by_inode(sorted(listing.folders), missing_inodes)
+            folders = listing.folders.union(*(other.survey.folders for other in self.others))
+            self._missing_paths = paths_by_inode(sorted(folders), missing_inodes)
         return self._missing_paths
 
     def _meet(
@@ -448,11 +476,17 @@ class InputFiles:
         if has_compressed_name(sighting.path):
             self._meet_archive(sighting, wall_time)
             return
+        if any(memory.is_unchanged(sighting, wall_time) for memory in self._memories()) or any(
+            _holds(other, identity) for other in self.others
+        ):
+            self._report_shared(sighting)
+            return
         if self.compressed.get(identity) == (sighting.size, sighting.mtime_ns):
             return
-        if self.is_new and not self._looked:
+        if self.is_new and not self.has_looked:
             self.there_at_first[identity] = sighting
-        is_begun = self.memory.has(identity) or self.barred.has(identity)
+        is_begun = self.barred.has(identity)
+        is_begun = is_begun or any(memory.has(identity) for memory in self._memories())
         if not is_begun and self._is_too_old(sighting, wall_time):
             return
         try:
@@ -468,16 +502,21 @@ class InputFiles:
             return
         try:
             file = FoundFile.of(fd, status.st_size)
-            source = self.memory.find(sighting, file, by_identity.__contains__)
+            source, memory = self._source_of(sighting, file, by_identity.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
         shared.can_read(sighting.path)
         self._can_read(identity, file.born_ns)
-        if source is not None and source.finished and status.st_size <= source.progress.position:
-            self.memory.note_checked(sighting)
+        if any(_has(other, sighting, file) for other in self.others):
             os.close(fd)
+            return
+        if source is not None and source.finished and status.st_size <= source.progress.position:
+            memory.note_checked(sighting)
+            os.close(fd)
+            if memory is not self.memory:
+                self._report_shared(sighting)
             return
         if source is None and not is_meant:
             os.close(fd)
@@ -489,9 +528,10 @@ class InputFiles:
         shared.attention.note_first_look(followed, shared.now)
         followed.belong(self.input)
         if source is not None:
+            memory.remove(source)
             self.go_on(followed, source)
         elif (
-            status.st_size and not self._looked
+            status.st_size and not self.has_looked
         ):  # it may have been a source that a damaged journal has forgotten
             followed.may_be_forgotten(shared.forgotten_before)
         self.hold(followed, fd)
@@ -565,11 +605,39 @@ class InputFiles:
                 self._never_read([never_read_items])
         self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
 
+    def _memories(self) -> Iterator[Memory]:
+        """All memories that may have sources of the topic, its own first."""
+        yield self.memory
+        yield from (other.memory for other in self.others)
+        yield self._shared.unclaimed
+
+    def _source_of(
+        self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
+    ) -> tuple[KnownSource | None, Memory]:
+        """The source of a file, and the memory that has it: this input's, that of another input of
+        the topic, or of a removed one. Prefers unfinished ones, then the furthest."""
+        sources = []
+        for memory in self._memories():
+            topic = "" if memory is self.memory else self.input.topic
+            if source := memory.find(sighting, file, is_there, topic):
+                sources.append((not source.finished, source.progress.position, source, memory))
+        if not sources:
+            return None, self.memory
+        return max(sources, key=lambda each: each[:2])[2:]
+
+    def _report_shared(self, sighting: Sighting) -> None:
+        """Reports, once for each file, that it is a source of another input."""
+        identity, path = sighting.identity, sighting.path
+        if identity in self._said_shared or not self.survey.means(path):
+            return
+        if len(self._said_shared) < _MOST_SHARED:
+            self._said_shared.add(identity)
+            self._shared.report(LeftToOther(self.input.name, path))
+
     def go_on(self, followed: Followed, known: KnownSource) -> None:
-        """Continues a known source; or a new source from its position, if the known one has
-        ended."""
+        """Continues a known source, which is removed from its memory; or a new source from its
+        position, if the known one has ended."""
         shared = self._shared
-        self.memory.remove(known)
         if known.finished or known.topic != self.input.topic:
             if known.finished:
                 shared.report(Forgettable(known.id))
@@ -649,3 +717,22 @@ class InputFiles:
                 self.files[identity] = followed
                 self.originals.note(followed)
                 self.missing(followed, listing)
+
+
+def _holds(other: InputFiles, identity: Identity) -> bool:
+    """Whether another input has this file open."""
+    followed = other.files.get(identity)
+    return followed is not None and followed.fd is not None
+
+
+def _has(other: InputFiles, sighting: Sighting, file: FoundFile) -> bool:
+    """Whether another input follows a file that it has closed, or will go on with it after its
+    first listing."""
+    followed = other.files.get(sighting.identity)
+    if followed is not None:
+        seen_file = SeenFile(file.size, sighting.identity, born_ns=file.born_ns, head=file.head)
+        return reopened(followed.remembered(), seen_file) is IdentityVerdict.SAME
+    if other.has_looked:
+        return False
+    known = other.memory.find(sighting, file, other.files.__contains__, other.input.topic)
+    return known is not None and not known.finished

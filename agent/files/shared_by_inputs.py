@@ -15,6 +15,7 @@ from agent.files.happenings import Happening, ReadableAgain, Unreadable
 from agent.history.watcher import Watcher
 from agent.open_files.open_file_limit import Handles
 from agent.recognition.followed import Followed
+from agent.recognition.memory import Memory
 
 
 class SharedByInputs(msgspec.Struct):
@@ -33,6 +34,7 @@ class SharedByInputs(msgspec.Struct):
     unreadable: dict[str, str] = {}
     doubtful: dict[SourceId, int] = {}  # positions, if the journal may lack later progress
     forgotten_before: int = -1  # the ledger's next entry, if the journal was damaged
+    unclaimed: Memory = msgspec.field(default_factory=Memory)  # sources that no input has
 
     def is_doubtful(self, followed: Followed) -> bool:
         """Whether more of a source may have been shipped than the journal records."""

@@ -76,6 +76,8 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
                 _report_emptied_again(input_files, followed, successor, copied_file, shared)
         archives = [] if copy or outside_copy else archives_of(followed)
         traces = _traces_of(input_files, followed, successor)
+        if successor is not None and traces is Traces.TRUNCATED:
+            traces = _note_overwritten(followed, successor)
         if not (copy or outside_copy or archives) and traces is Traces.VANISHED:
             copy = copy_left_among(input_files, followed, shared)
             if copy is not None:
@@ -164,11 +166,13 @@ def unpack(
         elif has_archive is False:
             unpacking.close()
             del input_files.unpacking[followed]
-            is_there = followed.end.traces is Traces.TRUNCATED
+            traces = followed.end.traces
+            is_there = traces in {Traces.TRUNCATED, Traces.OVERWRITTEN}
             if not is_there and _goes_on_in_copy(input_files, followed, every_input, shared):
                 continue
-            reason = "truncated" if is_there else "truncated, deleted or replaced"
-            end(input_files, followed, shared, reason, unseen=followed.end.traces)
+            reason = "truncated, deleted or replaced" if traces is None or not is_there else traces
+            why = followed.end.why
+            end(input_files, followed, shared, reason, unseen=traces, why=why)
 
 
 def _go_on_unpacked(
@@ -321,6 +325,19 @@ def _traces_of(input_files: InputFiles, old: Followed, following: Followed | Non
         file_there is following or may_be_made(old.remembered(), file_there.born_ns)
     )
     return Traces.TRUNCATED if is_there else Traces.VANISHED
+
+
+def _note_overwritten(old: Followed, following: Followed) -> Traces:
+    """The traces of a file that is read again from its beginning. If it has at least the bytes that
+    were seen, it was overwritten in place, and may still have lines that were shipped."""
+    if following.size < max(old.size, old.progress.position):
+        return Traces.TRUNCATED
+    events, noun = old.progress.seq, "event" if old.progress.seq == 1 else "events"
+    old.end.why = (
+        f"it had {old.size} bytes, then {following.size}, but not those that were read; read again "
+        f"from byte 0 as source {following.source}: up to {events} {noun} may be there twice"
+    )
+    return Traces.OVERWRITTEN
 
 
 def _unwatched(

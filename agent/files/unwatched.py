@@ -63,11 +63,11 @@ KnownPlaces = Mapping[Identity, Collection[Place]]
 
 class KnownFiles(NamedTuple):
     """The files known before a blind time, and after it. `is_read`: whether an input matches a
-    path."""
+    path, or has a source of that identity."""
 
     before: KnownPlaces
     after: KnownPlaces
-    is_read: Callable[[str], bool]
+    is_read: Callable[[str, Identity], bool]
 
 
 class Folders(msgspec.Struct):
@@ -283,7 +283,7 @@ def _names(folder: str, listing: Listing, known: KnownFiles, blind: Blind) -> Na
             continue
         if path in listed:
             new.append(_name(path))
-        elif not known.is_read(path):
+        elif not known.is_read(path, sighting.identity):
             unread.append(f"{_name(path)} ({sighting.size:,} bytes)")
     return Names(
         renamed=[

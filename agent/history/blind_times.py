@@ -49,6 +49,7 @@ class Traces(StrEnum):
     VANISHED = "vanished"
     TRUNCATED = "truncated"
     BRIEF = "brief"
+    OVERWRITTEN = "overwritten"
 
     @classmethod
     def _missing_(cls, _word: object) -> "Traces":

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent.configuration.inputs import Input
 from agent.configuration.refusals import Refusal
-from agent.monitoring.status_report import AgentParts, unreadable_paths
+from agent.monitoring.status_report import AgentParts, unmatched_words, unreadable_paths
 from ground.printable import one_line
 from ledger.health import Problem, ProblemKind
 from ledger.names import DEAD_SUFFIX
@@ -42,6 +42,8 @@ def problems_of(
             topic_problems.insert(0, schemas.problem(input_) if reason else feed.stopped)
         if text := "; ".join(filter(None, topic_problems)):
             yield Problem(ProblemKind.STOPPED, input_.label, text)
+        if words := unmatched_words(input_, parts):
+            yield Problem(ProblemKind.UNMATCHED, input_.label, words)
         if unreadable := unreadable_paths(input_, parts):
             first, *other_paths = unreadable
             more_paths = (

@@ -83,6 +83,7 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     dropped_values: int = 0  # of fields that the topic's schema does not have
     unread_files: int = 0  # compressed
     waiting_archives: int = 0  # not identified yet, or of files that are still followed
+    has_matches: bool = False  # files that it matches exist, followed or not
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ be slightly older than others.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -156,13 +157,26 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
         unreadable_files=len(unreadable),
         unreadable=unreadable[:_MOST_NAMED],
         size=sum(file.size for file in files),
+        has_matches=parts.files.has_matches(input_.label),
         lag_bytes=sum(file.lag_bytes for file in files),
         waiting_archives=parts.files.waiting_archives(input_.label),
         lag_seconds=max((file.lag_seconds for file in files), default=0.0),
         stopped=_stopped(input_, feed, parts.schemas) or "; ".join(topic_stalls),
-        warning=(feed.warning if feed else "") or parts.schemas.warning(input_),
+        warning=(feed.warning if feed else "")
+        or parts.schemas.warning(input_)
+        or unmatched_words(input_, parts),
     )
     return msgspec.structs.replace(status, **_counts(feed)) if feed else status
+
+
+def unmatched_words(input_: Input, parts: AgentParts) -> str:
+    """Since when no file matches an input that had files; empty if some do, or never did."""
+    unmatched = parts.files.unmatched(input_.label)
+    if unmatched is None:
+        return ""
+    since_millis, path = unmatched
+    since = datetime.fromtimestamp(since_millis / 1000, UTC)
+    return f"no file matches since {since:%Y-%m-%d %H:%M:%S} UTC; the last was {one_line(path)}"
 
 
 def unreadable_paths(input_: Input, parts: AgentParts) -> tuple[UnreadablePath, ...]:

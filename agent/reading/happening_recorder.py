@@ -20,6 +20,7 @@ from agent.files.happenings import (
     Forgettable,
     Grown,
     Happening,
+    LeftToOther,
     Lost,
     NotWatched,
     Polling,
@@ -105,8 +106,10 @@ class HappeningRecorder:
             case Grown(followed):
                 self._journal.source(self._files.snapshot_of(followed))
             case Truncated(followed, lost, following):
+                is_overwritten = followed.end.traces is Traces.OVERWRITTEN
                 log.info(
-                    "file truncated path=%s source=%s next=%s unread_bytes=%d",
+                    "file %s path=%s source=%s next=%s unread_bytes=%d",
+                    "overwritten" if is_overwritten else "truncated",
                     one_line(followed.current_path),
                     followed.source,
                     following.source,
@@ -240,6 +243,12 @@ class HappeningRecorder:
                     log.info("readable again path=%s", one_line(path))
             case Compressed():
                 self._not_read(happening)
+            case LeftToOther(name, path):
+                log.info(
+                    "file not read again, another input of the topic has it path=%s input=%s",
+                    one_line(path),
+                    name,
+                )
             case Polling(path, why):
                 self.polling = f"{one_line(path)}: {why}"
                 log.warning(

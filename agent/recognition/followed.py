@@ -71,6 +71,7 @@ class SourceEnd(msgspec.Struct):
     ended: bool = False
     destroyed_up_to: int = 0  # its size before it was truncated, if the copy has less
     traces: Traces | None = None  # if its end was not seen
+    why: str = ""  # the reason, if traces do not show it
     unpacked: KnownSource | None = None  # its former state, if it is read from an archive
 
 

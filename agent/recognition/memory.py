@@ -11,7 +11,7 @@ from typing import Final, Self
 
 import msgspec
 
-from agent.accounting.runs import KnownSource
+from agent.accounting.runs import KnownSource, SourceId
 from agent.recognition.compressed import has_compressed_name
 from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.identity import (
@@ -50,12 +50,12 @@ class FoundFile(msgspec.Struct, frozen=True):
 
 
 class Memory:
-    """The remembered sources of one input."""
+    """The remembered sources of one input, or of none."""
 
     def __init__(self) -> None:
         self._by_identity: dict[Identity, list[KnownSource]] = {}
         self._by_inode: dict[int, list[KnownSource]] = {}
-        self._seen_at: dict[str, float] = {}
+        self._seen_at: dict[SourceId, float] = {}
         self._looked_into: dict[Identity, Sighting] = {}
 
     def __len__(self) -> int:
@@ -82,6 +82,10 @@ class Memory:
 
     def has(self, identity: Identity) -> bool:
         return identity in self._by_identity
+
+    def has_file(self, identity: Identity, born_ns: int) -> bool:
+        """Whether a source is the file with this identity that was created at this time."""
+        return any(known.born_ns == born_ns for known in self._by_identity.get(identity, ()))
 
     def at_inode(self, inode: int) -> list[KnownSource]:
         """The sources with this inode, on any device."""
@@ -116,11 +120,15 @@ class Memory:
         self._looked_into[sighting.identity] = sighting
 
     def find(
-        self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
+        self,
+        sighting: Sighting,
+        file: FoundFile,
+        is_there: Callable[[Identity], bool],
+        topic: str = "",
     ) -> KnownSource | None:
-        """The source of a file, preferring unfinished ones. Raises OSError. After its file system
-        was mounted again, the file may have another device number; and a file may have several
-        names."""
+        """The source of a file, of `topic` if given, preferring unfinished ones. Raises OSError.
+        After its file system was mounted again, the file may have another device number; and a file
+        may have several names."""
         candidates = [
             known
             for known in self._by_identity.get(sighting.identity, ())
@@ -134,7 +142,9 @@ class Memory:
             and not is_there((known.device, known.inode))
         )
         same_sources = [
-            known for known in candidates if met(known, file.beside(known)) is IdentityVerdict.SAME
+            known
+            for known in candidates
+            if topic in {"", known.topic} and met(known, file.beside(known)) is IdentityVerdict.SAME
         ]
         return min(same_sources, key=lambda known: known.finished, default=None)
 

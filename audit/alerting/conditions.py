@@ -43,6 +43,7 @@ from audit.programs import (
     INPUTS,
     LOADER,
     MIRROR,
+    UNMATCHED,
     ZOOKEEPER,
     Program,
     ProgramKind,
@@ -334,7 +335,7 @@ def of_programs(
         was_full = AlertKey(DISK, program.cluster, "", program.host) in raised
         room = 1 / CLEARED if was_full else 1.0
         for kind, words, cure, since in troubles(program, config, commands, time, room=room):
-            if kind == DAMAGED:
+            if kind in {DAMAGED, UNMATCHED}:
                 continue
             key = AlertKey(kind, program.cluster, "", program.host)
             unwritable = program.unwritable if kind == DISK else frozenset[str]()

@@ -26,7 +26,7 @@ from audit.alerting.conditions import (
     key_of,
 )
 from audit.configuration.receivers import Severity
-from audit.cures.fault_cures import Cure
+from audit.cures.fault_cures import ARRIVED, Cure
 from audit.cures.program_commands import ProgramCommands
 from audit.programs import CERTIFICATE, DISK, INPUTS, LOADER, MIRROR, ZOOKEEPER
 from audit.reconciling.findings import CommandKind
@@ -127,6 +127,12 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the notice is about a fault in lines, which ends by repair or acceptance."""
         return self.kind in FAULTS
 
+    @property
+    def _effect(self) -> str:
+        if self.command_kind is CommandKind.ACCEPTS and self.kind in ARRIVED:
+            return "accepts it: only if it cannot be repaired"
+        return _EFFECTS[self.command_kind] if self.command_kind else ""
+
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yields labelled facts for a reader, the most important first."""
         yield "Severity", self.severity.value
@@ -153,7 +159,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
             yield "Holds up", self.holds_up
         for label, value in (
             ("Command", self.command),
-            ("Effect", _EFFECTS[self.command_kind] if self.command_kind else ""),
+            ("Effect", self._effect),
             ("Page", self.page),
             ("Runbook", self.runbook),
         ):

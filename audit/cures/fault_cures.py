@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 from audit.configuration.config import CommandsConfig
 from audit.reconciling.findings import CommandKind, FaultKind, Finding
 from audit.reconciling.picture import TierKind, TopicKey
-from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, REBUILT
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, PASSED_OVER, REBUILT
 from ledger.extra_files import move_command
 
 _HOUR: Final = 3_600_000
@@ -34,9 +34,11 @@ _LANDED: Final = re.compile(
 # program's path, which the words may have, is left out.
 _WORD: Final = r"(?:[\w./=:@%+\-]|'[ -&(-_a-~]*')+"
 _OF_LOADER: Final = re.compile(
-    rf"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas delete)(?: {_WORD})+)`", re.ASCII
+    rf"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas (?:delete|show))(?: {_WORD})+)`", re.ASCII
 )
 _UNKNOWN_FILE: Final = "FILE"
+# Kinds of faults in events that have arrived: shipping them again would not help.
+ARRIVED: Final = frozenset({FaultKind.DUPLICATED.value, FaultKind.CHANGED.value})
 
 
 class HasCommand(Protocol):
@@ -65,17 +67,20 @@ class Cure(NamedTuple):
         return self._asdict()
 
 
-# An accepted fault is never repaired.
 _LEADS: Final = {
     CommandKind.MENDS: "what to do",
+    # An accepted fault is never repaired.
     CommandKind.ACCEPTS: "if no copy can be shipped again, accept it",
     CommandKind.LOOKS: "to see more",
 }
 
 
-def advice(cure: Cure) -> str:
-    """The command, introduced by its purpose."""
-    return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
+def advice(cure: Cure, kind: str = "") -> str:
+    """The command, introduced by its purpose. `kind`: of the finding or alert, if it is of one."""
+    lead = _LEADS[cure.command_kind or CommandKind.MENDS]
+    if cure.command_kind is CommandKind.ACCEPTS and kind in ARRIVED:
+        lead = "if it cannot be repaired, accept it"
+    return f"{lead}: {cure.command}"
 
 
 def cure_for(
@@ -107,6 +112,8 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
         return Cure()
     command = ["penstock", *shlex.split(match[1])]
     kind = CommandKind.ACCEPTS if "--accept-gap" in command else CommandKind.MENDS
+    if command[1:3] == ["schemas", "show"]:
+        kind = CommandKind.LOOKS
     return Cure(in_shell(command, commands), kind)
 
 
@@ -136,10 +143,11 @@ def _rebuilding(
     finding: Finding, key: TopicKey, commands: CommandsConfig, load_advice: Mapping[str, str]
 ) -> str:
     """The command that rewrites faulty hours from the brokers; empty if their log has lost the
-    events or a rebuild did not mend them, or for a file that no load has written."""
+    events, before a load or since, if a rebuild did not mend them, or for a file that no load has
+    written."""
     if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
         return ""
-    if finding.reason.startswith((LOG_LOST, REBUILT)):
+    if finding.reason.startswith((LOG_LOST, PASSED_OVER, REBUILT)):
         return ""
     table, hours = key.topic, list(_hours(finding))
     if finding.is_landed_file:

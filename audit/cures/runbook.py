@@ -40,7 +40,13 @@ ENTRIES: Final = (
         steps=(
             "Missing in the files, and the brokers still have it: run the command beside the "
             "finding, `penstock load --rebuild`, on the loader's host. It rewrites these hours in "
-            "one commit. If a file was moved away, put it back instead: the next load finds it.",
+            "one commit. If a file was moved away, put it back instead: the next load finds it. A "
+            "rebuild removes no rows that the brokers no longer have: it ends with their number.",
+            "Missing in the files, and a load went on without them: the brokers had deleted them. "
+            "No rebuild brings them back. Ship the lines again from the log file or a copy "
+            "(docs/how-to/replay-a-day.md), or accept the loss. So that brokers keep events for "
+            "longer than a loader may be away: `penstock topics describe TOPIC` shows "
+            "`retention.ms`, `penstock topics alter TOPIC --config retention.ms=N` sets it.",
             "Missing in the files, and the hour was rebuilt from all that the brokers have: ship "
             "the lines again, or accept the loss with the command beside the finding. "
             "`_INCOMPLETE` in the hour's folder becomes `_SUCCESS` with the next load.",
@@ -160,8 +166,12 @@ ENTRIES: Final = (
             "Run the command beside it on the loader's host. It comes from the loader, with its "
             "reason.",
             "`penstock load --config loader.yaml --dry-run` shows what would be read.",
-            "A topic created by a typo has no schema. Delete it: `penstock topics delete TOPIC`; "
-            "or retire it: `penstock audit accept TOPIC --whole-topic --reason typo`.",
+            "A topic whose schema was deleted: `penstock changes` has who deleted it. `penstock "
+            "schemas list --deleted` lists its versions, `penstock schemas show TOPIC-value "
+            "--version N` shows one, and `penstock schemas register FILE --topic TOPIC` restores "
+            "it.",
+            "A topic created by a typo has no schema either. Delete it: `penstock topics delete "
+            "TOPIC`; or retire it: `penstock audit accept TOPIC --whole-topic --reason typo`.",
         ),
     ),
     RunbookEntry(

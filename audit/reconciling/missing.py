@@ -89,11 +89,13 @@ class Passing(msgspec.Struct, frozen=True):
         return cut.partition if cut else number
 
     def why_gone(self, number: int, offsets: Interval) -> str:
-        """Returns the reason why the later tier lacks these offsets: a loss of the log, or what a
-        mirror did with them; else empty."""
+        """Returns the reason why the later tier lacks these offsets: a loss of the log, the gap of
+        a load, or what a mirror did with them; else empty."""
         cut = self.cut_off.get(number)
         if cut:
             return f"{words.LOG_LOST}: {cut.reason}"
+        if self.pair.later.kind is TierKind.HDFS:
+            return words.PASSED_OVER
         if self.copied is None:
             return ""
         if covers(self.copied.get(number, ()), (offsets,)):

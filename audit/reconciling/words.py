@@ -24,6 +24,7 @@ _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "m
 }
 LOG_LOST: Final = "the log has lost them"
 REBUILT: Final = "the hour was rebuilt from all that the brokers have"
+PASSED_OVER: Final = "a load went on without them, as the brokers no longer had them"
 NO_LOAD_WROTE: Final = "was written by no load"
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 # Singular and plural; `{}` is the number.
@@ -221,6 +222,11 @@ def _unknown(topic: str, fault: Fault) -> str:
             f"{_file(finding)} was truncated while no agent watched it, {period}; what was in it"
             f" beyond byte {number(finding.position)} is unknown{reason}"
         )
+    if fault.traces == "overwritten":
+        return (
+            f"{_file(finding)} was overwritten in place {period}; what was in it beyond byte"
+            f" {number(finding.position)} is unknown{reason}"
+        )
     event = "vanished" if fault.traces == "vanished" else "was not read to its end"
     return (
         f"{_file(finding)} {event} while no agent watched it, {period}; unknown beyond byte"
@@ -233,6 +239,7 @@ _UNWATCHED: Final = {
     "brief": "a file was begun while no agent watched",
     "vanished": "the file vanished while no agent watched it",
     "truncated": "the file was truncated while no agent watched it",
+    "overwritten": "the file was overwritten in place",
 }
 
 

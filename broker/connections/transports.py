@@ -106,7 +106,7 @@ class Encrypted:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not count:
                 raise BlockingIOError from None
-        except ConnectionResetError:
+        except ConnectionError:  # since OpenSSL 3.6 also a broken pipe
             if not count:
                 raise
         return count

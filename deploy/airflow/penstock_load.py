@@ -1,11 +1,11 @@
 """An Airflow DAG that loads hourly, at five past, once agents have reported the previous hour.
 
-For Airflow 3. A worker needs /opt/penstock, Java 17, /etc/penstock/loader.yaml and, for HDFS,
-Hadoop's configuration. The command gets the worker's environment with `env` added to it; no profile
-is read. docs/how-to/load-into-hdfs.md says what each variable is for. A load
-continues where the last one ended, so one run is enough after a pause, and there is no catchup. If
-two loads run at once, the second fails with exit code 5, and is tried again. Exit codes that need a
-person are not: 4 (a gap), 6 (too many dead letters or duplicates) and 8 (damaged files).
+For Airflow 3. A worker needs /opt/penstock, Java 17 or later, /etc/penstock/loader.yaml and, for
+HDFS, Hadoop's configuration. The command gets the worker's environment with `env` added to it; no
+profile is read. docs/how-to/load-into-hdfs.md says what each variable is for. A load continues
+where the last one ended, so one run is enough after a pause, and there is no catchup. If two loads
+run at once, the second fails with exit code 5, and is tried again. Exit codes that need a person
+are not: 4 (a gap), 6 (too many dead letters or duplicates) and 8 (damaged files).
 """
 
 from datetime import UTC, datetime, timedelta

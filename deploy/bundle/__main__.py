@@ -28,23 +28,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, NamedTuple
 
-from deploy.bundle import (
-    agent,
-    collection,
-    debian_package,
-    debian_packages,
-    host_package,
-    oci_image,
-    provenance,
-    pypi,
-    rpm_package,
-    sbom,
-    wheelhouse,
-    wheels,
-    zookeeper_jars,
-)
+from deploy.bundle import agent, collection, oci_image, provenance, sbom, wheelhouse, wheels
 from deploy.bundle.archives import members_in, sha256, write_gz
-from deploy.bundle.debian_packages import POOL, Package
+from deploy.bundle.downloads import debian_packages, pypi, zookeeper_jars
+from deploy.bundle.downloads.debian_packages import POOL, Package
+from deploy.bundle.packages import debian_package, host_package, rpm_package
 from deploy.bundle.targets import BUNDLED_PYTHON, PROCESSORS, PYTHONS, Processor, Target
 from deploy.bundle.wheels import Wheel
 

@@ -18,13 +18,16 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from deploy.bundle import debian_packages, pypi, zookeeper_jars
 from deploy.bundle.archives import sha256
-from deploy.bundle.pypi import File
+from deploy.bundle.downloads import debian_packages, pypi, zookeeper_jars
+from deploy.bundle.downloads.pypi import File
 
 _PINS: Final = (
     "constraints.txt",
-    *(f"deploy/bundle/{module.LOCK.name}" for module in (debian_packages, pypi, zookeeper_jars)),
+    *(
+        f"deploy/bundle/downloads/{module.LOCK.name}"
+        for module in (debian_packages, pypi, zookeeper_jars)
+    ),
 )
 
 

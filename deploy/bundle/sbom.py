@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from deploy.bundle.debian_packages import Package
+from deploy.bundle.downloads.debian_packages import Package
+from deploy.bundle.downloads.zookeeper_jars import Jar
 from deploy.bundle.wheels import Wheel
-from deploy.bundle.zookeeper_jars import Jar
 
 
 class Part(msgspec.Struct, frozen=True):

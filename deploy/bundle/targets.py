@@ -6,7 +6,7 @@ import msgspec
 from packaging.tags import Tag, compatible_tags, cpython_tags
 
 GLIBC: Final = (2, 28)  # the oldest supported: RHEL 8, Debian 10
-PYTHONS: Final = ("3.11", "3.12", "3.13")
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 BUNDLED_PYTHON: Final = "3.13"  # the version in debian-packages.lock
 
 

@@ -21,7 +21,7 @@ from deploy.newcomer.root_filesystem import HOME, Result, RootFilesystem
 from deploy.newcomer.steps import EXTRAS, Step
 
 ROOT = Path(__file__).resolve().parents[2]
-RELEASES = ("bookworm", "trixie")  # Debian 12 and 13
+RELEASES = ("bookworm", "trixie", "sid")  # Debian 12 and 13, and what comes next
 LAST_LINES = 40
 CLONE = HOME / "penstock"
 PYTHON = "python3-venv"

@@ -14,6 +14,8 @@
     _penstock/{table}/visible-{run}                     its files and markers are in place
     _penstock/{table}/published-{run}                   nothing is left to be done for it
     _penstock/{table}/staging/run-{run}-{token}/        what a run writes before it is committed
+    _penstock/{table}/replaced/run-{run}/{table}/dt=…   files that a rebuild replaced, if rows of
+                                                        theirs exist nowhere else: for 30 days
 
 Offsets in names are the slice's: its first, and the one after its last. The run makes a name
 unique, so a file is never written twice under one name, nor a name given to another file. A marker
@@ -59,6 +61,15 @@ def published_path(table: str, run: int) -> str:
 def staging(table: str) -> str:
     """The folder of all files that are not committed yet."""
     return f"{table_state(table)}/staging"
+
+
+def replaced(table: str) -> str:
+    """The folder of files that were replaced and not deleted."""
+    return f"{table_state(table)}/replaced"
+
+
+def replaced_folder(table: str, run: int) -> str:
+    return f"{replaced(table)}/run-{run}"
 
 
 def run_folder(table: str, run: int, token: str) -> str:

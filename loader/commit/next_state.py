@@ -6,8 +6,9 @@ the landed events of each source.
 A rebuild replaces hours with what the brokers have of them: all files of an hour go, and the newly
 read ones take their place. The hour is open again, so its markers go first, and a job that waits
 for `_SUCCESS` never reads a half-replaced hour. The next run closes it like any other, and merges
-its files; unless fewer events were read than it had rows: then it is marked as incomplete. Offsets
-and landed sources stay as they are. Dead letters are written again; those of earlier runs stay.
+its files; unless fewer events were read than it had rows: then it is marked as incomplete, and the
+replaced files are kept. Offsets and landed sources stay as they are. Dead letters are written
+again; those of earlier runs stay.
 """
 
 from collections import Counter, defaultdict
@@ -28,6 +29,7 @@ from loader.commit.layout import (
     late_marker,
     no_marker,
     part_path,
+    replaced_folder,
     success_marker,
 )
 from loader.commit.old_hours import trimmed_hours
@@ -37,6 +39,7 @@ from loader.decoding.decoded import COLLISION
 from loader.errors import GapError, Mismatch, NothingLeft, TooManyDead, TooManyDuplicates
 from loader.landing.pieces import FileKind
 from loader.planning.plan import Plan
+from loader.planning.rebuild import check_removed
 from loader.values.manifests import (
     FIRST_RUN,
     VERSION,
@@ -49,6 +52,7 @@ from loader.values.manifests import (
     RunKind,
     TopicState,
 )
+from loader.values.replaced_rows import PartitionRows
 from loader.values.reports import SliceReport
 from loader.values.tables import Hour, Slice, hour_of
 
@@ -286,13 +290,15 @@ def rebuild_manifest(
     *,
     markers: Mapping[Hour, Sequence[str]],
     accept_gap: bool,
+    remove_rows: int,
 ) -> Manifest:
     """The manifest of a rebuild; `ledger_entries` is still to be filled in.
 
     `markers` are the names of the markers beside the rows of each hour. The staged files must have
     been verified. Raises Mismatch if they are not what was planned, TooManyDead, TooManyDuplicates,
-    and GapError if an hour would have fewer rows than before, unless that is accepted; an hour is
-    never emptied.
+    RowsLost if more rows than `remove_rows` would be removed that the brokers no longer have, and
+    GapError if an hour would have fewer rows than before, unless that is accepted; an hour is never
+    emptied.
     """
     check(plan.slices, staged)
     reports = [staged.reports[piece.number] for piece in plan.slices]
@@ -300,9 +306,11 @@ def rebuild_manifest(
     check_dead(previous.table, reports, terms)
     check_duplicates(previous.table, reports, terms)
     new_passages = passages(plan.slices, staged.reports, staged.sources, {})
-    lacking = _lacking(previous, new_passages, hours)
+    lacking = _lacking(previous, new_passages, hours, plan.replaced)
+    reason = _not_all_came_back(previous.table, lacking) if lacking else ""
+    check_removed(sum(lack.removed for lack in lacking.values()), remove_rows, reason)
     if lacking and not accept_gap:
-        raise _not_all_came_back(previous.table, lacking)
+        raise GapError(f"{reason}; nothing was replaced. To rebuild it from those: --accept-gap")
     _check_none_is_emptied(previous, reports, hours)
     run, now = next_run(previous), terms.now
     added_files = tuple(added(plan.slices, staged, table=previous.table, run=run, now=now))
@@ -326,6 +334,7 @@ def rebuild_manifest(
         topics=at_rest(previous.topics),
         adds=added_files,
         removes=tuple(_replaced(previous, hours)),
+        kept_in=replaced_folder(previous.table, run) if lacking else "",
         markers=(*gone, *incomplete),
         passages=new_passages,
         rebuilt=tuple(sorted(hours)),
@@ -353,27 +362,43 @@ class _Lack(msgspec.Struct, frozen=True):
 
     had: int
     events: int
+    removed: int  # rows in its files that the brokers no longer have
 
 
 def _lacking(
-    previous: Manifest, read: Sequence[Passage], hours: Collection[Hour]
+    previous: Manifest,
+    read: Sequence[Passage],
+    hours: Collection[Hour],
+    replaced: Sequence[PartitionRows],
 ) -> dict[Hour, _Lack]:
     """The hours that lack events. Rows, duplicates, and records that cannot be decoded any more
-    count as read; earlier rebuilds may have lacked some, too."""
+    count as read, unless rows are known to be gone by their offsets; earlier rebuilds may have
+    lacked some, too."""
     events: Counter[Hour] = Counter()
     for window in (window for passage in read for window in passage.windows):
         events[hour_of(window.start)] += window.rows + window.duplicates + window.dead
     states = {hour: previous.hours[hour] for hour in hours if hour in previous.hours}
     had = {hour: max(state.rows, state.whole) for hour, state in states.items()}
-    return {hour: _Lack(rows, events[hour]) for hour, rows in had.items() if events[hour] < rows}
+    hour_of_file = {path: hour for hour, state in states.items() for path in state.files}
+    replaced_by_hour = defaultdict[Hour, list[PartitionRows]](list)
+    for part in replaced:
+        replaced_by_hour[hour_of_file[part.path]].append(part)
+    lacking = {}
+    for hour, rows in had.items():
+        parts = replaced_by_hour[hour]
+        gone_rows = sum(part.gone for part in parts)
+        present_events = min(events[hour], rows - gone_rows)
+        if present_events < rows:
+            removed_rows = max(gone_rows, sum(part.rows for part in parts) - events[hour])
+            lacking[hour] = _Lack(rows, present_events, removed_rows)
+    return lacking
 
 
-def _not_all_came_back(table: str, lacking: Mapping[Hour, _Lack]) -> GapError:
+def _not_all_came_back(table: str, lacking: Mapping[Hour, _Lack]) -> str:
     hour, lack = min(lacking.items())
-    return GapError(
+    return (
         f"{hour_path(table, hour)} had {lack.had:,} rows, but the brokers have only"
-        f" {lack.events:,} of its events; nothing was replaced. To rebuild it from those:"
-        " --accept-gap"
+        f" {lack.events:,} of its events"
     )
 
 
@@ -389,7 +414,7 @@ def _check_none_is_emptied(
     if emptied_hours:
         raise NothingLeft(
             f"{', '.join(emptied_hours)}: none of the rows could be read again from the brokers;"
-            " nothing was replaced. To remove these rows, delete their files"
+            " nothing was replaced"
         )
 
 

@@ -4,7 +4,9 @@ published, by this load or, if it was cut short, by the next.
 
 Markers that no longer hold are removed first. Then, hour by hour, replaced files are deleted, new
 files renamed into place, and new markers written. So rows of an hour may be missing for a moment,
-but are never there twice. A file is only deleted once its replacement is known to exist.
+but are never there twice. A file is only deleted once its replacement is known to exist. Files
+with rows that exist nowhere else are moved to `_penstock/{table}/replaced` instead, where `clean`
+deletes them after 30 days.
 
 After an interruption at any step, the next load starts over; two loads may also do it at the same
 time. A name is never reused for another file, so neither undoes the other's work. Only markers
@@ -30,7 +32,14 @@ from client.groups.offset_commits import Consumed, commit_offsets
 from client.producing.delivery import TopicPartition
 from ledger.publishing import write_entries
 from loader.commit.commit_log import CommitLog
-from loader.commit.layout import DAMAGED, SUCCESS, run_folder_of, run_of_folder, staging
+from loader.commit.layout import (
+    DAMAGED,
+    SUCCESS,
+    replaced,
+    run_folder_of,
+    run_of_folder,
+    staging,
+)
 from loader.errors import StoreError
 from loader.ledger.entries import entries_of
 from loader.store.store import CREATING, Entry, Store
@@ -38,7 +47,9 @@ from loader.values.manifests import Added, Manifest, Marker
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
-ABANDONED_MILLIS: Final = 86_400_000
+_DAY_MILLIS: Final = 86_400_000
+ABANDONED_MILLIS: Final = _DAY_MILLIS
+REPLACED_MILLIS: Final = 30 * _DAY_MILLIS
 
 
 def publish(store: Store, manifest: Manifest) -> None:
@@ -82,8 +93,14 @@ def restore_markers(store: Store, commit_log: CommitLog, *, since: int) -> list[
             return restored_paths
 
 
-def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
-    """Removes files of unfinished runs.
+def clean(
+    store: Store,
+    table: str,
+    *,
+    abandoned_after: int = ABANDONED_MILLIS,
+    replaced_after: int = REPLACED_MILLIS,
+) -> None:
+    """Removes files of unfinished runs, and replaced files that were kept for a time.
 
     Another loader may be working on the next run. Its files are left alone unless they are a day
     old by the store's own clock: if the host's clock counted, one that is wrong by a day would
@@ -93,7 +110,7 @@ def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) 
     needs to wait.
     """
     first_error: StoreError | None = None
-    for path in _leftovers(store, table, abandoned_after):
+    for path in _leftovers(store, table, abandoned_after, replaced_after):
         try:
             store.delete(path)
         except StoreError as error:
@@ -102,21 +119,23 @@ def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) 
         raise first_error
 
 
-def _leftovers(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
+def _leftovers(
+    store: Store, table: str, abandoned_after: int, replaced_after: int
+) -> Iterator[str]:
     visible_run = CommitLog(store, table).newest_visible()
-    candidates: list[Entry] = []
+    candidates = [(entry, replaced_after) for entry in store.list(replaced(table))]
     for entry in store.list(staging(table)):
         run = run_of_folder(entry.name)
         if run is not None and run <= visible_run:
             yield entry.path
         elif run is not None:
-            candidates.append(entry)
-    candidates.extend(store.list(CREATING))
+            candidates.append((entry, abandoned_after))
+    candidates.extend((entry, abandoned_after) for entry in store.list(CREATING))
     if not candidates:
         return
-    latest_time = _store_time(store) - abandoned_after
-    for entry in candidates:
-        if _last_written(store, entry) < latest_time:
+    store_time = _store_time(store)
+    for entry, kept_millis in candidates:
+        if _last_written(store, entry) < store_time - kept_millis:
             yield entry.path
 
 
@@ -148,20 +167,26 @@ def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
         else:
             _mark(store, marker)
     for folder in sorted({*added_by_folder, *removed_by_folder, *markers}):
-        _publish_folder(store, added_by_folder[folder], removed_by_folder[folder])
+        _publish_folder(store, added_by_folder[folder], removed_by_folder[folder], manifest.kept_in)
         if markers[folder] and commit_log.is_visible(manifest.run):
             return
         for marker in markers[folder]:
             _mark(store, marker)
-    store.sync(sorted({*added_by_folder, *removed_by_folder}))
+    kept = {f"{manifest.kept_in}/{folder}" for folder in removed_by_folder if manifest.kept_in}
+    store.sync(sorted({*added_by_folder, *removed_by_folder, *kept}))
 
 
-def _publish_folder(store: Store, adds: Sequence[Added], removes: Sequence[str]) -> None:
+def _publish_folder(
+    store: Store, adds: Sequence[Added], removes: Sequence[str], kept_in: str
+) -> None:
     if removes:
         for added in adds:
             _check_exists(store, added)
     for path in removes:
-        store.delete(path)
+        if kept_in:
+            store.rename(path, f"{kept_in}/{path}")
+        else:
+            store.delete(path)
     for added in adds:
         if not store.rename(added.staged, added.path):
             _check_exists(store, added)

@@ -17,6 +17,7 @@ from loader.errors import GapError
 from loader.planning.facts import PartitionFacts, TopicFacts, is_another
 from loader.planning.slicing import Range, divide, share
 from loader.values.manifests import PartitionState, TopicState
+from loader.values.replaced_rows import PartitionRows
 from loader.values.reports import LastBatch
 from loader.values.tables import Slice, SourceTopic, TableSource
 
@@ -76,10 +77,15 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
                 return f"{name} no longer exists; offsets from {self.first} on were not loaded"
 
 
-def refusal(gaps: Sequence[object], remedy: str) -> GapError:
-    """The error for these gaps, in one line, however many there are."""
-    more_gaps = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
-    return GapError(f"{gaps[0]}{more_gaps}. {remedy}")
+def refusal(gaps: Sequence[object], remedy: str, total: str = "") -> GapError:
+    """The error for these gaps."""
+    return GapError(f"{in_one_line(gaps, total)}. {remedy}")
+
+
+def in_one_line(gaps: Sequence[object], total: str = "") -> str:
+    """Describes gaps, one or more. `total`: the size of several."""
+    more_gaps = f" (and {len(gaps) - 1} more gaps{total})" if len(gaps) > 1 else ""
+    return f"{gaps[0]}{more_gaps}"
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +169,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicState, ...]
     gaps: tuple[Gap, ...] = ()  # accepted ones
     absent: tuple[str, ...] = ()  # topics that do not exist
+    replaced: tuple[PartitionRows, ...] = ()  # of a rebuild: the rows in the files that go
     never_seen: Mapping[str, int] = {}  # by new topic: events lost before its first load
 
     @property
@@ -203,7 +210,8 @@ def plan(
         *(gap for source in table.topics for gap in vanished(facts, states.get(source.topic))),
     ]
     if gaps and not accept_gap:
-        raise refusal(gaps, _ACCEPT)
+        offsets = sum(gap.end - gap.first for gap in gaps if gap.end >= 0)
+        raise refusal(gaps, _ACCEPT, f", {offsets:,} offsets in all" if offsets else "")
     ranges = [
         _range(source, facts[source.topic], partition, start)
         for source in table.topics

@@ -1,4 +1,4 @@
-"""Reads properties of files of rows: their columns, the number of rows, and the lowest offsets.
+"""Reads properties of files of rows: their columns, the number of rows, and their offsets.
 
 Parquet and ORC have columns and row counts in a footer, Avro has the columns at its beginning; the
 driver reads these at 5 ms a file (measured on a local disk). Files of JSON lines have no such
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
@@ -22,6 +22,7 @@ from client.producing.delivery import TopicPartition
 from loader.config import FileFormat
 from loader.rewriting.files import read, read_lines, rewriting_session
 from loader.rewriting.groups import Footer
+from loader.values.replaced_rows import PartitionRows, Readable
 
 _READERS: Final = 8  # footers that are read at a time
 MOST_FOOTERS: Final = 1_000  # that are read just to count rows
@@ -118,20 +119,56 @@ def _counted_by_spark(
         rows = read_lines(session, uris)
     else:
         rows = read(session, uris, format_, StructType([]))
-    counts_by_file = rows.groupBy(rows.metadataColumn("_metadata").getField("file_path")).count()
-    counts_by_path = {unquote(urlsplit(path).path): rows for path, rows in counts_by_file.collect()}
+    counts_by_file = rows.groupBy(_file(rows)).count()
+    counts_by_path = {_path(file): rows for file, rows in counts_by_file.collect()}
+    return {uri: int(counts_by_path.get(path, 0)) for path, uri in _by_path(spark, uris).items()}
+
+
+def _file(rows: DataFrame) -> Column:
+    """The file of each row."""
+    return rows.metadataColumn("_metadata").getField("file_path")
+
+
+def _path(file: str) -> str:
+    return unquote(urlsplit(file).path)
+
+
+def _by_path(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     path_of = _jvm(spark).org.apache.hadoop.fs.Path
-    return {uri: int(counts_by_path.get(path_of(uri).toUri().getPath(), 0)) for uri in uris}
+    return {path_of(uri).toUri().getPath(): uri for uri in uris}
 
 
-def lowest_offsets(
-    spark: SparkSession, uris: Sequence[str], format_: FileFormat
-) -> dict[TopicPartition, int]:
-    """The lowest offset of each partition with rows in these files."""
+def partition_rows(
+    spark: SparkSession, uris: Sequence[str], format_: FileFormat, readable: Readable
+) -> list[PartitionRows]:
+    """The rows of each partition in each of these files; `path` is the URI."""
     if not uris:
-        return {}
-    rows = read(rewriting_session(spark), uris, format_, _ORIGIN)
-    lowest_rows = (
-        rows.groupBy("_topic", "_partition").agg(sql.min("_offset").alias("lowest")).collect()
+        return []
+    session = rewriting_session(spark)
+    rows = read(session, uris, format_, _ORIGIN)
+    ranges = session.createDataFrame(
+        [(*partition, *offsets) for partition, offsets in readable.items()],
+        "_topic string, _partition int, first long, end long",
     )
-    return {TopicPartition(row["_topic"], row["_partition"]): row["lowest"] for row in lowest_rows}
+    is_readable = sql.col("_offset").between(sql.col("first"), sql.col("end") - 1)
+    counts = (
+        rows.select("*", _file(rows).alias("file"))
+        .join(sql.broadcast(ranges), ["_topic", "_partition"], "left")
+        .groupBy("file", "_topic", "_partition")
+        .agg(
+            sql.count("*").alias("rows"),
+            sql.min("_offset").alias("lowest"),
+            sql.count_if(sql.coalesce(~is_readable, sql.lit(True))).alias("gone"),
+        )
+    )
+    uris_by_path = _by_path(spark, uris)
+    return [
+        PartitionRows(
+            path=uris_by_path[_path(count["file"])],
+            partition=TopicPartition(count["_topic"], count["_partition"]),
+            rows=count["rows"],
+            lowest=count["lowest"],
+            gone=count["gone"],
+        )
+        for count in counts.collect()
+    ]

@@ -1,11 +1,12 @@
 """Merges small files without Spark if there is little data: the driver joins them itself, hour by
-hour, as tasks would. Also reads the lowest offsets and the columns of a file. For Parquet only.
+hour, as tasks would. Also reads the offsets and the columns of a file. For Parquet only.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from client.producing.delivery import TopicPartition
@@ -16,6 +17,7 @@ from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verifi
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Store
+from loader.values.replaced_rows import PartitionRows, Readable
 
 HOUR_BYTES: Final = 4 * 1024 * 1024  # of an hour's files, which take ten times that in memory
 ALL_BYTES: Final = 32 * 1024 * 1024  # of a table's files in one load: a second or two
@@ -57,21 +59,38 @@ def merge_without_spark(
     return verified(groups, entries, rows.__getitem__, target)
 
 
-def lowest_offsets_in(store: Store, path: str) -> dict[TopicPartition, int] | None:
-    """The lowest offset of each partition in a file; None if it is not a readable Parquet file.
-    Raises StoreError."""
+def partition_rows_in(store: Store, path: str, readable: Readable) -> list[PartitionRows] | None:
+    """The rows of each partition in a file; None if it is not a readable Parquet file. Raises
+    StoreError."""
     data = store.read(path)
     try:
         file = pq.ParquetFile(pa.BufferReader(data or b""))
         rows = file.read(["_topic", "_partition", "_offset"], use_threads=False)
         grouped_rows = rows.group_by(["_topic", "_partition"], use_threads=False)
-        grouped_rows = grouped_rows.aggregate([("_offset", "min")])
+        grouped_rows = grouped_rows.aggregate([("_offset", "min"), ("_offset", "count")])
     except (pa.ArrowException, OSError):
         return None
-    return {
-        TopicPartition(row["_topic"], row["_partition"]): row["_offset_min"]
-        for row in grouped_rows.to_pylist()
-    }
+    return [
+        PartitionRows(
+            path=path,
+            partition=(partition := TopicPartition(group["_topic"], group["_partition"])),
+            rows=group["_offset_count"],
+            lowest=group["_offset_min"],
+            gone=group["_offset_count"] - _readable_rows(rows, partition, readable),
+        )
+        for group in grouped_rows.to_pylist()
+    ]
+
+
+def _readable_rows(rows: pa.Table, partition: TopicPartition, readable: Readable) -> int:
+    first, end = readable.get(partition, (0, 0))
+    is_readable = (
+        (pc.field("_topic") == partition.topic)
+        & (pc.field("_partition") == partition.partition)
+        & (pc.field("_offset") >= first)
+        & (pc.field("_offset") < end)
+    )
+    return int(rows.filter(is_readable).num_rows)
 
 
 def columns_in(store: Store, path: str) -> frozenset[str] | None:

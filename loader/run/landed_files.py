@@ -1,4 +1,4 @@
-"""Reads row counts, lowest offsets and columns of landed files during a load.
+"""Reads row counts, offsets and columns of landed files during a load.
 
 The driver reads few and small Parquet files itself, so that a small rebuild, or a load that finds a
 damaged file, does not start Spark. Spark reads all others.
@@ -7,12 +7,14 @@ damaged file, does not start Spark. Spark reads all others.
 from collections.abc import Sequence, Set
 from typing import Final
 
-from client.producing.delivery import TopicPartition
+import msgspec
+
 from loader.config import FileFormat
 from loader.errors import SparkFailed
 from loader.landing.without_spark import rows_in_file
-from loader.rewriting.without_spark import ALL_BYTES, columns_in, lowest_offsets_in
+from loader.rewriting.without_spark import ALL_BYTES, columns_in, partition_rows_in
 from loader.run.load_context import LoadContext, TableLoad
+from loader.values.replaced_rows import PartitionRows, Readable
 
 _UNREADABLE: Final = "[FAILED_READ_FILE"  # begins Spark's errors about one file's content
 
@@ -29,22 +31,28 @@ def count_rows(context: LoadContext, on: str, paths: Sequence[str]) -> dict[str,
     return {path: rows[uri] for path, uri in uris.items()}
 
 
-def lowest_offsets(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int]:
-    """The lowest offset of each partition with rows in these files. Warns about files that cannot
-    be read, and leaves them out, since a rebuild repairs them. Raises LoaderError."""
+def partition_rows(
+    load: TableLoad, paths: Sequence[str], readable: Readable
+) -> list[PartitionRows]:
+    """The rows of each partition in each of these files. Warns about files that cannot be read, and
+    leaves them out, since a rebuild repairs them. Raises LoaderError."""
     if not paths:
-        return {}
+        return []
     load.doing("reading offsets of replaced files")
+    store = load.context.store
     if not _is_little(load.context, paths):
-        return _by_spark(load, paths)
-    lowest_by_partition: dict[TopicPartition, int] = {}
+        paths_by_uri = {store.uri(path): path for path in paths}
+        return [
+            msgspec.structs.replace(part, path=paths_by_uri[part.path])
+            for part in _by_spark(load, list(paths_by_uri), readable)
+        ]
+    rows: list[PartitionRows] = []
     for path in paths:
-        offsets = lowest_offsets_in(load.context.store, path)
-        if offsets is None:
-            _warn(load, path)
-        else:
-            _lower(lowest_by_partition, offsets)
-    return lowest_by_partition
+        parts = partition_rows_in(store, path, readable)
+        if parts is None:
+            _warn(load, store.uri(path))
+        rows += parts or ()
+    return rows
 
 
 def lacking_columns(load: TableLoad, paths: Sequence[str], columns: Set[str]) -> set[str]:
@@ -55,34 +63,23 @@ def lacking_columns(load: TableLoad, paths: Sequence[str], columns: Set[str]) ->
     return {name for names in present_columns if names is not None for name in columns - names}
 
 
-def _by_spark(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int]:
+def _by_spark(load: TableLoad, uris: Sequence[str], readable: Readable) -> list[PartitionRows]:
     """Bisects files that cannot all be read."""
-    context = load.context
+    on = f"{load.name}: reading offsets of replaced files"
     try:
-        return context.spark.lowest_offsets(
-            f"{load.name}: reading offsets of replaced files",
-            [context.store.uri(path) for path in paths],
-            context.config.format,
-        )
+        return load.context.spark.partition_rows(on, uris, load.context.config.format, readable)
     except SparkFailed as error:
         if _UNREADABLE not in str(error):
             raise
-    if len(paths) == 1:
-        _warn(load, paths[0])
-        return {}
-    middle = len(paths) // 2
-    lowest_by_partition = _by_spark(load, paths[:middle])
-    _lower(lowest_by_partition, _by_spark(load, paths[middle:]))
-    return lowest_by_partition
+    if len(uris) == 1:
+        _warn(load, uris[0])
+        return []
+    middle = len(uris) // 2
+    return _by_spark(load, uris[:middle], readable) + _by_spark(load, uris[middle:], readable)
 
 
-def _lower(lowest: dict[TopicPartition, int], offsets: dict[TopicPartition, int]) -> None:
-    for partition, offset in offsets.items():
-        lowest[partition] = min(offset, lowest.get(partition, offset))
-
-
-def _warn(load: TableLoad, path: str) -> None:
-    load.warn(f"{path} is unreadable; only the hour's number of rows shows whether the log has all")
+def _warn(load: TableLoad, uri: str) -> None:
+    load.warn(f"{uri} is unreadable; only the hour's number of rows shows whether the log has all")
 
 
 def _is_little(context: LoadContext, paths: Sequence[str]) -> bool:

@@ -41,10 +41,15 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     accept_gap: bool = False
     max_records: int | None = None  # of each table
     rebuild: tuple[Hour, ...] = ()
+    remove_rows: int = 0  # that a rebuild may remove although the brokers no longer have them
     check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
     config_options: tuple[str, ...] = ()  # `--config FILE`, for commands that mend a load
     every: float = 0.0  # seconds from one load to the next; 0: the configuration says it
+
+    @property
+    def accepts_gap(self) -> bool:
+        return self.accept_gap or self.remove_rows > 0
 
     @property
     def reads_nothing(self) -> bool:

@@ -9,11 +9,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from client.producing.delivery import TopicPartition
 from loader.config import FileFormat
 from loader.hours.closing import Merge, Merged
 from loader.landing.task_spec import LandingJob
-from loader.rewriting.contents import count_rows, lowest_offsets
+from loader.rewriting.contents import count_rows, partition_rows
 from loader.rewriting.files import check_avro
 from loader.rewriting.merging import merge_hours
 from loader.rewriting.reshaping import reshape
@@ -22,6 +21,7 @@ from loader.run.hive import register
 from loader.spark.job import land, working
 from loader.store.hadoop import HadoopStore
 from loader.store.store import Store
+from loader.values.replaced_rows import PartitionRows, Readable
 from loader.values.tables import Hour
 
 
@@ -57,11 +57,11 @@ class SparkWork:
         with working(on):
             return count_rows(self.session, uris, format_)
 
-    def lowest_offsets(
-        self, on: str, uris: Sequence[str], format_: FileFormat
-    ) -> dict[TopicPartition, int]:
+    def partition_rows(
+        self, on: str, uris: Sequence[str], format_: FileFormat, readable: Readable
+    ) -> list[PartitionRows]:
         with working(on):
-            return lowest_offsets(self.session, uris, format_)
+            return partition_rows(self.session, uris, format_, readable)
 
     def merge_hours(
         self,

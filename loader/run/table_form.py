@@ -19,16 +19,16 @@ from loader.config import FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
 from loader.decoding.spark_types import columns_of_spark, spark_json
 from loader.decoding.widening import CannotWiden, widened
-from loader.errors import ColumnChanged, LoaderError, NoSchema
+from loader.errors import ColumnChanged, LoaderError, NoSchema, SchemaDeleted
 from loader.values.manifests import Manifest, Marker
 from loader.values.tables import TableSource
 from schemas.definitions.types import Record
-from schemas.errors import InvalidSchema
+from schemas.errors import InvalidSchema, RegistryRefused
 from schemas.evolution.explanations import Side, explanations
 from schemas.evolution.findings import Effort
 from schemas.evolution.incompatibilities import judge
 from schemas.parsing import AvroSchema
-from schemas.registry_client import RegistryClient
+from schemas.registry_client import SUBJECT_NOT_FOUND, RegistryClient
 
 COMMON_METADATA: Final = "_common_metadata"
 _WAY_OUT: Final = "load its topics into another table, with `tables:`"
@@ -60,6 +60,7 @@ def table_columns(
     """The columns for the latest schemas of a table's topics. Raises NoSchema."""
     schemas = list(_latest(registry, table))
     if not schemas:
+        _check_deleted(registry, table)
         topics = ", ".join(source.topic for source in table.topics)
         raise NoSchema(
             f"table {table.name}: the registry has no schema for {topics} "
@@ -73,6 +74,22 @@ def table_columns(
         str(reader),
         tuple(_left_out(reader, schemas)),
     )
+
+
+def _check_deleted(registry: RegistryClient, table: TableSource) -> None:
+    """Checks whether the schemas are missing because they were deleted. Raises SchemaDeleted."""
+    for subject in (f"{source.topic}-value" for source in table.topics):
+        try:
+            versions = registry.versions(subject, deleted=True)
+        except RegistryRefused as error:
+            if error.code == SUBJECT_NOT_FOUND:
+                continue
+            raise
+        if versions:
+            raise SchemaDeleted(
+                f"table {table.name}: the schema of its events was deleted"
+                f" ({subject}, version {max(versions)})"
+            )
 
 
 def common_reader(table: str, schemas: Sequence[LatestSchema]) -> LatestSchema:

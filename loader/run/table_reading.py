@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from client.admin.topics import configs_of_topics
 from ground.intervals import size
 from loader.commit.commit_log import CommitLog
 from loader.commit.layout import hour_path, run_folder
@@ -27,7 +28,7 @@ from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, memory_warnings, read_again, reshaped, staged, verified
 from loader.config import FileFormat
 from loader.decoding.decoded import COLLISION
-from loader.errors import LoaderError
+from loader.errors import LoaderError, RowsLost
 from loader.landing.pieces import FileKind
 from loader.landing.task_spec import (
     NOTHING_BESIDES,
@@ -43,10 +44,10 @@ from loader.landing.without_spark import TooLarge, is_little, is_local, land_loc
 from loader.planning.facts import TopicFacts
 from loader.planning.log_queries import query_facts, with_divergences
 from loader.planning.plan import Plan, plan
-from loader.planning.rebuild import plan_rebuild
+from loader.planning.rebuild import plan_rebuild, readable_offsets
 from loader.rewriting.row_format import RowFormat
 from loader.run.collisions import Comparison
-from loader.run.landed_files import lacking_columns, lowest_offsets
+from loader.run.landed_files import lacking_columns, partition_rows
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
@@ -99,7 +100,7 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
         load.table,
         facts_by_topic,
         state,
-        accept_gap=request.accept_gap,
+        accept_gap=request.accepts_gap,
         max_records=request.max_records,
         records_per_task=config.tasks.records,
     )
@@ -128,14 +129,30 @@ def _planned_rebuild(
         entry for hour in hours for entry in context.store.list(hour_path(load.name, hour))
     )
     files = [entry.path for entry in existing_entries if entry.path in old_files]
-    return plan_rebuild(
-        load.table,
-        facts,
-        latest.topics,
-        lowest=lowest_offsets(load, files),
-        accept_gap=context.request.accept_gap,
-        records_per_task=context.config.tasks.records,
-    )
+    try:
+        return plan_rebuild(
+            load.table,
+            facts,
+            latest.topics,
+            replaced=partition_rows(load, files, readable_offsets(facts, latest.topics)),
+            accept_gap=context.request.accepts_gap,
+            remove_rows=context.request.remove_rows,
+            records_per_task=context.config.tasks.records,
+        )
+    except RowsLost as error:
+        raise RowsLost(f"{error}{_retention(load)}", error.rows) from None
+
+
+def _retention(load: TableLoad) -> str:
+    """The topics' `retention.ms`, as far as this user may read them, for a message."""
+    configs, _ = configs_of_topics(load.brokers, load.topics)
+    values = [
+        f"of {topic} is {entry.value}"
+        for topic, entries in sorted(configs.items())
+        for entry in entries
+        if entry.name == "retention.ms"
+    ]
+    return f"; retention.ms {', '.join(values[:_FEW])}" if values else ""
 
 
 class TableReading:
@@ -194,8 +211,12 @@ class TableReading:
                 hour: [entry.name for entry in context.store.list(hour_path(name, hour))]
                 for hour in hours
             },
-            accept_gap=context.request.accept_gap,
+            accept_gap=context.request.accepts_gap,
+            remove_rows=context.request.remove_rows,
         )
+        if manifest.kept_in:
+            kept_in = context.store.uri(manifest.kept_in)
+            self._load.warn(f"the replaced files stay in {kept_in} for 30 days")
         for passage in manifest.passages:
             if offsets := size(half_open(passage.missing)):
                 first, last = passage.missing[0][0], passage.missing[-1][1]
@@ -364,7 +385,7 @@ class TableReading:
             window_millis=config.window * 1000,
             times=self._times,
             writer_schemas=self._columns.writers,
-            accept_gap=self._load.context.request.accept_gap,
+            accept_gap=self._load.context.request.accepts_gap,
             only_hours=only_hours,
         )
 

@@ -163,6 +163,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicState, ...]
     adds: tuple[Added, ...] = ()
     removes: tuple[str, ...] = ()  # replaced files, relative to the root
+    kept_in: str = ""  # the folder to which they are moved; empty: they are deleted
     markers: tuple[Marker, ...] = ()
     passages: tuple[Passage, ...] = ()
     rebuilt: tuple[Hour, ...] = ()

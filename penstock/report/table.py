@@ -168,7 +168,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(MARKS[state], _COLOURS[state], finding_words(finding))
         if finding.command and commands < _FEW_COMMANDS:
             commands += 1
-            yield _Remark(" ", "", one_line(advice(Cure.of(finding))))
+            yield _Remark(" ", "", one_line(advice(Cure.of(finding), finding.kind)))
     if note := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], note)
     for sentence in (*dead_letter_words(topic), *remark_lines(topic)):

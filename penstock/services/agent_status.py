@@ -194,8 +194,12 @@ def _input(input_status: InputStatus) -> dict[str, Any]:
         "lost_bytes": input_status.lost_bytes,
         "remark": input_status.stopped
         or input_status.warning
-        or (None if input_status.files else "no file matches"),
+        or (None if input_status.files else _without_files(input_status)),
     }
+
+
+def _without_files(input_status: InputStatus) -> str:
+    return "no file is followed" if input_status.has_matches else "no file matches"
 
 
 def _topic(topic: TopicStatus) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def alert_words(alerts: Sequence[AlertStatus]) -> list[Words]:
         words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
         lines.append(Words("!", "yellow", shown(words, 400)))
         if alert.command:
-            lines.append(Words(" ", "", shown(advice(Cure.of(alert)), 1_000)))
+            lines.append(Words(" ", "", shown(advice(Cure.of(alert), alert.kind), 1_000)))
     return lines
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
-from deploy.bundle.repositories import write
+from deploy.bundle.packages.repositories import write
 from deploy.bundle.targets import PROCESSORS
 from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, IMAGE, OLD, BareSystem
 from tests.bundle.images import Container

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bundle import debian_packages, sbom
+from deploy.bundle import sbom
 from deploy.bundle.agent import unpack
 from deploy.bundle.archives import members_in, write_gz, write_tar
-from deploy.bundle.debian_packages import LOCK, NAMES, Package
+from deploy.bundle.downloads import debian_packages
+from deploy.bundle.downloads.debian_packages import LOCK, NAMES, Package
 from deploy.bundle.targets import PROCESSORS
 from deploy.bundle.wheels import Wheel
 

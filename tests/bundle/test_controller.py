@@ -14,8 +14,9 @@ from typing import Final
 import pytest
 
 from cluster.zookeeper_server.jars import find_tls_class_path
-from deploy.bundle import collection, wheels, zookeeper_jars
+from deploy.bundle import collection, wheels
 from deploy.bundle.archives import sha256
+from deploy.bundle.downloads import zookeeper_jars
 from harness.hosts.ansible_tools import ansible_tool
 from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 

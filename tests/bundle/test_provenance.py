@@ -5,7 +5,7 @@ from pathlib import Path
 
 from deploy.bundle import provenance
 from deploy.bundle.archives import sha256
-from deploy.bundle.pypi import File
+from deploy.bundle.downloads.pypi import File
 
 ROOT = Path(__file__).resolve().parents[2]
 

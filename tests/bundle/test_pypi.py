@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bundle import pypi, wheels
+from deploy.bundle import wheels
 from deploy.bundle.archives import sha256
-from deploy.bundle.pypi import BUILDER, INSTALLER, LOCK, Fetcher, File
+from deploy.bundle.downloads import pypi
+from deploy.bundle.downloads.pypi import BUILDER, INSTALLER, LOCK, Fetcher, File
 from deploy.bundle.targets import PROCESSORS, Target
 from tests.bundle.made_wheels import made_wheel
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from deploy.bundle import debian_package, host_package, rpm_package
 from deploy.bundle.archives import sha256
+from deploy.bundle.packages import debian_package, host_package, rpm_package
 from deploy.bundle.targets import PROCESSORS
 from tests.bundle.package_managers import dnf, signing_key
 
@@ -51,7 +51,7 @@ def a_release(folder: Path, work: Path) -> Path:
 
 def written(out: Path, release: Path, key: str) -> subprocess.CompletedProcess[str]:
     options = ["--release", str(release), "--out", str(out), "--key", key]
-    command = [sys.executable, "-m", "deploy.bundle.repositories", *options]
+    command = [sys.executable, "-m", "deploy.bundle.packages.repositories", *options]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=_REPOSITORY)
 
 

@@ -16,8 +16,10 @@ _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _MAKE: Final = """
 import sys
 from pathlib import Path
-from deploy.bundle import agent, collection, debian_package, host_package, rpm_package
-from deploy.bundle import oci_image, wheelhouse, wheels, zookeeper_jars
+from deploy.bundle import agent, collection
+from deploy.bundle.packages import debian_package, host_package, rpm_package
+from deploy.bundle import oci_image, wheelhouse, wheels
+from deploy.bundle.downloads import zookeeper_jars
 from deploy.bundle.__main__ import fix_environment
 from deploy.bundle.archives import members_in, write_gz
 from deploy.bundle.targets import PROCESSORS, Target

@@ -19,7 +19,7 @@ from tests.fleet.sites import Site
 TRIO: Final = ("dc1-a", "dc1-b", "dc1-c")
 NEXT: Final = "dc1-d"  # an agent, and later a broker
 WEB: Final = "web-1"
-FIRST_FILE: Final = "deploy/bundle/zookeeper-jars.lock"  # of releases that all roles take
+FIRST_FILE: Final = "deploy/bundle/downloads/zookeeper-jars.lock"  # of releases that all roles take
 
 
 pytestmark = plays_on_hosts(3_600)

@@ -119,7 +119,9 @@ def test_what_a_load_finds_out_beside_its_rows(
         audit.said.body = document(complete=True, by="agents and brokers")
         again = LoadRequest(rebuild=(Hour(BEGAN),))
         assert "--rebuild dt=" in outcome_of(spark, config, again).cure
-        less = load_once(spark, config, msgspec.structs.replace(again, accept_gap=True))
+        passing_over = msgspec.structs.replace(again, accept_gap=True)
+        assert "`--remove-rows 30`" in outcome_of(spark, config, passing_over).cure
+        less = load_once(spark, config, msgspec.structs.replace(again, remove_rows=30))
         assert (less.rows, BEGAN in less.complete) == (20, False)
         assert less.waiting[Hour(BEGAN)].startswith("30 of its 50 rows, which the brokers")
         names = {path.name[:5] for path in there.glob("[!.]*")}

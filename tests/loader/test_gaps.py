@@ -16,12 +16,13 @@ from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
-from loader.config import LoaderConfig
-from loader.errors import GapError
+from loader.config import LoaderConfig, Tasks
+from loader.errors import GapError, RowsLost
 from loader.run.load_context import LoadRequest
+from loader.values.tables import Hour
 from tests.client.shipped_topics import delete_before
 from tests.loader.application import BEGAN, Application, landed
-from tests.loader.loads import load_once, rows_of
+from tests.loader.loads import EITHER_WAY, load_once, outcome_of, rows_of
 
 ACCEPTING = LoadRequest(accept_gap=True)
 
@@ -75,6 +76,51 @@ def test_what_was_deleted_too_early_fails_the_load_once(
         load_once(spark, config)
     assert load_once(spark, config, ACCEPTING).rows == 0
     assert load_once(spark, config).did_nothing
+
+
+@pytest.mark.parametrize("tasks", EITHER_WAY.values(), ids=EITHER_WAY)
+def test_a_rebuild_removes_what_only_files_have_by_its_number_alone_and_keeps_the_files(
+    spark: SparkSession,
+    write_anew: Callable[..., Application],
+    config: LoaderConfig,
+    brokers: Brokers,
+    tasks: Tasks,
+) -> None:
+    config = msgspec.structs.replace(config, tasks=tasks)
+    application = write_anew()
+    for _ in range(2):
+        application.write(50, time=BEGAN)
+        load_once(spark, config)
+    topic = application.topic
+    brought = landed(rows_of(spark, config, topic))
+    admin.alter_topic(brokers, topic, {"retention.ms": "86400001"})
+    delete_before(brokers, topic, 70)  # within the second file, which then is partly there
+    rebuild = LoadRequest(rebuild=(Hour(BEGAN),))
+    for request in (
+        rebuild,
+        msgspec.structs.replace(rebuild, accept_gap=True),
+        msgspec.structs.replace(rebuild, dry_run=True),
+        msgspec.structs.replace(rebuild, remove_rows=69),
+    ):
+        refused = outcome_of(spark, config, request)
+        assert isinstance(refused.error, RowsLost)
+        assert str(refused.error).endswith(
+            "would remove 70 rows that the brokers no longer have; nothing was replaced;"
+            f" retention.ms of {topic} is 86400001"
+        )
+        assert refused.cure.index("replay-a-day") < refused.cure.index("`--remove-rows 70`")
+        assert "--rebuild" not in refused.cure
+    assert landed(rows_of(spark, config, topic)) == brought
+    less = load_once(spark, config, msgspec.structs.replace(rebuild, remove_rows=70))
+    kept = f"{config.root}/_penstock/{topic}/replaced/run-{less.run}"
+    assert (less.rows, f"the replaced files stay in {kept} for 30 days" in less.warnings) == (
+        30,
+        True,
+    )
+    assert landed(rows_of(spark, config, topic)) == sorted(application.written[70:])
+    load_once(spark, config)
+    kept_rows = spark.read.parquet(f"{kept}/{topic}").collect()
+    assert landed(kept_rows) == brought
 
 
 def test_a_topic_made_anew_is_never_read_on_at_the_old_offset(

@@ -78,7 +78,8 @@ def test_what_was_passed_on_leaves_no_rings() -> None:
     async def run(address: str) -> int:
         forwarder = Forwarder(1)
         await forwarder.pass_on(address, POST)
-        gc.collect()
+        while gc.collect():  # what earlier tests left; on Python 3.14 that takes several
+            pass
         gc.disable()
         try:
             for _ in range(20):

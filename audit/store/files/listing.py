@@ -181,9 +181,10 @@ def sources(connection: sqlite3.Connection, topic: int, name: int, query: Source
 
 
 def _gone(connection: sqlite3.Connection, name: int) -> set[str]:
-    """Returns files that vanished or were truncated unwatched, and were not read to the end."""
+    """Returns files that vanished, were truncated or overwritten, and were not read to the end."""
     rows = connection.execute(
-        "SELECT source FROM unwatched WHERE name = ?1 AND traces IN ('vanished', 'truncated')"
+        "SELECT source FROM unwatched WHERE name = ?1"
+        " AND traces IN ('vanished', 'truncated', 'overwritten')"
         " AND source <> '' AND NOT EXISTS (SELECT 1 FROM finished"
         "  WHERE finished.source = unwatched.source AND finished.name = ?1"
         "  AND size > unwatched.position)",

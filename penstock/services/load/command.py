@@ -121,6 +121,13 @@ def sorted_once(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
     help="Rewrite whole hours: dt=2026-11-20/hour=07, or dt=2026-11-20; may be repeated.",
 )
 @click.option(
+    "--remove-rows",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Let a rebuild remove up to N rows that the brokers no longer have.",
+)
+@click.option(
     "--check-files",
     type=CheckedHoursType(),
     multiple=True,
@@ -140,6 +147,7 @@ def command(
     max_records: int | None,
     accept_gap: bool,
     rebuild: tuple[tuple[Hour, ...], ...],
+    remove_rows: int,
     check_files: tuple[tuple[Hour, ...], ...],
     pack_env: bool,
     log_format: LogFormat,
@@ -149,7 +157,9 @@ def command(
 
     `penstock keys loader` explains every key of the file, as docs/loader-configuration.md does.
 
-    --rebuild waits up to ten minutes for a loader on this host that is loading the table.
+    --rebuild waits up to ten minutes for a loader on this host that is loading the table. It
+    removes no rows that the brokers no longer have, unless --remove-rows allows for as many; the
+    replaced files then stay below _penstock/TABLE/replaced for 30 days.
 
     Exit code 3: there was nothing to do; 4: the brokers have lost events; 5: another loader is
     running; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files differ from what
@@ -169,6 +179,8 @@ def command(
         raise click.UsageError("--rebuild excludes --every and --max-records")
     if rebuild and not topics:
         raise click.UsageError("--rebuild needs --topics: the tables with these hours")
+    if remove_rows and not rebuild:
+        raise click.UsageError("--remove-rows needs --rebuild")
     if every and accept_gap:
         raise click.UsageError(
             "--every excludes --accept-gap, which would also accept all future losses"
@@ -179,6 +191,7 @@ def command(
         accept_gap=accept_gap,
         max_records=max_records,
         rebuild=sorted_once(rebuild),
+        remove_rows=remove_rows,
         check_files=_hours_to_check(check_files),
         dry_run=dry_run,
         config_options=() if config is None else _config_options(config, overrides),

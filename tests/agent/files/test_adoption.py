@@ -345,8 +345,14 @@ def test_truncated_while_nobody_looked_and_then_deleted(log: Path, files: Journa
     assert len(list(files.of(Truncated))) == 1
 
 
-def test_two_inputs_follow_one_file(log: Path, store: ProgramDescriptors) -> None:
-    inputs = [FileInput(name, "t", (str(log),)) for name in ("one", "other")]
+@pytest.mark.parametrize(("topics", "copies"), [("tu", 2), ("tt", 1)])
+def test_two_inputs_follow_one_file(
+    log: Path, store: ProgramDescriptors, topics: str, copies: int
+) -> None:
+    names = "one", "other"
+    inputs = [
+        FileInput(name, topic, (str(log),)) for name, topic in zip(names, topics, strict=True)
+    ]
     files = JournalledFiles(*inputs, store=store)
     append(log, "first\n")
     turns(files)
@@ -354,7 +360,7 @@ def test_two_inputs_follow_one_file(log: Path, store: ProgramDescriptors) -> Non
     append(log, "second\n")
     log.unlink()
     start_again(files)
-    assert files.text.count(b"first\n") == files.text.count(b"second\n") == 2
+    assert files.text.count(b"first\n") == files.text.count(b"second\n") == copies
     files.close()
 
 

@@ -295,7 +295,7 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
     assert looked.folders == stamps  # what is known stays so
     blind = Blind("t", [Period(6, 9)], "nobody looked")
     for now in (listing, Listing(stamps=stamps, complete=True)):
-        known = KnownFiles({}, {}, survey.means)
+        known = KnownFiles({}, {}, lambda path, _: survey.means(path))
         said = blind_statements(survey, now, stamps, looked, blind, known=known, written={})
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:

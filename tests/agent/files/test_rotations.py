@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.configuration.config import HoldDeleted
 from agent.files.happenings import (
@@ -19,10 +20,17 @@ from agent.files.happenings import (
     Lost,
     Truncated,
 )
+from agent.history.blind_times import Traces
 from agent.open_files.open_file_limit import Handles
 from agent.recognition.followed import Followed
-from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append, settle
-from tests.agent.files.scenarios import Scenario, check, scenarios
+from tests.agent.files.journalled_files import (
+    JournalledFiles,
+    LogFolder,
+    append,
+    of_sources,
+    settle,
+)
+from tests.agent.files.scenarios import Scenario, Steps, check, scenarios
 
 FINISHED = "mv app.log app.log.1; turn; turn 61; turn 61; "
 REST = "turn; turn 6"
@@ -74,7 +82,7 @@ REST = "turn; turn 6"
         "truncated and written anew to the same size",
         "write app.log one; turn; tick; set app.log two; turn",
         "one two",
-        ("truncated app.log from 4: *",),
+        ("overwritten app.log from 4: *",),
     ),
     Scenario(
         "two tiny files that are equal",
@@ -177,6 +185,23 @@ def test_a_copy_that_lacks_what_was_lost_is_known_after_a_restart(logs: LogFolde
     settle(files)
     assert files.text == b"one\n" * 30 + b"two\n"
     assert (files.lost, list(files.of(EndUnseen))) == (5, [])
+
+
+def test_overwritten_by_another_process_while_it_grows(logs: LogFolder) -> None:
+    files = logs.follow("app.log")
+    Steps(logs, files).play("write app.log 0..300; rest")
+    (followed,) = files.files.following()
+    followed.progress = replace(followed.progress, seq=300)
+    with logs.log.open("r+b") as file:
+        file.write(b"x" * 700)
+    Steps(logs, files).play("write app.log 300..310; settle")
+    (statement,) = of_sources(files)
+    assert (statement.traces, statement.position) == (Traces.OVERWRITTEN, 2_100)
+    assert statement.reason == (
+        "it had 2100 bytes, then 2170, but not those that were read; read again from byte 0 as "
+        "source s2: up to 300 events may be there twice"
+    )
+    assert files.lost == 0
 
 
 def test_truncated_and_written_anew_between_a_look_and_reading(logs: LogFolder) -> None:

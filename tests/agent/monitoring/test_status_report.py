@@ -1,6 +1,7 @@
 """What the operator sees: lag, what cannot be read, and what was cut, lost and given up."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,6 +131,38 @@ def test_why_an_input_stands_still_is_said(tmp_path: Path) -> None:
         assert (
             text == "reading failed, see the log: OSError('a reason'); topic logs: the test says so"
         )
+
+
+def test_an_input_that_has_lost_all_its_files_is_named_for_a_day(tmp_path: Path) -> None:
+    path, moved = tmp_path / "a.log", tmp_path / "moved.log"
+    append(path, "one\n")
+    inputs = input_of(tmp_path / "a.log*", "logs"), input_of(tmp_path / "none*", "none")
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.turn(times=3)
+        assert [each.has_matches for each in side.status().inputs] == [True, False]
+        path.rename(moved)
+        (tmp_path / "a.log.1.gz").touch()
+        side.turn(times=3)
+        assert side.problems() == []
+        side.turn(after=601.0, times=2)
+        ((kind, subject, text),) = side.problems()
+        assert (kind, subject) == ("unmatched", "logs")
+        assert re.fullmatch(
+            rf"no file matches since .* UTC; the last was {re.escape(str(path))}", text
+        )
+        assert [each.warning for each in side.status().inputs] == [text, ""]
+        assert [each.has_matches for each in side.status().inputs] == [False, False]
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.turn(after=700.0, times=2)
+        assert [kind for kind, _, _ in side.problems()] == ["unmatched"], "after a restart, too"
+        moved.rename(path)
+        side.turn(times=3)
+        assert side.problems() == []
+        path.unlink()
+        side.turn(after=700.0, times=2)
+        assert [kind for kind, _, _ in side.problems()] == ["unmatched"]
+        side.turn(after=86_400.0)
+        assert side.problems() == []
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ PROGRAMS = [
     program("agent", heard=1, disks=(Disk("/small", 2**17, 2**21), Disk("/tiny", 4, 31)), problems=(
             Problem(ProblemKind.REJECTED, "/a.yaml", "line 3", 7),
             Problem(ProblemKind.UNREADABLE, "/b", "denied"), Problem(ProblemKind.OTHER, "", "more"),
-            Problem(ProblemKind.STOPPED, "c", "none"))),
+            Problem(ProblemKind.STOPPED, "c", "none"), Problem(ProblemKind.UNMATCHED, "d", "no"))),
     program("mirror", heard=NOW - 150_001, name="m1"),
     program("mirror", heard=NOW - 150_000, name="m2"),
     program("loader", heard=NOW - 180_001, name="file:/x"),

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
 from audit.cures import runbook
-from audit.cures.fault_cures import cure_for, cure_in, cure_words
+from audit.cures.fault_cures import advice, cure_for, cure_in, cure_words
 from audit.programs import DAMAGED
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import TopicKey
-from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, REBUILT
-from loader.errors import ColumnChanged, GapError, cure_of
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE, PASSED_OVER, REBUILT
+from loader.errors import ColumnChanged, GapError, SchemaDeleted, cure_of
 from penstock.report.operator import accept
 
 SEVEN = 1_795_158_000_000  # 2026-11-20 07:00 UTC
@@ -55,9 +55,12 @@ def rebuilding(table: str, hours: str) -> str:
     [
         ("missing", {"tier": "broker", **EVENTS}, accepting("--source a1-7 --seqs 120-131")),
         ("missing", {"tier": "hdfs", **EVENTS, **AT}, rebuilding("clicks", HOUR_7)),
-        (  # the brokers have nothing to rebuild from
-            *("missing", {"tier": "hdfs", "reason": f"{LOG_LOST}: it ends", **EVENTS, **AT}),
-            accepting("--source a1-7 --seqs 120-131"),
+        *(  # the brokers have nothing to rebuild from
+            (
+                *("missing", {"tier": "hdfs", "reason": reason, **EVENTS, **AT}),
+                accepting("--source a1-7 --seqs 120-131"),
+            )
+            for reason in (f"{LOG_LOST}: it ends", PASSED_OVER)
         ),
         ("missing", LANDED, rebuilding("views", HOUR_7)),
         ("duplicated", LANDED, rebuilding("views", HOUR_7)),
@@ -95,6 +98,9 @@ def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: s
     cure = cure_for(fault, KEY, COMMANDS)
     accepts = " accept " in command
     assert cure == (command, (accepts and "accepts") or (command and "mends") or None)
+    if accepts:
+        has_arrived = kind in {"duplicated", "changed"}
+        assert advice(cure, kind).startswith("if it cannot be rep" if has_arrived else "if no copy")
     if accepts:  # it is one: what is wrong is that there is no such file
         typed = command.replace("REASON", "gone")
         ended = CliRunner().invoke(accept, shlex.split(typed)[3:])
@@ -129,6 +135,11 @@ def test_a_shell_reads_the_variables_first() -> None:
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
     assert cure_in(cure_of(changed, "clicks"), CommandsConfig()) == (take_back, "mends")
+    deleted = SchemaDeleted("was deleted (clicks-value, version 2)")
+    show = "penstock schemas show clicks-value --version 2"
+    cure = cure_of(deleted, "clicks")
+    assert cure_in(cure, CommandsConfig()) == (show, "looks")
+    assert "penstock schemas register FILE --subject clicks-value`" in cure
     cure, again = cure_of(changed, "clicks", options), f"{load[:-13]} --set dead_share=1"
     assert f"`{take_back}`, then `{again}`" in cure_words(cure, CommandsConfig())
     alert = cure_words(cure, under_up, short=True)

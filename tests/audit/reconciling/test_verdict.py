@@ -69,7 +69,8 @@ def test_skipped_by_the_loader() -> None:
     verdict = reconcile(picture(**_SKIPPED))
     assert _words(verdict) == [
         "web-3: /var/log/shop/a.log, bytes 12,000 to 12,600 (events 120 to 125) are not in"
-        " hdfs:/data (clicks-0, offsets 120 to 125)"
+        " hdfs:/data: a load went on without them, as the brokers no longer had them (clicks-0,"
+        " offsets 120 to 125)"
     ]
     assert [each.start for each in verdict.windows if each.state is not State.COMPLETE] == [
         START + 12 * MINUTE

@@ -164,12 +164,21 @@ def test_what_was_said_to_be_finished_before_fills_in_nothing(tmp_path: Path) ->
     assert verdict.state is State.UNKNOWN
 
 
-def test_a_file_that_was_truncated_is_never_filled_in(tmp_path: Path) -> None:
-    cut = vanished() | {"traces": "truncated"}
+@pytest.mark.parametrize(
+    ("traces", "text"),
+    [
+        ("truncated", "was truncated while no agent watched it"),
+        ("overwritten", "was overwritten in place from 2025-10-09 09:10:00 to"),
+    ],
+)
+def test_a_file_that_was_truncated_is_never_filled_in(
+    tmp_path: Path, traces: str, text: str
+) -> None:
+    cut = vanished() | {"traces": traces}
     done = {"topic": TOPIC, "source": "file", "events": 100, "size": 10_000}
     verdict = judged(tmp_path, [[*fine(), said_later(cut, finished=[done])]])
     (finding,) = verdict.findings
-    assert "was truncated while no agent watched it" in finding.words
+    assert text in finding.words
 
 
 @pytest.mark.parametrize(

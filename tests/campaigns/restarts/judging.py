@@ -18,7 +18,7 @@ import msgspec
 from tests.campaigns.restarts.script import Style, TopicPlan
 from tests.campaigns.restarts.writers import TopicTally
 
-_OF_CONTENT: Final = ("truncated", "may have been emptied")  # in the audit's words
+_OF_CONTENT: Final = ("truncated", "overwritten", "may have been emptied")  # in the audit's words
 _SHOWN: Final = 4
 
 

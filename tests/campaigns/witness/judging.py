@@ -317,7 +317,11 @@ class _Judge:
         cut = min(file.ended, file.copied)
         is_then = called.from_time - slack <= cut <= called.to_time + slack
         is_known = any(self._is_source(called, each) for each in file.lives() if each is not file)
-        return is_known and is_then and "truncated" in called.words
+        return (
+            is_known
+            and is_then
+            and any(verb in called.words for verb in ("truncated", "overwritten"))
+        )
 
     def _is_source(self, called: Called, file: File) -> bool:
         known = self._file_of.get(called.source)

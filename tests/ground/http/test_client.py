@@ -29,6 +29,8 @@ from ground.http.client import (
 )
 from tests.ground.peers import Peer, answer, peer, request
 
+NOT_HTTP = "it does not speak HTTP"
+
 LONG = 30.0
 SHORT = 0.3
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -121,7 +123,7 @@ def ends_in_time(error: type[HttpError], why: str) -> Iterator[None]:
         yield
     # Longer than it may take, on a busy machine, and shorter than if it were waited for.
     assert time.monotonic() - began < 15
-    assert type(raised.value) is error
+    assert isinstance(raised.value, error)
     assert str(raised.value) == f"{raised.value.url}: {raised.value.why}"
 
 
@@ -328,10 +330,10 @@ def test_a_closed_client_keeps_nothing() -> None:
     [
         (b"", NoAnswer, "remote end closed connection without response"),
         (b"SSH-2.0-OpenSSH\r\n", NotHttp, r"it does not speak HTTP \(BadStatusLine\)$"),
-        (b"\0\0\0\x10kafka says no", NotHttp, "it does not speak HTTP"),
+        (b"\0\0\0\x10kafka says no", NotHttp, NOT_HTTP),
         (b"\x15\x03\x01\0\x02\x02\x46", NotHttp, r"but TLS: https:// instead of http://\?"),
-        (OK + b"X: " + b"x" * 100_000 + b"\r\n\r\n", NotHttp, "it does not speak HTTP"),
-        (OK + b"X: x\r\n" * 1_000 + b"\r\n", NotHttp, "it does not speak HTTP"),
+        (OK + b"X: " + b"x" * 100_000 + b"\r\n\r\n", NotHttp, NOT_HTTP),
+        (OK + b"X: x\r\n" * 1_000 + b"\r\n", NotHttp, NOT_HTTP),
         (OK + (b"X: " + b"x" * 9_000 + b"\r\n") * 90, NotHttp, r"not speak HTTP \(LineTooLong\)"),
         (OK, NoAnswer, "the response was cut off"),
         (OK + b"Content-Length: 1", NoAnswer, "the response was cut off"),
@@ -364,11 +366,12 @@ NO_ANSWER = rf"no answer within {SHORT} s"
         (dribbles(LENGTHLESS, b"x"), TimedOut, NO_ANSWER),
         (dribbles(CHUNKED, b"1\r\nx\r\n"), TimedOut, NO_ANSWER),
         (dribbles(CHUNKED + b"0\r\n", b"a: b\r\n"), TimedOut, NO_ANSWER),
-        (floods(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), NotHttp, "it does not speak HTTP"),
-        (floods(OK, b"a: b\r\n"), NotHttp, "it does not speak HTTP"),
+        (floods(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), NotHttp, NOT_HTTP),
+        (floods(OK, b"a: b\r\n"), NotHttp, NOT_HTTP),
         (floods(LENGTHLESS, b"x"), TooLarge, "has more than 1,000 bytes"),
         (floods(CHUNKED, b"1\r\nx\r\n"), TooLarge, "has more than 1,000 bytes"),
-        (floods(CHUNKED + b"0\r\n", b"a: b\r\n"), TimedOut, NO_ANSWER),
+        # Python 3.14 limits the number of trailers.
+        (floods(CHUNKED + b"0\r\n", b"a: b\r\n"), NoAnswer, f"{NO_ANSWER}|{NOT_HTTP}"),
     ],
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -381,7 +384,7 @@ def test_who_is_slow_or_endless_is_given_up(
         HttpClient(at(port, scheme), tls=believing(), most_bytes=1_000) as client,
         ends_in_time(error, why),
     ):
-        client.ask("GET", "/", within=5 if why is not NO_ANSWER else SHORT)
+        client.ask("GET", "/", within=SHORT if NO_ANSWER in why else 5)
 
 
 @pytest.mark.parametrize("serve", [reads_nothing, reads_slowly])

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from client.producing.delivery import TopicPartition
 from loader.commit.next_state import load_manifest, next_run, rebuild_manifest
 from loader.commit.staging import Staged
-from loader.errors import GapError, Mismatch, TooManyDead, TooManyDuplicates
+from loader.errors import GapError, Mismatch, RowsLost, TooManyDead, TooManyDuplicates
 from loader.planning.plan import Plan
 from loader.values.manifests import (
     HourState,
@@ -18,6 +19,7 @@ from loader.values.manifests import (
     PartitionState,
     RunKind,
 )
+from loader.values.replaced_rows import PartitionRows
 from loader.values.reports import SliceReport
 from loader.values.tables import Hour, Slice, hour_folder, hour_of
 from tests.loader.commit.made_up import (
@@ -295,21 +297,35 @@ def read_again(rows: dict[Hour, int], dead: int = 0) -> SliceReport:
     return msgspec.structs.replace(found, accounts=(account,), sources=runs)
 
 
+LOG = TopicPartition("logs", 0)
+
+
 def rebuilt(
     left: SliceReport,
     *hours: Hour,
     accept_gap: bool = True,
     before: Manifest = BEFORE,
+    gone: int = 0,
+    in_files: int = 0,
+    remove_rows: int = 0,
     **markers: tuple[str, ...],
 ) -> Manifest:
     return rebuild_manifest(
         before,
-        Plan(slices=(PIECE,), ranges=(), topics=before.topics),
+        Plan(
+            slices=(PIECE,),
+            ranges=(),
+            topics=before.topics,
+            replaced=(PartitionRows(path="a", partition=LOG, rows=in_files, lowest=0, gone=gone),)
+            if in_files
+            else (),
+        ),
         left_by(left),
         hours,
         terms(now=FIVE_PAST),
         markers={hour(int(key[1:])): names for key, names in markers.items()},
         accept_gap=accept_gap,
+        remove_rows=remove_rows,
     )
 
 
@@ -394,6 +410,34 @@ def test_an_hour_of_which_less_comes_back_is_not_replaced_unless_that_is_accepte
             assert (whole.lack, whole.incomplete) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("came", "in_files", "gone", "removed"),
+    [
+        (30, 30, 0, 0),
+        (29, 0, 0, 0),  # the files were deleted
+        (29, 29, 0, 0),  # and some of them: all that is left comes back
+        (20, 29, 0, 9),  # a damaged batch, or compaction
+        (29, 30, 4, 4),  # and three offsets are there twice
+        (30, 10, 10, 10),  # a file was deleted, and the other's events are gone
+    ],
+)
+def test_rows_that_exist_nowhere_else_are_removed_only_by_their_number(
+    came: int, in_files: int, gone: int, removed: int
+) -> None:
+    read, lacks = read_again({hour(0): came}), came < 30 or gone > 0
+
+    def after(remove_rows: int) -> Manifest:
+        return rebuilt(read, hour(0), in_files=in_files, gone=gone, remove_rows=remove_rows)
+
+    if removed:
+        with pytest.raises(RowsLost, match=f"would remove {removed} rows") as refused:
+            after(removed - 1)
+        assert refused.value.rows == removed
+    made = after(removed)
+    assert made.kept_in == ("_penstock/logs/replaced/run-6" if lacks else "")
+    assert bool(made.hours[hour(0)].lack) == lacks
+
+
 def test_a_rebuild_takes_no_rows_of_other_hours_and_lacks_none_that_was_planned() -> None:
     with pytest.raises(Mismatch):
         rebuilt(read_again({hour(0): 29, hour(2): 1}), hour(0))
@@ -406,4 +450,5 @@ def test_a_rebuild_takes_no_rows_of_other_hours_and_lacks_none_that_was_planned(
             terms(now=FIVE_PAST),
             markers={},
             accept_gap=True,
+            remove_rows=0,
         )

@@ -95,6 +95,22 @@ def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -
     assert visible(store) == [f"{AT}/new"]
 
 
+def test_replaced_files_can_be_kept_for_a_time(store: LocalStore, tmp_path: Path) -> None:
+    store.replace(f"{AT}/old", b"rows")
+    kept = "_penstock/t/replaced/run-1"
+    made = committed(store, adds=(added("new"),), removes=(f"{AT}/old",), kept_in=kept)
+    stage(store, added("new"))
+    with pytest.raises(StoreError, match="somebody writes there"):  # before the new file's renaming
+        publish(SteppingStore(store, At(1, refuse)), made)
+    publish(store, made)
+    assert visible(store) == [f"{AT}/new"]
+    for age, left in ((29 * 86_400, [f"{kept}/{AT}/old"]), (31 * 86_400, [])):
+        for path in (tmp_path / kept, *(tmp_path / kept).rglob("*")):
+            os.utime(path, (path.stat().st_mtime - age,) * 2)
+        clean(store, "t")
+        assert [entry.path for entry in store.list_recursively(kept)] == left
+
+
 def test_markers_come_and_go(store: LocalStore) -> None:
     store.replace(f"{AT}/_INCOMPLETE", b"old")
     store.replace(f"{AT}/_SUCCESS", b"old")

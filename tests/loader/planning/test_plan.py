@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from client.producing.delivery import TopicPartition
-from loader.errors import GapError
+from loader.errors import GapError, RowsLost
 from loader.planning.facts import Divergence, PartitionFacts, TopicFacts
 from loader.planning.plan import Gap, Plan, Why, plan
-from loader.planning.rebuild import plan_rebuild
+from loader.planning.rebuild import plan_rebuild, readable_offsets
 from loader.values.manifests import PartitionState, TopicState
+from loader.values.replaced_rows import PartitionRows
 from loader.values.tables import SourceTopic, TableSource
 
 TABLE = TableSource(name="t", topics=(SourceTopic(topic="t", cluster="c"),))
@@ -265,7 +266,9 @@ def test_a_topic_that_comes_back_as_another_is_read_from_its_beginning() -> None
 
 
 def test_many_gaps_are_one_line() -> None:
-    with pytest.raises(GapError, match=r"t-0: .* were read \(and 2 more gaps\)\. To load"):
+    with pytest.raises(
+        GapError, match=r"t-0: .* were read \(and 2 more gaps, 6 offsets in all\)\. To"
+    ):
         planned(facts((7, 9), (7, 9), (7, 9)), state(4, 5, 6))
 
 
@@ -344,13 +347,21 @@ def rebuild_planned(
     lowest: dict[int, int],
     *,
     accept_gap: bool = False,
+    gone: int = 0,
+    remove_rows: int = 0,
 ) -> Plan:
     return plan_rebuild(
         TABLE,
         found,
         known,
-        lowest={TopicPartition("t", each): offset for each, offset in lowest.items()},
+        replaced=[
+            PartitionRows(
+                path="f", partition=TopicPartition("t", each), rows=9, lowest=offset, gone=gone
+            )
+            for each, offset in lowest.items()
+        ],
         accept_gap=accept_gap,
+        remove_rows=remove_rows,
         records_per_task=100,
     )
 
@@ -364,21 +375,26 @@ def test_everything_that_was_read_and_is_there_is_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "began", "why", "read"),
+    ("found", "began", "why", "read", "readable"),
     [
-        (facts((4, 20)), 3, Why.RETENTION, [(0, 4, 8)]),
-        (facts((9, 20)), 3, Why.RETENTION, []),
-        (facts((0, 20), topic_id="two"), 3, Why.RECREATED, []),
-        (facts((0, 20)), 9, Why.RECREATED, [(0, 0, 8)]),
-        (facts((0, 20, 6)), 3, Why.TRUNCATED, [(0, 0, 8)]),
-        (facts((0, 6)), 3, Why.TRUNCATED, [(0, 0, 6)]),
-        ({}, 3, Why.VANISHED, []),
-        (facts(), 3, Why.VANISHED, []),
+        (facts((4, 20)), 3, Why.RETENTION, [(0, 4, 8)], (4, 8)),
+        (facts((9, 20)), 3, Why.RETENTION, [], (9, 8)),
+        (facts((0, 20), topic_id="two"), 3, Why.RECREATED, [], None),
+        (facts((0, 20)), 9, Why.RECREATED, [(0, 0, 8)], (0, 8)),
+        (facts((0, 20, 6)), 3, Why.TRUNCATED, [(0, 0, 8)], (0, 6)),
+        (facts((0, 6)), 3, Why.TRUNCATED, [(0, 0, 6)], (0, 6)),
+        ({}, 3, Why.VANISHED, [], None),
+        (facts(), 3, Why.VANISHED, [], None),
     ],
 )
 def test_what_only_files_hold_is_not_thrown_away(
-    found: dict[str, TopicFacts], began: int, why: Why, read: list[tuple[int, int, int]]
+    found: dict[str, TopicFacts],
+    began: int,
+    why: Why,
+    read: list[tuple[int, int, int]],
+    readable: tuple[int, int] | None,
 ) -> None:
+    assert readable_offsets(found, state(8)).get(TopicPartition("t", 0)) == readable
     with pytest.raises(GapError) as refused:
         rebuild_planned(found, state(8), {0: began})
     assert str(refused.value) == (
@@ -389,6 +405,12 @@ def test_what_only_files_hold_is_not_thrown_away(
     made = rebuild_planned(found, state(8), {0: began}, accept_gap=True)
     assert [each.why for each in made.gaps] == [why]
     assert ranges(made) == read
+    with pytest.raises(RowsLost, match="would remove 5 rows that the brokers no longer have") as no:
+        rebuild_planned(found, state(8), {0: began}, accept_gap=True, gone=5, remove_rows=4)
+    assert no.value.rows == 5
+    assert rebuild_planned(
+        found, state(8), {0: began}, accept_gap=True, gone=5, remove_rows=5
+    ).replaced
 
 
 def test_what_is_gone_and_in_no_file_of_these_hours_does_not_matter() -> None:

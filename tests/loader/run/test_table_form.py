@@ -9,7 +9,7 @@ import pytest
 
 from loader.config import FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
-from loader.errors import LoaderError, NoSchema
+from loader.errors import LoaderError, NoSchema, SchemaDeleted
 from loader.run.table_form import (
     LatestSchema,
     TableForm,
@@ -143,6 +143,19 @@ def test_if_none_reads_all_two_are_named() -> None:
     assert said.startswith("table views: none of its topics' latest schemas can read")
     assert "referer" in said
     assert "data of dc1.views-value, version 7 cannot be read with dc2.views-value" in said
+
+
+def test_a_deleted_schema_is_named(registry: RegistryClient, new_topic: str) -> None:
+    table = TableSource(name="t", topics=(SourceTopic(topic=new_topic, cluster="dc1"),))
+    subject = f"{new_topic}-value"
+    for text in (WITH_COUNTRY, WITH_REFERER):
+        registry.register(subject, text)
+    registry.delete_subject(subject)
+    with pytest.raises(SchemaDeleted, match=rf"\({subject}, version 2\)"):
+        table_columns(registry, table, HeaderColumns.FLAT)
+    registry.delete_subject(subject, permanent=True)
+    with pytest.raises(NoSchema, match="the registry has no schema"):
+        table_columns(registry, table, HeaderColumns.FLAT)
 
 
 def test_fields_that_no_column_takes_are_named(registry: RegistryClient, new_topic: str) -> None:

@@ -165,7 +165,8 @@ def distribution(directory: Path, **texts: str) -> Distribution:
 
 def test_files_are_taken_by_the_list_with_its_digests(tmp_path: Path) -> None:
     record = "a.py,sha256=abc,3\na/tests/x.py,sha256=def,3\n../../bin/a,sha256=0,1\nb.py,,\n"
-    (tmp_path / "b.py").write_text("b\n")
+    for name in ("a.py", "b.py"):  # Python 3.12 and later leave out files that are gone
+        (tmp_path / name).write_text(f"{name}\n")
     files = list(files_of(distribution(tmp_path, RECORD=record)))
     assert [(file.name, file.source) for file in files] == [
         ("a.py", tmp_path / "a.py"),

@@ -69,6 +69,27 @@ def test_the_configuration_and_the_partitions_change(site: Site, topic: Topic) -
     site.check(topic, [log.life])
 
 
+def test_a_file_moves_to_another_input_of_its_topic(site: Site, topic: Topic) -> None:
+    """One that matches it from the start, and that replaces the first one later."""
+    log, moved = site.file(), site.logs / "old" / "a.log"
+    old = site.reads(topic, "old/*", name="old")
+    agent = site.agent(site.reads(topic), old)
+    moved.parent.mkdir()
+    log.write(FIRST)
+    with agent:
+        topic.wait_for_count(FIRST)
+        log.path = log.path.rename(moved)
+        log.write(FIRST)
+        topic.wait_for_count(2 * FIRST)
+        stop(agent)
+    agent.configure(inputs=[old])
+    with agent:
+        log.write(FIRST)
+        topic.wait_for_count(3 * FIRST)
+        stop(agent)
+    site.check(topic, [log.life])
+
+
 def test_a_filter_is_added(site: Site, topic: Topic) -> None:
     """What was packed before is sent as it was; each line has one fate all the same."""
     log = site.file()

@@ -12,7 +12,8 @@ const LEADS = {
 
 /** `kind`: of a finding or an alert, as in the runbook. `row`: has the command. */
 export function cure(kind, { command, command_kind }) {
-  const lead = LEADS[command_kind];
+  const isOfArrived = command_kind === "accepts" && ["duplicated", "changed"].includes(kind);
+  const lead = isOfArrived ? "If it cannot be repaired, accept it:" : LEADS[command_kind];
   return h(
     "div",
     { class: "cure" },

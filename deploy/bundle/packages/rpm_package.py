@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from deploy.bundle import host_package
-from deploy.bundle.host_package import DESCRIPTION, DOCUMENTATION, NAME, SUMMARY, UNIT
+from deploy.bundle.packages import host_package
+from deploy.bundle.packages.host_package import DESCRIPTION, DOCUMENTATION, NAME, SUMMARY, UNIT
 from deploy.bundle.targets import Processor
 
 # rpmbuild would otherwise record its host and clock, strip programs, compile Python files, and add

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from deploy.bundle import host_package
-from deploy.bundle.host_package import DESCRIPTION, NAME, SUMMARY
+from deploy.bundle.packages import host_package
+from deploy.bundle.packages.host_package import DESCRIPTION, NAME, SUMMARY
 from deploy.bundle.targets import Processor
 
 _CONTROL: Final = f"""\

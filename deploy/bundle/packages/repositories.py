@@ -1,6 +1,6 @@
-"""`python -m deploy.bundle.repositories --release DIR --out DIR --key KEY`: signed repositories.
+"""Writes signed repositories for apt, and for dnf, zypper and yum, of the packages of releases.
 
-Writes repositories for apt and for dnf, zypper and yum with the debs and rpms of releases:
+`python -m deploy.bundle.packages.repositories --release DIR --out DIR --key KEY` writes
 
     penstock.asc                                    the public key
     apt/dists/stable/InRelease, Release, Release.gpg
