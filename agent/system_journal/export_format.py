@@ -2,10 +2,12 @@
 
 An entry is a sequence of fields, and an empty line. A field is a line `NAME=value`, or, for values
 that are not printable text, a line `NAME`, the length as 64 bits (little-endian), the value, and a
-line feed. Of an entry that journalctl cannot read to its end, since its file was removed or damaged,
-it writes the first fields without the empty line; such an entry is left out. It shows by the cursor
-of the next one, which is an entry's first field. Nothing is trusted: values are cut at a limit, whatever their length, and only the fields
+line feed. Nothing is trusted: values are cut at a limit, whatever their length, and only the fields
 that were asked for are kept.
+
+If journalctl cannot read an entry to its end, since its file was damaged or is being removed, it
+writes the first fields without the empty line. Such an entry is left out: the cursor, the first
+field of each entry, shows that the next one begins.
 """
 
 from collections.abc import Iterator, Set
