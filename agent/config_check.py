@@ -25,7 +25,7 @@ from agent.encoding.topic_schemas.values import (
     dead_letters_of,
     wanted_for,
 )
-from agent.errors import InputError, JournalctlError, NoSchema
+from agent.errors import InputError, JournalctlError, NoJournalFiles, NoSchema
 from agent.files.listing import Survey
 from agent.open_files.opening import Opening
 from agent.recognition.compressed import has_archive_name, has_compressed_name
@@ -86,6 +86,8 @@ def _with_entries(check: InputCheck, input_: Input, data_dir: str) -> InputCheck
         check_access(input_.journal)
         if last_entry(input_.journal) is None:
             remarks.append(f"{input_.journal.place}: the journal has no entries at present")
+    except NoJournalFiles as error:  # as of log files: there may be some later
+        remarks.append(f"{input_.journal.place}: {error}")
     except JournalctlError as error:
         problems.append(f"{input_.journal.place}: {error}")
     try:

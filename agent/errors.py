@@ -39,3 +39,8 @@ class JournalFull(AgentError):
 
 class JournalctlError(AgentError):
     pass
+
+
+class NoJournalFiles(JournalctlError):
+    def __init__(self) -> None:
+        super().__init__("there are no journal files")

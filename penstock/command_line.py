@@ -63,6 +63,7 @@ SECTIONS: Final = {
     },
     "Programs": {
         "agent": Lazy("penstock.services.agent", "Run an agent, or show its status.", "agent"),
+        "backfill": Lazy("penstock.backfill.command", "Show archives being read.", "agent"),
         "broker": Lazy("penstock.services.broker", "Run a broker.", "broker"),
         "registry": Lazy("penstock.services.registry", "Run a schema registry.", "registry"),
         "load": Lazy(

@@ -66,6 +66,16 @@ class ArchiveQueue:
         compared."""
         self._waiting[sighting.identity] = dict(originals)
 
+    def waits_for(self, identity: Identity) -> str:
+        """What the archive waits for; empty if for nothing but its turn. Any thread."""
+        originals = self._waiting.get(identity)
+        if originals:
+            path = next(iter(originals)).current_path
+            return f"until {path}, which is still followed, has been read"
+        if identity in self._delayed:
+            return "until it is closed or can be read"
+        return ""
+
     def close(self) -> None:
         """Closes the archive that is being identified."""
         if self.attempt is not None:

@@ -266,6 +266,7 @@ class _Start:
         shared.report(Remembered(note))
         self._forget_former(former)
         self._input_files.memory.add(note, sighting)
+        self._input_files.why_not_read.pop(sighting.identity, None)
 
     def _become_source(
         self, content: UnpackedContent, start: int, former: KnownSource | None
@@ -285,6 +286,7 @@ class _Start:
             else:
                 followed.content.show(content.head)
         followed.belong(input_files.input)
+        input_files.why_not_read.pop(sighting.identity, None)
         followed.content.tell()
         followed.end.unpacked = self._known(followed)
         status = os.fstat(content.fd)

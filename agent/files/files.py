@@ -18,7 +18,9 @@ from agent.configuration.config import AgentLimits, HoldDeleted
 from agent.configuration.file_inputs import FileInput
 from agent.files.adoption import Adoption
 from agent.files.archive_starts import read_archives
+from agent.files.archive_states import plan_of
 from agent.files.attention import Attention
+from agent.files.backfill_plan import BackfillPlan
 from agent.files.happenings import (
     Forgettable,
     Grown,
@@ -346,6 +348,13 @@ class Files:
         followed. Any thread."""
         input_files = self._by_input.get(name)
         return len(input_files.archives) if input_files is not None else 0
+
+    def backfill_plan(self, name: str) -> BackfillPlan | None:
+        """The archives of an input, if it reads archives. Any thread."""
+        input_files = self._by_input.get(name)
+        if input_files is None or not input_files.input.reads_archives:
+            return None
+        return plan_of(input_files)
 
     @property
     def at_rest(self) -> bool:

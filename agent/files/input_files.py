@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent.accounting.runs import KnownSource, Progress
 from agent.configuration.file_inputs import FileInput
+from agent.files.archive_choice import MAY_HAVE_BEEN_READ, NOT_UNPACKED, why_skipped
 from agent.files.archive_queue import ArchiveQueue
 from agent.files.happenings import (
     Appeared,
@@ -100,6 +101,8 @@ class InputFiles:
         self.since_millis = since_millis
         self._archives_since_millis = archives_since_millis
         self.archives = ArchiveQueue()
+        self.archives_there: dict[Identity, Sighting] = {}  # if the input reads archives
+        self.why_not_read: dict[Identity, str] = {}  # archives
         self.caught_up_millis = 0  # when all that was there had been read and acknowledged
         self.folders = Folders()
         self.before: Looked | None = None  # the last look before an unwatched time
@@ -131,6 +134,8 @@ class InputFiles:
             self._archives_since_millis = int(self._shared.wall() * 1000)
         self.archives.close()
         self.archives = ArchiveQueue()
+        self.archives_there.clear()
+        self.why_not_read.clear()
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
@@ -147,6 +152,8 @@ class InputFiles:
         """Updates the files from a listing."""
         by_identity = places(listing.sightings)
         self._missing_paths = None
+        if self.input.reads_archives:
+            self._note_archives(listing)
         for followed in list(self.files.values()):
             self._follow(followed, *whereabouts(followed, listing, by_identity), listing)
         for identity, sightings in by_identity.items():
@@ -161,6 +168,16 @@ class InputFiles:
             if not self.has_looked:
                 self.has_looked = True
                 self._miss_remembered(listing, by_identity)
+
+    def _note_archives(self, listing: Listing) -> None:
+        for identity, archive in list(self.archives_there.items()):
+            if listing.covers(archive.path):
+                del self.archives_there[identity]
+        for sighting in listing.sightings:
+            if has_compressed_name(sighting.path):
+                self.archives_there[sighting.identity] = sighting
+        for identity in self.why_not_read.keys() - self.archives_there.keys():
+            del self.why_not_read[identity]
 
     def _note_matches(self, listing: Listing) -> None:
         paths = (sighting.path for sighting in listing.sightings)
@@ -541,6 +558,8 @@ class InputFiles:
         is_read = self.input.reads_archives and has_archive_name(path)
         self.lose_remembered(identity, archives=False)  # it may have the inode of the original
         if not is_read:
+            if self.input.reads_archives:
+                self.why_not_read[identity] = NOT_UNPACKED
             self.is_compressed(path, identity, mtime_ns)
             return
         if identity in self.archives or self._is_unpacked(identity):
@@ -549,12 +568,14 @@ class InputFiles:
             return
         since_ns = self.since_millis * _MILLIS_NS
         if not self.memory.has(identity):
-            is_old = mtime_ns < since_ns and self.input.starts_at_end(mtime_ns / 1e9)
-            if is_old or self.input.is_too_old(mtime_ns / 1e9, wall):
-                return
-            made_ns = born_at(path) or mtime_ns
-            if since_ns <= made_ns < self._archives_since_millis * _MILLIS_NS:
-                self.is_not_read(sighting, "the input may have read its lines before")
+            why = why_skipped(
+                self.input, sighting, self.since_millis, self._archives_since_millis, wall
+            )
+            if why == MAY_HAVE_BEEN_READ:
+                self.is_not_read(sighting, why)
+            elif why:
+                self.why_not_read[identity] = why
+            if why:
                 return
         self.archives.add(sighting, since_ns)
 
@@ -566,10 +587,12 @@ class InputFiles:
     def is_empty(self, archive: Sighting) -> None:
         """Notes that there is nothing to read, as long as the archive does not change."""
         self.compressed[archive.identity] = archive.size, archive.mtime_ns
+        self.why_not_read[archive.identity] = "it is empty"
 
     def is_not_read(self, sighting: Sighting, why: str) -> None:
         """Notes that an archive cannot be read, as long as it does not change."""
         self.is_empty(sighting)
+        self.why_not_read[sighting.identity] = why
         self.is_compressed(sighting.path, sighting.identity, sighting.mtime_ns, why)
 
     def _cannot_read(

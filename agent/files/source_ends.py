@@ -381,6 +381,9 @@ def end_due_sources(input_files: InputFiles, shared: SharedByInputs) -> None:
             is_seen = is_seen and not may_be_written(followed)
             traces = None if is_seen else followed.end.traces or Traces.VANISHED
             reason = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
+            if unpacking and unpacking.error and followed.is_archive and followed.end.unpacked:
+                archive = followed.end.unpacked
+                input_files.why_not_read[archive.device, archive.inode] = unpacking.error
             end(
                 input_files,
                 followed,

@@ -39,6 +39,7 @@ class UnpackedContent:
 
     def __init__(self, archive_fd: int, spool: Path | None, start: int = 0) -> None:
         self.start, self.end = start, 0
+        self.archive_position = 0  # up to which the archive was unpacked
         self.head = self.tail = b""
         self.error = ""
         self.is_complete = self.is_refused = False
@@ -49,7 +50,7 @@ class UnpackedContent:
         self._freed_up_to = FULL + _BLOCK
         self._spool = spool
         try:
-            self._pieces = unpacked(archive_fd)
+            self._pieces = unpacked(archive_fd, self._archive_read)
             self._file = _nameless(spool)
         except (OSError, ArchiveDamaged):
             os.close(archive_fd)
@@ -93,6 +94,9 @@ class UnpackedContent:
             self._marks[position] = zlib.crc32(self._before(position, piece))
         self.tail = (self.tail + piece)[-TAIL:] if len(piece) < TAIL else piece[-TAIL:]
         self.end += len(piece)
+
+    def _archive_read(self, position: int) -> None:
+        self.archive_position = position
 
     def ask(self, positions: Iterable[int]) -> None:
         """Asks for the marks of these positions."""

@@ -54,6 +54,8 @@ class Unpacking:
         self._end: tuple[bool, str] = False, ""  # of a content that was closed
         self._limit: Callable[[UnpackedContent], None] | None = None
         self._not_before = 0.0
+        self.unpacked_bytes = self.compressed_bytes = 0
+        self._begun_at, self._begun_position = time.monotonic(), followed.progress.position
 
     @classmethod
     def begun(
@@ -67,6 +69,7 @@ class Unpacking:
         unpacking = cls(followed, [], None)
         unpacking.archive = archive
         unpacking._content, unpacking._limit = content, limit
+        unpacking._note_progress(content)
         return unpacking
 
     @property
@@ -80,6 +83,12 @@ class Unpacking:
     @property
     def is_over(self) -> bool:
         return self.complete or bool(self.error)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """How fast its content is read since it was begun."""
+        read_bytes = self.followed.progress.position - self._begun_position
+        return read_bytes / max(1e-3, time.monotonic() - self._begun_at)
 
     @property
     def original(self) -> str:
@@ -142,10 +151,14 @@ class Unpacking:
                 content.advance()
             except OSError as error:
                 self._put_off(shared, error)
+        self._note_progress(content)
         content.free(position)
         if content.is_over:
             self._end = content.is_complete, content.error
             self.close()
+
+    def _note_progress(self, content: UnpackedContent) -> None:
+        self.unpacked_bytes, self.compressed_bytes = content.end, content.archive_position
 
     def _open_next(self, shared: SharedByInputs) -> bool:
         while self._archives:

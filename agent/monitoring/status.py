@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from agent.configuration.refusals import Refusal
+from agent.files.backfill_plan import BackfillPlan
 
 STATUS_PATH: Final = "/status"  # of the HTTP port
 
@@ -83,6 +84,7 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     dropped_values: int = 0  # of fields that the topic's schema does not have
     unread_files: int = 0  # compressed
     waiting_archives: int = 0  # not identified yet, or of files that are still followed
+    backfill: BackfillPlan | None = None  # if it reads archives
     has_matches: bool = False  # files that it matches exist, followed or not
 
 

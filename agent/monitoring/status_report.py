@@ -160,6 +160,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
         has_matches=parts.files.has_matches(input_.label),
         lag_bytes=sum(file.lag_bytes for file in files),
         waiting_archives=parts.files.waiting_archives(input_.label),
+        backfill=parts.files.backfill_plan(input_.label),
         lag_seconds=max((file.lag_seconds for file in files), default=0.0),
         stopped=_stopped(input_, feed, parts.schemas) or "; ".join(topic_stalls),
         warning=(feed.warning if feed else "")

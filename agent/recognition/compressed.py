@@ -147,19 +147,23 @@ _FORMATS: Final[tuple[tuple[bytes, Callable[[], _Stream], int], ...]] = (
 _ERRORS: Final = (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, EOFError, ValueError)
 
 
-def unpacked(fd: int) -> Iterator[bytes]:
-    """The content of an open file in pieces, which may be empty. Raises ArchiveDamaged, or OSError
+def unpacked(fd: int, note_read: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+    """The content of an open file in pieces, which may be empty. Calls `note_read` with the
+    position in the file after each read. Raises ArchiveDamaged, or OSError
     if it cannot be read."""
     head = os.pread(fd, 16, 0)
     for magic, stream, most in _FORMATS:
         if head.startswith(magic):
-            return _unpacked(fd, stream, most)
+            return _unpacked(fd, stream, most, note_read)
     raise ArchiveDamaged("unsupported compression format")
 
 
-def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]:
+def _unpacked(
+    fd: int, new: Callable[[], _Stream], most: int, note_read: Callable[[int], None]
+) -> Iterator[bytes]:
     data = os.pread(fd, most, 0)
     position = len(data)
+    note_read(position)
     output_position = 0  # the input position of the last output
     while data:
         stream = new()
@@ -175,10 +179,12 @@ def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]
             if not stream.eof:
                 data = os.pread(fd, most, position)
                 position += len(data)
+                note_read(position)
         data = stream.unused_data
         if not data:
             data = os.pread(fd, most, position)
             position += len(data)
+            note_read(position)
 
 
 def _decoded(stream: _Stream, data: bytes) -> Iterator[bytes]:

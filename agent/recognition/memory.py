@@ -92,10 +92,9 @@ class Memory:
         return list(self._by_inode.get(inode, ()))
 
     def archives(self) -> Iterator[KnownSource]:
-        for sources in self._by_identity.values():
-            for source in sources:
-                if has_compressed_name(source.path):
-                    yield source
+        """The sources that are archives. Any thread."""
+        for sources in list(self._by_identity.values()):
+            yield from [source for source in sources if has_compressed_name(source.path)]
 
     def unfinished(self) -> Iterator[KnownSource]:
         for sources in list(self._by_identity.values()):

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from agent.configuration.system_journal import SystemJournal
-from agent.errors import JournalctlError
+from agent.errors import JournalctlError, NoJournalFiles
 from agent.system_journal.export_format import Entry, ExportParser
 from agent.system_journal.selection import ALWAYS_WRITTEN
 from ground.printable import one_line
@@ -51,12 +51,12 @@ def _place(journal: SystemJournal) -> list[str]:
 
 def check_access(journal: SystemJournal) -> None:
     """Checks that there are journal files, and that all of them may be read. Raises
-    JournalctlError. journalctl says so only if its output is for persons."""
+    NoJournalFiles, JournalctlError. journalctl says so only if its output is for persons."""
     _, said = _run([_PROGRAM, "--lines=1", "--no-pager", *_place(journal)])
     if any(words in text for text in said for words in _NO_ACCESS):
         raise JournalctlError(_ADVICE)
     if any(text.startswith(_NO_FILES) for text in said):
-        raise JournalctlError("there are no journal files")
+        raise NoJournalFiles
 
 
 def last_entry(journal: SystemJournal) -> Entry | None:

@@ -52,7 +52,7 @@ def command(
     """
     try:
         if status:
-            _show(_listens_at(agent, config, overrides), as_json=as_json)
+            _show(listens_at(agent, config, overrides), as_json=as_json)
             return 0
         if config is None and not overrides:
             raise click.UsageError("pass --config FILE, or every key with --set KEY=VALUE")
@@ -66,7 +66,7 @@ def command(
     return run(configuration, reload, lambda path: or_rejected(lambda: load_inputs(path)))
 
 
-def _listens_at(agent: HttpUrl | None, config: Path | None, overrides: tuple[str, ...]) -> HttpUrl:
+def listens_at(agent: HttpUrl | None, config: Path | None, overrides: tuple[str, ...]) -> HttpUrl:
     """The address of --agent, or of the configuration if there is one."""
     if config is None:
         if overrides:

@@ -84,13 +84,13 @@ def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
 
 
 def ask_status(agent: HttpUrl) -> bytes:
-    """Returns the status that the agent answers with, which is JSON. Raises Failed if it does not
-    answer."""
+    """Returns the status that the agent answers with, which is JSON. Raises NotReachable if it
+    does not answer, else Failed."""
     access = access_to(agent_security(agent))
     try:
         answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=access)
     except NotReachable as error:
-        raise Failed(f"{error.message}{origin('agent', str(agent))}") from None
+        raise NotReachable(f"{error.message}{origin('agent', str(agent))}") from None
     if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         excerpt = shortened(answer.body[:200].decode(errors="replace").strip())
         raise Failed(

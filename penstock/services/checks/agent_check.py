@@ -72,9 +72,7 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
 def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
     """Checks the disk and, unless `offline`, the registry and brokers. Registers the schemas that
     the agent would register."""
-    path = Path(config.inputs_dir) if config.inputs_dir else None
-    directory = InputsDirectory(path, config.inputs, _read_file)
-    directory.look()
+    directory = _inputs_of(config)
     problems = [*broken_locks(config)]
     silent_servers: list[str] = []
     inputs = check_inputs(config, directory.inputs, None)
@@ -119,6 +117,18 @@ def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> Agen
     merged_config = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")
     report = check_agent(merged_config, offline=offline)
     return msgspec.structs.replace(report, remarks=report.problems, problems=())
+
+
+def all_inputs(config: AgentConfig) -> tuple[Input, ...]:
+    """The inputs of a configuration and of its `inputs_dir`."""
+    return _inputs_of(config).inputs
+
+
+def _inputs_of(config: AgentConfig) -> InputsDirectory:
+    path = Path(config.inputs_dir) if config.inputs_dir else None
+    directory = InputsDirectory(path, config.inputs, _read_file)
+    directory.look()
+    return directory
 
 
 def _read_file(path: Path) -> tuple[Input, ...]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent.files.archive_states import plan_without_agent
+from agent.files.backfill_plan import ArchiveStatus, BackfillPlan
 from agent.files.happenings import Compressed, Ended, EndUnseen
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import LogFolder, append, of_sources, settle, tick
@@ -357,3 +359,73 @@ def test_disk_space_is_given_back(logs: LogFolder) -> None:
             most_blocks = max(most_blocks, os.fstat(archive.fd).st_blocks)
     assert files.text.decode() == text
     assert most_blocks * 512 < 24 * 1024 * 1024
+
+
+def states(plan: BackfillPlan | None) -> dict[str, tuple[str, str]]:
+    assert plan is not None
+    assert sum(total.archives for total in plan.totals) == len(plan.archives)
+    return {Path(each.path).name: (each.state.value, each.why) for each in plan.archives}
+
+
+def first(plan: BackfillPlan | None) -> ArchiveStatus:
+    assert plan is not None
+    return plan.archives[0]
+
+
+def test_the_plan_says_what_happens_with_each_archive(logs: LogFolder) -> None:
+    damaged = old_archive(logs, noise(30_000), "app.log.8.gz", days=8)
+    damaged.write_bytes(damaged.read_bytes()[:-1000])
+    os.utime(damaged, (time.time() - 8 * DAY,) * 2)
+    big = old_archive(logs, noise(1_000_000, 1), "app.log.7.gz", days=7)
+    old_archive(logs, lines(0, 300), "app.log.6.gz", days=6)
+    old_archive(logs, lines(0, 300), "app.log.50.gz", days=50)
+    old_archive(logs, "", "app.log.5.gz", days=5)
+    for name in ("app.log.4.lz4", "app.log.3\n.gz"):
+        (logs / name).write_bytes(b"no archive")
+    files = logs.follow(reads_archives=True, ignore_older=40 * DAY)
+    left = {
+        "app.log.50.gz": ("skipped", "it is older than ignore_older"),
+        "app.log.4.lz4": ("skipped", "its format is not read"),
+    }
+    without_agent = plan_without_agent(files.inputs[0], (), 1 << 50, 1 << 50, time.time())
+    others = ("app.log.3\\n.gz", "app.log.5.gz", "app.log.6.gz", "app.log.7.gz", "app.log.8.gz")
+    assert states(without_agent) == left | dict.fromkeys(others, ("next", ""))
+    with (logs / "app.log.2.gz").open("wb") as written:
+        written.write(b"\x1f\x8b")
+        files.look()
+        while (reading := first(files.files.backfill_plan("in"))).path != str(big):
+            files.read_some(1 << 20)
+            files.look()
+        files.read_some(100_000, files=1)
+        reading = first(files.files.backfill_plan("in"))
+        assert reading.position == 100_000 < reading.unpacked_bytes < 9_000_000
+        assert 0 < reading.compressed_bytes < reading.size == big.stat().st_size
+        assert reading.bytes_per_second > 0
+        while {"reading", "next"} & {
+            state for state, _ in states(files.files.backfill_plan("in")).values()
+        }:
+            settle(files)
+        read = {
+            "app.log.8.gz": ("read", "the archive is truncated"),
+            "app.log.7.gz": ("read", ""),
+            "app.log.6.gz": ("read", ""),
+            "app.log.5.gz": ("skipped", "it is empty"),
+            "app.log.3\\n.gz": ("skipped", "unsupported compression format"),
+        }
+        waits = {"app.log.2.gz": ("waits", "until it is closed or can be read")}
+        assert states(files.files.backfill_plan("in")) == left | read | waits
+    (logs / "app.log.2.gz").unlink()
+    (logs / "app.log.6.gz").rename(logs / "app.log.9.gz")
+    settle(files)
+    shown = states(files.files.backfill_plan("in"))
+    assert shown == left | {name: read[name] for name in read if "6" not in name} | {
+        "app.log.9.gz": ("read", "")
+    }
+    without_agent = plan_without_agent(
+        files.inputs[0], files.journal.values(), 1 << 50, 1 << 50, time.time()
+    )
+    assert {name for name, (state, _) in states(without_agent).items() if state == "read"} == {
+        "app.log.7.gz",
+        "app.log.8.gz",
+        "app.log.9.gz",
+    }

@@ -1,0 +1,1 @@
+"""`penstock backfill`: the archives that an agent reads."""
