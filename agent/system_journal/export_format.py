@@ -4,6 +4,10 @@ An entry is a sequence of fields, and an empty line. A field is a line `NAME=val
 that are not printable text, a line `NAME`, the length as 64 bits (little-endian), the value, and a
 line feed. Nothing is trusted: values are cut at a limit, whatever their length, and only the fields
 that were asked for are kept.
+
+If journalctl cannot read an entry to its end, since its file was damaged or is being removed, it
+writes the first fields without the empty line. Such an entry is left out: the cursor, the first
+field of each entry, shows that the next one begins.
 """
 
 from collections.abc import Iterator, Set
@@ -92,6 +96,8 @@ class ExportParser:
 
     def _take_line(self, line: bytes) -> None:
         name, equals, value = line.partition(b"=")
+        if name == CURSOR:
+            self._fields, self._cut = {}, set()
         if equals:
             self._keep(name, value)
         else:
@@ -158,8 +164,20 @@ def is_cursor(text: bytes) -> bool:
 def numbers_of(cursor: bytes) -> tuple[str, int]:
     """The numbering and number in a cursor; ("", 0) if it has another form. Systemd documents
     cursors as opaque: this is evidence, not proof."""
-    parts = dict(part.split("=", 1) for part in cursor.decode().split(";") if "=" in part)
+    parts = _parts_of(cursor)
     try:
         return parts["s"], int(parts["i"], 16)
     except (KeyError, ValueError):
         return "", 0
+
+
+def micros_of(cursor: bytes) -> int:
+    """The time in a cursor; 0 if it has another form."""
+    try:
+        return int(_parts_of(cursor)["t"], 16)
+    except (KeyError, ValueError):
+        return 0
+
+
+def _parts_of(cursor: bytes) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in cursor.decode().split(";") if "=" in part)

@@ -26,7 +26,7 @@ from agent.configuration.system_journal import SystemJournal
 from agent.encoding.lines.journal_lines import longest_line
 from agent.errors import JournalctlError
 from agent.history.blind_times import Traces, Unwatched
-from agent.system_journal.export_format import Entry, ExportParser, numbers_of
+from agent.system_journal.export_format import Entry, ExportParser, micros_of, numbers_of
 from agent.system_journal.journalctl import Reading, check_access, last_entry
 from agent.system_journal.numbering import Gap, Numbering
 from agent.system_journal.selection import MACHINE, Selection
@@ -251,6 +251,7 @@ class Follower:
         if spool.size != state.size and spool.last_cursor:
             # There are lines that the state does not know, or only some of those that it knows.
             self._cursor, numbers = spool.last_cursor, {}
+            self._micros = micros_of(self._cursor) or state.micros
         if self._cursor and not numbers:
             numbering, number = numbers_of(self._cursor)
             numbers = {"": number, numbering: number}

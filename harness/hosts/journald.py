@@ -1,7 +1,8 @@
 """A real systemd-journald of its own, in a mount namespace: it needs root, and no other systemd.
 
 Its files, and the socket at which it listens, are in a folder of the caller's, so that they can be
-read and written from outside. Rotation and vacuum are what a host's journal does, too.
+read and written from outside. Rotation and vacuum are what a host's journal does, too. It can be
+that of another release, from a root filesystem that debootstrap made.
 """
 
 import os
@@ -20,17 +21,22 @@ from harness.processes.waiting import wait_until
 
 JOURNALD: Final = Path("/lib/systemd/systemd-journald")
 _NAMESPACE: Final = "test"
+_ALONE: Final = ("unshare", "--mount", "--propagation", "private")
+# Without a value for Audit, the kernel's auditing stays as it is.
 _CONFIG: Final = """[Journal]
 Storage=persistent
+Audit=
 RateLimitBurst=0
 SyncIntervalSec=0
 SystemMaxFileSize=8M
 """
 _START: Final = f"""
-mount -t tmpfs tmpfs /var/log && mkdir /var/log/journal && mount --bind "$0/log" /var/log/journal &&
-mount -t tmpfs tmpfs /run && mkdir /run/systemd && mount --bind "$0/run" /run/systemd &&
-mount --bind "$0/etc" /etc/systemd && mount --bind "$0/machine-id" /etc/machine-id &&
-exec {JOURNALD} {_NAMESPACE}
+cd "$1" && mount -t tmpfs tmpfs var/log && mkdir var/log/journal &&
+mount --bind "$0/log" var/log/journal && mount -t tmpfs tmpfs run && mkdir run/systemd &&
+mount --bind "$0/run" run/systemd && mount --bind "$0/etc" etc/systemd &&
+mount --bind "$0/machine-id" etc/machine-id &&
+for folder in proc sys dev; do [ "$1" = / ] || mount --rbind /$folder $folder || exit; done &&
+exec chroot . {JOURNALD} {_NAMESPACE}
 """
 
 
@@ -46,11 +52,15 @@ def can_run() -> bool:
 
 
 class Journald:
-    """A running journald. `directory` has its files. `machine_id`: default is this machine's."""
+    """A running journald. `directory` has its files. `machine_id`: default is this machine's.
+    `root`: the root filesystem that has the program."""
 
-    def __init__(self, machine_id: str = "") -> None:
+    def __init__(self, machine_id: str = "", root: Path = Path("/")) -> None:
+        self._root = root
         self._machine_id = machine_id or Path("/etc/machine-id").read_text().strip()
-        self._folder = Path(tempfile.mkdtemp(prefix="jd-", dir="/tmp"))  # sockets need short paths
+        self._folder = Path(
+            tempfile.mkdtemp(prefix="jd-", dir=root / "tmp")
+        )  # sockets need short paths
         for name in ("log", "run", "etc"):
             (self._folder / name).mkdir()
         (self._folder / "etc" / f"journald@{_NAMESPACE}.conf").write_text(_CONFIG)
@@ -77,7 +87,7 @@ class Journald:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "sh", "-c", _START, self._folder],
+            [*_ALONE, "sh", "-c", _START, self._folder, self._root],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -115,16 +125,15 @@ class Journald:
         """Begins new files, and archives those that there are, with all that was sent."""
         assert self._process is not None
         before = self.archived()
-        marker = f"rotation {uuid.uuid4().hex}"
-        self.send([marker])
-        wait_until(lambda: self._last_message() == marker, what="journald writes nothing")
+        marker = f"ROTATION={uuid.uuid4().hex}"
+        self.send(["rotation"], ROTATION=marker.partition("=")[2])
+        wait_until(lambda: self._has(marker), what="journald writes nothing")
         self._process.send_signal(signal.SIGUSR2)
         wait_until(lambda: self.archived() != before, what="journald does not rotate")
 
-    def _last_message(self) -> str:
-        command = ["journalctl", f"--directory={self.directory}", "--lines=1", "--output=cat"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        return result.stdout.strip()
+    def _has(self, field: str) -> bool:
+        command = ["journalctl", f"--directory={self.directory}", "--output=cat", field]
+        return bool(subprocess.run(command, capture_output=True, check=False).stdout)
 
     def archived(self) -> set[Path]:
         return {path for path in self.directory.rglob("*.journal") if "@" in path.name}

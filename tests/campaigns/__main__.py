@@ -16,6 +16,7 @@ CAMPAIGNS: Final = {
     "witness": ("witness", "is the audit's verdict ever wrong?"),
     "attackers": ("attackers", "does a verdict hold against whoever may write?"),
     "restarts": ("restarts", "is a line lost by an agent that is restarted beside rotations?"),
+    "journal": ("journal", "is an entry of systemd's journal lost without a statement, or double?"),
     "cluster": ("cluster", "does a cluster of brokers keep what it promises?"),
     "groups": ("groups", "do groups of consumers get what they are promised?"),
     "mirror": ("mirror", "is a copy in another cluster what its source is?"),

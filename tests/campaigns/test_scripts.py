@@ -108,6 +108,7 @@ def test_a_kind_of_faults_can_be_asked_for_alone(name: str, kind: str) -> None:
         *(("witness", line) for line in ("rename", "== write a 1", "kill-broker")),
         *(("pipeline", line) for line in ("explode audit", "mend now")),
         ("restarts", "rename 2"),
+        ("journal", "rotate 2"),
     ],
 )
 def test_a_line_that_is_no_action_is_named(name: str, line: str) -> None:

@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -170,7 +171,8 @@ def test_vacuumed_entries_are_named(site: Site, topic: Topic, journald: Journald
     send(journald, 0, 10)
     agent.start()
     topic.wait_for_count(10)
-    stop(agent)
+    agent.kill()  # mostly before it wrote its position apart from the entries
+    killed_millis = time.time_ns() // 1_000_000
     send(journald, 10, 10)
     journald.rotate()
     journald.vacuum()
@@ -182,6 +184,7 @@ def test_vacuumed_entries_are_named(site: Site, topic: Topic, journald: Journald
     assert topic.messages == [*messages(10), "entry 20"]
     (loss,) = [each for each in site.unwatched(topic) if each["traces"] == "changed"]
     assert loss["path"] == str(journald.directory)
+    assert loss["from_time"] <= killed_millis < loss["to_time"]
     expected = (
         r"\d+ entries were gone" if numbers_entries() else "the entry that was read last is gone"
     )
