@@ -51,7 +51,7 @@ from broker.groups.membership.values import GroupRules
 from broker.logins.logins import Logins
 from broker.monitoring.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.monitoring.pages import BrokerHttpServer
-from broker.replicas.data_directory import JOURNAL, DataDirectory
+from broker.replicas.data_directory import DataDirectory
 from broker.replicas.flusher import Flusher
 from broker.replicas.housekeeping import Housekeeping
 from broker.replicas.log_cuts import LogCuts
@@ -568,7 +568,6 @@ class Broker:
         if self._has_partitions:
             for partition in self.partitions:
                 yield partition.log.directory
-        yield Path(self.config.data_dir).absolute() / JOURNAL
 
     def _remarks(self) -> list[str]:
         """Problems of a broker that serves."""

@@ -1,5 +1,5 @@
-"""Checks every five seconds that the broker can write to its folders: the data directory, that of
-each partition, and that of the counting process.
+"""Checks every five seconds that the broker can write to its folders: the data directory and that
+of each partition.
 
 A process may go on writing to open files after its folders have become read-only, and most logs
 write no other file for minutes. So failed writes alone would tell late, and would not tell the end.
