@@ -151,7 +151,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         if self.journal is None and not self.paths:
-            raise ValueError("`paths` must have at least one file or pattern, or give `journal`")
+            raise ValueError("`paths`, with at least one file or pattern, or `journal` is required")
         if self.journal is not None:
             self._check_journal()
         for key in ("paths", "exclude"):

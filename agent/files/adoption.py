@@ -130,7 +130,7 @@ class Adoption:
         left_file = _Left(handed_over.name, handed_over.fd, status, path, name.kind is KeptKind.NEW)
         self._files.append(left_file)
         if self._keeping is not None:
-            self._keeping.has_already(left_file.identity, left_file.name, new=left_file.is_new)
+            self._keeping.note_kept(left_file.identity, left_file.name, new=left_file.is_new)
 
     def _refuse(self, name: str) -> None:
         self._useless += 1

@@ -78,7 +78,7 @@ def read_archives(
         except StopIteration:
             pass
         except ArchiveDamaged as error:
-            input_files.is_not_read(sighting, str(error))
+            input_files.note_not_read(sighting, str(error))
         except OSError as error:  # no room, perhaps
             shared.cannot_read(sighting.path, error)
             queue.delay(sighting, shared.now + _RETRY_SECONDS)
@@ -122,7 +122,7 @@ class _Start:
             elif self._is_written(status):
                 self._try_again()
             else:
-                shared.can_read(sighting.path)
+                shared.note_readable(sighting.path)
                 yield from self._identify()
         finally:
             os.close(self._fd)
@@ -162,7 +162,7 @@ class _Start:
             ]
             last = max(same, key=lambda original: original.position, default=None)
             if last is None and content.error and content.end < furthest:
-                self._input_files.is_not_read(self._sighting, content.error)
+                self._input_files.note_not_read(self._sighting, content.error)
                 return
             start, known = (last.position, last.known) if last is not None else (0, None)
             if last is not None and _has_all(content, start) and not last.is_own:
@@ -173,7 +173,7 @@ class _Start:
                 content = self._content(start)
             yield from self._unpack(content, start + AHEAD)
             if content.is_complete and not content.head:
-                self._input_files.is_empty(self._sighting)
+                self._input_files.note_empty(self._sighting)
                 return
             followed = self._become_source(content, start, known)
             unpacking = Unpacking.begun(followed, self._sighting.path, content, self._limit)

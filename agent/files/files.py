@@ -180,7 +180,7 @@ class Files:
                 _HISTORY, (watcher.descriptor, watcher.memory), kept_descriptors, strict=True
             ):
                 name = kept_descriptor.name if kept_descriptor else ""
-                self._keeping.has_own(kind, fd, name, is_same=watcher.goes_on)
+                self._keeping.keep_own(kind, fd, name, is_same=watcher.goes_on)
         return watcher
 
     def last_look(self, now: float) -> list[Happening]:
@@ -371,7 +371,7 @@ class Files:
         return self._missed_names.looked(self._by_input.items(), caught_up)
 
     def looked_was_written(self) -> None:
-        self._missed_names.was_written(self._by_input.values())
+        self._missed_names.note_written(self._by_input.values())
 
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._shared.wall())
@@ -471,7 +471,7 @@ class Files:
             shared.cannot_read(path, error)
         if shared.unreadable:
             for folder in listing.folders - listing.failures.keys():
-                shared.can_read(folder)
+                shared.note_readable(folder)
         previous_look, searched_patterns = input_files.before, input_files.folders.patterns
         known_files = (
             known_places(input_files) if previous_look is not None and listing.complete else {}

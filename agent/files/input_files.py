@@ -284,7 +284,7 @@ class InputFiles:
         if followed.trouble is not None:
             self._shared.retry(followed)
             if followed.trouble is None:
-                self._can_read(followed.identity)
+                self._note_readable(followed.identity)
 
     def follow_renamed(
         self, path: str, former: str, since_millis: int, is_there: Callable[[], bool]
@@ -325,7 +325,7 @@ class InputFiles:
             if path.endswith(DELETED) and not os.path.lexists(path):
                 path = other_name(followed)
             if not path:  # its name is unknown
-                followed.is_missed(self._shared.now)
+                followed.note_missed(self._shared.now)
                 self.leaving[followed] = None
             elif path != followed.current_path:
                 self.rename(followed, path)
@@ -376,7 +376,9 @@ class InputFiles:
         if fd is not None:
             os.close(fd)
 
-    def is_compressed(self, path: str, identity: Identity, mtime_ns: int, why: str = "") -> None:
+    def report_compressed(
+        self, path: str, identity: Identity, mtime_ns: int, why: str = ""
+    ) -> None:
         if identity in self._said_compressed or len(self._said_compressed) >= _MOST_COMPRESSED:
             return
         self._said_compressed.add(identity)
@@ -388,7 +390,7 @@ class InputFiles:
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
     ) -> None:
         if sighting is not None and followed.leaving:
-            followed.is_found()
+            followed.note_found()
         self._retry(followed)
         if where is Where.CHANGED:
             self._shared.attention.make_busy(followed, self._shared.now)
@@ -411,7 +413,7 @@ class InputFiles:
         except OSError as error:
             self._cannot_read(followed.identity, sighting.path, error)
             return
-        self._can_read(followed.identity)
+        self._note_readable(followed.identity)
         if fd is None:  # another file has the device and inode by now
             self.lose_file(followed)
         else:
@@ -431,11 +433,11 @@ class InputFiles:
         try:
             is_sought = not self.survey.means(followed.current_path)
             if followed.open(sought=is_sought) is not None:
-                followed.is_back()
+                followed.note_back()
                 if followed.current_path != followed.path:
                     self.leaving[followed] = None
                 self._shared.attention.make_busy(followed, self._shared.now)
-                self._can_read(followed.identity)
+                self._note_readable(followed.identity)
                 return
         except OSError as error:
             self._cannot_read(followed.identity, followed.current_path, error)
@@ -457,7 +459,7 @@ class InputFiles:
         if sought(followed.remembered(), device_above(followed)) is IdentityVerdict.LOST:
             self.lose_file(followed)
         elif followed.missing_since is None:
-            followed.is_missed(self._shared.now)
+            followed.note_missed(self._shared.now)
             self.leaving[followed] = None
 
     def _elsewhere(self, followed: Followed, listing: Listing) -> dict[int, list[str]]:
@@ -524,8 +526,8 @@ class InputFiles:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
-        shared.can_read(sighting.path)
-        self._can_read(identity, file.born_ns)
+        shared.note_readable(sighting.path)
+        self._note_readable(identity, file.born_ns)
         if any(_has(other, sighting, file) for other in self.others):
             os.close(fd)
             return
@@ -560,7 +562,7 @@ class InputFiles:
         if not is_read:
             if self.input.reads_archives:
                 self.why_not_read[identity] = NOT_UNPACKED
-            self.is_compressed(path, identity, mtime_ns)
+            self.report_compressed(path, identity, mtime_ns)
             return
         if identity in self.archives or self._is_unpacked(identity):
             return
@@ -572,7 +574,7 @@ class InputFiles:
                 self.input, sighting, self.since_millis, self._archives_since_millis, wall
             )
             if why == MAY_HAVE_BEEN_READ:
-                self.is_not_read(sighting, why)
+                self.note_not_read(sighting, why)
             elif why:
                 self.why_not_read[identity] = why
             if why:
@@ -584,16 +586,16 @@ class InputFiles:
         states = (followed.end.unpacked for followed in self.unpacking)
         return any(state and (state.device, state.inode) == identity for state in states)
 
-    def is_empty(self, archive: Sighting) -> None:
+    def note_empty(self, archive: Sighting) -> None:
         """Notes that there is nothing to read, as long as the archive does not change."""
         self.compressed[archive.identity] = archive.size, archive.mtime_ns
         self.why_not_read[archive.identity] = "it is empty"
 
-    def is_not_read(self, sighting: Sighting, why: str) -> None:
+    def note_not_read(self, sighting: Sighting, why: str) -> None:
         """Notes that an archive cannot be read, as long as it does not change."""
-        self.is_empty(sighting)
+        self.note_empty(sighting)
         self.why_not_read[sighting.identity] = why
-        self.is_compressed(sighting.path, sighting.identity, sighting.mtime_ns, why)
+        self.report_compressed(sighting.path, sighting.identity, sighting.mtime_ns, why)
 
     def _cannot_read(
         self, identity: Identity, path: str, error: OSError, *, is_meant: bool = True
@@ -602,7 +604,7 @@ class InputFiles:
         if is_meant:
             self._never_read(self.barred.add_file(identity, path, self._seen_millis))
 
-    def _can_read(self, identity: Identity, born_ns: int = 0) -> None:
+    def _note_readable(self, identity: Identity, born_ns: int = 0) -> None:
         self._never_read(self.barred.remove_file(identity, born_ns))
 
     @property

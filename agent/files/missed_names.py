@@ -150,11 +150,11 @@ class MissedNames:
                 )
         return changes
 
-    def was_written(self, every_input: Iterable[InputFiles]) -> None:
+    def note_written(self, every_input: Iterable[InputFiles]) -> None:
         for input_files in every_input:
             if input_files.folders.scanned_millis:
                 self._inputs_changed |= input_files.folders.all_is_news
-                input_files.folders.was_written()
+                input_files.folders.note_written()
 
     def remember(self, input_files: InputFiles, name: str) -> None:
         """Restores the input's last look before the start, or before it was removed."""

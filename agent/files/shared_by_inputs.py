@@ -52,7 +52,7 @@ class SharedByInputs(msgspec.Struct):
             self.unreadable[path] = reason
             self.report(Unreadable(path, reason))
 
-    def can_read(self, path: str) -> None:
+    def note_readable(self, path: str) -> None:
         if self.unreadable and self.unreadable.pop(path, None) is not None:
             self.report(ReadableAgain(path))
 
@@ -73,5 +73,5 @@ class SharedByInputs(msgspec.Struct):
             self.cannot_read(followed.current_path, error)
             return
         self.handles.clear_trouble(followed)
-        self.can_read(followed.current_path)
+        self.note_readable(followed.current_path)
         self.attention.make_busy(followed, self.now)

@@ -43,7 +43,7 @@ def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -
             return
         if is_compressed(head):
             path, identity = followed.current_path, followed.identity
-            input_files.is_compressed(path, identity, followed.mtime_ns)
+            input_files.report_compressed(path, identity, followed.mtime_ns)
             input_files.compressed[followed.identity] = followed.size, followed.mtime_ns
             input_files.drop(followed)
             return

@@ -186,7 +186,7 @@ class Folders(msgspec.Struct):
         times = millis, caught_up_millis, booted_millis
         return Looked(*times, dict(self.stamps), self.patterns, self.has_more, clock)
 
-    def was_written(self) -> None:
+    def note_written(self) -> None:
         self.all_is_news = False
         self.news.clear()
         self.gone.clear()

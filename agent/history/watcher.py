@@ -182,7 +182,7 @@ class Watcher:
                 self._take(record)
                 last_number = record.number
             elif record.kind is NoteKind.WATCHED:
-                self._has_folder(record)
+                self._note_folder(record)
             elif record.kind is NoteKind.GIVEN_UP and self.watch_of(record.path) == record.watch:
                 self._give_up(record.path, last_number)
         return not self.overflowed
@@ -262,7 +262,7 @@ class Watcher:
             is_absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
             return "" if is_absent else _reason(error)
         note = FolderNote(NoteKind.WATCHED, watch, path, status.st_dev, status.st_ino)
-        self._has_folder(note)
+        self._note_folder(note)
         if self._memory.note(note, self._needed_from):
             self.untold.discard(path)
         else:
@@ -272,7 +272,7 @@ class Watcher:
         self.newly_watched[path] = NewlyWatched((status.st_dev, status.st_ino), replaces_folder)
         return ""
 
-    def _has_folder(self, note: FolderNote) -> None:
+    def _note_folder(self, note: FolderNote) -> None:
         self._folders.setdefault(note.watch, {})[note.path] = None
         self._watched[note.path] = note.watch, note.device, note.inode
 

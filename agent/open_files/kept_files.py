@@ -175,7 +175,7 @@ class Keeping:
             self._changed.pop(file.identity, None)
             self._waiting.pop(file.identity, None)
 
-    def has_already(self, identity: Identity, name: str, *, new: bool) -> None:
+    def note_kept(self, identity: Identity, name: str, *, new: bool) -> None:
         """Notes that a file was handed over, and is therefore still in the store."""
         if identity in self._kept:
             self._refused.append(name)
@@ -190,7 +190,7 @@ class Keeping:
         """Gives back descriptors that were handed over but are not needed."""
         self._refused.extend(names)
 
-    def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
+    def keep_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
         """Keeps the queue or the memory of events in the store; `fd` is -1 if there is none. `left`
         is the name of the descriptor that was handed over; `is_same` says whether that one is still
         in use."""

@@ -102,7 +102,7 @@ class FileContent:
         self.progress = replace(known.progress, mark=0)
         self.mark_alone = 0 if has_less else known.progress.mark
 
-    def has_read(self, position: int, data: bytes) -> None:
+    def note_chunk(self, position: int, data: bytes) -> None:
         self._chunk = position, data
 
     def go_to(self, progress: Progress) -> None:
@@ -340,17 +340,17 @@ class Followed:
 
     def rename(self, path: str) -> None:
         self.call(path)
-        self.is_found()
+        self.note_found()
 
-    def is_found(self) -> None:
+    def note_found(self) -> None:
         """Notes that the file was found at its path."""
         self.missing_since = self.deleted_at = None
 
-    def is_back(self) -> None:
+    def note_back(self) -> None:
         """Notes that a missing file could be opened again."""
         self.missing_since = None
 
-    def is_missed(self, now: float) -> None:
+    def note_missed(self, now: float) -> None:
         self.missing_since = self.missing_since or now
 
     def lose_name(self, now: float, mtime_ns: int) -> None:
@@ -420,7 +420,7 @@ class Followed:
             self._handles.trouble(self, error)
             raise
         if data:
-            self.content.has_read(position, data)
+            self.content.note_chunk(position, data)
             self.served = self._handles.use(self)
         return data
 

@@ -192,7 +192,7 @@ def test_a_message_that_is_too_long_is_a_dead_letter() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "`paths` must have at least one file or pattern, or give `journal`"),
+        ({}, "`paths`, with at least one file or pattern, or `journal` is required"),
         ({"journal": {}, "paths": ["/x"]}, "`paths` is for files"),
         ({"journal": {}, "encoding": "latin-1"}, "`encoding` is for files"),
         ({"journal": {}, "format": "docker"}, "is for files of containers"),

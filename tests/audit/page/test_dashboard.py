@@ -46,12 +46,33 @@ LOOKS = ["light", "dark-phone"]
 # No entry is much younger than the others: of damage that landed well names are kept for minutes.
 
 
+def several_faults() -> list[Entry]:
+    """Two hundred rows of a file that was removed, a batch of fifty events that was cut, and a log
+    file that vanished. The agent was last heard long ago."""
+    agent, broker, files = Said("several", "web-8", "/var/log/s.log", BEGAN, until=NOW).entries()
+    gone: Entry = {"topic": "several", "path": "/var/log/s.log", "source": "source-of-several"}
+    gone |= {"position": 10_000, "from_time": BEGAN, "to_time": BEGAN + HOUR // 2}
+    gone |= {"traces": "vanished", "reason": ""}
+    cut: Entry = {"topic": "several", "partition": 0, "reason": "its CRC does not match"}
+    cut |= {"offsets": {"first": 300, "count": 50}}
+    removed: Entry = {"path": "several/part-1.parquet", "hour": BEGAN, "fault": "missing"}
+    removed |= {"committed_rows": 200, "found_rows": 0}
+    hour = {"topic": "several", "from_time": BEGAN, "to_time": BEGAN + HOUR, "faults": [removed]}
+    return [
+        *(agent, broker, files),
+        said_later(agent, 1, unwatched=[gone]),
+        said_later(broker, 1, damaged=[cut]),
+        said_later(files, 1, checked=[hour | {"files": 1, "rows": 200}]),
+    ]
+
+
 @pytest.fixture(scope="module")
 def audit(
     tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
 ) -> Iterator[AuditProcess]:
     topics = (CLICKS, ORDERS, HOSTILE)
-    cluster.write([MIRROR, *(entry for said in topics for entry in said.entries())])
+    entries = [entry for said in topics for entry in said.entries()]
+    cluster.write([MIRROR, *entries, *several_faults()])
     with cluster.audit(tmp_path_factory.mktemp("audit"), **PATIENT) as audit:
         yield audit
 
@@ -520,27 +541,7 @@ KINDS = (
 
 
 @pytest.fixture(scope="module")
-def spoilt(audit: AuditProcess, cluster: LedgerCluster) -> str:
-    """Two hundred rows of a file that was removed, a batch of fifty events that was cut, and a log
-    file that vanished. The agent was last heard long ago."""
-    agent, broker, files = Said("several", "web-8", "/var/log/s.log", BEGAN, until=NOW).entries()
-    gone: Entry = {"topic": "several", "path": "/var/log/s.log", "source": "source-of-several"}
-    gone |= {"position": 10_000, "from_time": BEGAN, "to_time": BEGAN + HOUR // 2}
-    gone |= {"traces": "vanished", "reason": ""}
-    cut: Entry = {"topic": "several", "partition": 0, "reason": "its CRC does not match"}
-    cut |= {"offsets": {"first": 300, "count": 50}}
-    removed: Entry = {"path": "several/part-1.parquet", "hour": BEGAN, "fault": "missing"}
-    removed |= {"committed_rows": 200, "found_rows": 0}
-    hour = {"topic": "several", "from_time": BEGAN, "to_time": BEGAN + HOUR, "faults": [removed]}
-    cluster.write(
-        [
-            *(agent, broker, files),
-            said_later(agent, 1, unwatched=[gone]),
-            said_later(broker, 1, damaged=[cut]),
-            said_later(files, 1, checked=[hour | {"files": 1, "rows": 200}]),
-        ]
-    )
-
+def spoilt(audit: AuditProcess) -> str:
     def judged() -> bool:
         found = audit.get("topics", answers.TopicsAnswer, search="several").items
         return bool(found) and found[0].kinds == KINDS

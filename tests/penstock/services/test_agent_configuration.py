@@ -114,7 +114,7 @@ def test_keys_over_what_the_file_says(write: Callable[[str], Path]) -> None:
     [
         ("  - {paths: [/c], topic: c, format: josn}", "inputs[1].format: expected one of"),
         ("  - {paths: /c, topic: c}", "inputs[1].paths: expected a list"),
-        ("  - {topic: c}", "inputs[1].paths: is missing"),
+        ("  - {topic: c}", "inputs[1]: `paths`, with at least one file"),
         ("  - {paths: [c], topic: c}", "inputs[1]: `paths`: c is not absolute"),
         ("  - {paths: [/c], topic: a}", "duplicate input a"),
         ("  - {paths: [/c], topic: a.dead}", "inputs[1]: `topic: a.dead` is reserved"),
