@@ -34,7 +34,8 @@ class ClockSetting(NamedTuple):
 def boot_id() -> str:
     """Identifies this boot of the kernel; empty if unknown."""
     with suppress(OSError):
-        return _BOOT_ID.read_text(encoding="ascii").strip()
+        # Not as text: a codec that is first looked up without a free descriptor stays unknown.
+        return _BOOT_ID.read_bytes().decode("ascii").strip()
     return ""
 
 

@@ -56,7 +56,7 @@ def make_private(directory: Path) -> None:
 def _machine_id() -> str:
     for path in _MACHINE_IDS:
         try:
-            machine_id = path.read_text(encoding="ascii", errors="replace").strip()
+            machine_id = path.read_bytes().decode("ascii", errors="replace").strip()
         except OSError:
             continue
         if machine_id and machine_id != "uninitialized":

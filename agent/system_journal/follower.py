@@ -26,6 +26,7 @@ from agent.configuration.system_journal import SystemJournal
 from agent.encoding.lines.journal_lines import longest_line
 from agent.errors import JournalctlError
 from agent.history.blind_times import Traces, Unwatched
+from agent.history.clock_setting import boot_id
 from agent.system_journal.export_format import Entry, ExportParser, micros_of, numbers_of
 from agent.system_journal.journalctl import Reading, check_access, last_entry
 from agent.system_journal.numbering import Gap, Numbering
@@ -381,8 +382,7 @@ class Follower:
 
 
 def _is_of_this_boot(cursor: bytes) -> bool:
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-    return f";b={boot_id.strip().replace('-', '')};" in cursor.decode()
+    return f";b={boot_id().replace('-', '')};" in cursor.decode()
 
 
 def _reason(gap: Gap, *, is_lost: bool, ignored: str) -> str:

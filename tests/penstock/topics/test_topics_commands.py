@@ -37,7 +37,8 @@ def test_the_life_of_a_topic(at: At, new_topic: str) -> None:
     everything = at.json("topics", "describe", new_topic, "--all")["configs"]
     assert {"config": "retention.ms", "value": "604800000", "is_default": True} in everything
     assert at.output("topics", "delete", new_topic, "--yes") == f"deleted {new_topic}\n"
-    assert at.refused("topics", "describe", new_topic) == f"penstock: no topic {new_topic}"
+    refusal = at.refused("topics", "describe", new_topic)  # may add a topic of a similar name
+    assert refusal.startswith(f"penstock: no topic {new_topic}")
 
 
 def test_tables_for_people(at: At, new_topic: str) -> None:
