@@ -224,7 +224,7 @@ class Beginning:
         self._digests: dict[int, bytes] = {}
 
     def is_of(self, known: Fingerprint) -> bool:
-        """Rule 4: whether the file begins like a source of which bytes are known."""
+        """Rule 4: whether the file begins with the bytes of this fingerprint."""
         size = known.size
         if size not in self._digests:
             self._digests[size] = _digest(self._head[:size])

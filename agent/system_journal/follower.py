@@ -398,8 +398,8 @@ def _reason(gap: Gap, *, is_lost: bool, ignored: str) -> str:
         )
     if gap.is_exact:
         return (
-            "the journal's numbering began anew: whether entries after the last one read are gone "
-            "is unknown"
+            "the journal's numbering started over: whether entries after the last one read are "
+            "gone is unknown"
         )
     if is_lost:
         return (

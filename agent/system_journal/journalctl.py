@@ -98,7 +98,7 @@ class Reading:
         *,
         follows: bool,
     ) -> None:
-        """`options` say where it begins."""
+        """`options` name the place where it begins."""
         self.is_over = False
         self._follows = follows
         mode = ["--follow", "--no-tail"] if follows else []
@@ -134,7 +134,7 @@ class Reading:
         return "; ".join(text for text in self._said if _IGNORED in text)
 
     def read(self, seconds: float) -> bytes:
-        """What the child has written; nothing if it wrote nothing for so long."""
+        """Returns what the child has written; empty if it writes nothing for this long."""
         data = b""
         for fd, _ in self._poll.poll(seconds * 1000):
             piece = os.read(fd, _READ_BYTES)

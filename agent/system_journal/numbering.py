@@ -17,7 +17,7 @@ _ONE_FOR_ALL = ""
 
 class Gap(msgspec.Struct, frozen=True):
     """Missing numbers between two entries; `first` is 0 if the number of missing entries is
-    unknown, since the numbering began anew."""
+    unknown, since the numbering started over."""
 
     first: int
     last: int
@@ -40,8 +40,8 @@ class Numbering:
             return None
         last = self.last.get(_key(entry))
         if last is None:
-            began_anew = entry.is_exact and any(self.last)
-            return Gap(0, 0, is_exact=True) if began_anew else None
+            started_over = entry.is_exact and any(self.last)
+            return Gap(0, 0, is_exact=True) if started_over else None
         if entry.number <= last + 1:
             return None
         return Gap(last + 1, entry.number - 1, is_exact=entry.is_exact)
