@@ -9,6 +9,7 @@ from ground.printable import one_line
 from loader.checks.comparison import FileFaultKind
 from loader.checks.statements import printable
 from loader.commit.layout import SUCCESS
+from loader.config import LoaderConfig
 from loader.errors import reason_of
 from loader.run.outcomes import PartitionRange, TableOutcome, has_failed, worst_exit_code
 from loader.values.tables import Hour, hour_folder
@@ -121,10 +122,12 @@ def show_plan(outcomes: Sequence[TableOutcome]) -> None:
         print("nothing to read")
 
 
-def document(ended: EndedLoad) -> Mapping[str, Any]:
+def document(ended: EndedLoad, config: LoaderConfig) -> Mapping[str, Any]:
     return {
         "exit_code": ended.exit_code,
         "seconds": round(ended.seconds, 3),
+        "root": config.root,
+        "brokers": config.brokers,
         "error": _text(ended.error),
         "tables": [_table(outcome) for outcome in ended.outcomes],
     }
