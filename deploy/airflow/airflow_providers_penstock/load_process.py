@@ -49,9 +49,10 @@ class LoadProcess:
     def run(self, log: Callable[[str], None], patience: float) -> tuple[int, bytes]:
         """Returns the exit code and the report. `log` gets each line of the log. If that or a
         timeout of the task raises, the load is ended first, for which it has `patience` seconds."""
-        assert self._process.stderr is not None
+        stderr = self._process.stderr
+        assert stderr is not None
         try:
-            for line in iter(lambda: self._process.stderr.readline(_MOST_LETTERS), b""):
+            for line in iter(lambda: stderr.readline(_MOST_LETTERS), b""):
                 log(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
             code = self._process.wait()
             self._output.seek(0)
@@ -64,7 +65,7 @@ class LoadProcess:
                 self._kill()
             raise
         finally:
-            self._process.stderr.close()
+            stderr.close()
             self._output.close()
 
     def end(self) -> None:

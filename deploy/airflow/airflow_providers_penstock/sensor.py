@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from airflow_providers_penstock.address import BadConnection
 from airflow_providers_penstock.hook import PenstockHook
@@ -127,8 +127,8 @@ class PenstockHourSensor(BaseSensorOperator):
             f"{tier.name} {tier.destination}".strip(): tier.events for tier in self._verdict.tiers
         }
 
-    def _failure(self, words: str) -> Exception:
+    def _failure(self, words: str) -> AirflowException:
         """The error that ends the task without retries."""
-        if self.soft_fail or self.never_fail:
-            return AirflowSkipException(words)
-        return AirflowFailException(words)
+        is_soft = self.soft_fail or self.never_fail
+        kind: type[AirflowException] = AirflowSkipException if is_soft else AirflowFailException
+        return kind(words)

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,11 +199,11 @@ def _loads(site: Site) -> None:
     state, first = site.load()
     assert (state, first["rows"], first["tables"][TOPIC]["dead"]) == ("success", 300, 0)
     closed: list[str] = list(first["tables"][TOPIC]["complete"])
-    while not closed:
+    hour = hour_folder(Hour(site.pipeline.began))
+    while hour not in closed:
         _, loaded = site.load()
         tables = loaded["tables"].values() if loaded else []
         closed += [hour for table in tables for hour in table["complete"]]
-    assert closed == [hour_folder(Hour(site.pipeline.began))]
     assert site.load() == ("skipped", None)
 
 
@@ -266,7 +267,7 @@ def _lineage(site: Site) -> None:
         for output in event["outputs"]
         for facet in [output["facets"]["penstock_completeness"]]
     ]
-    assert [hour] in completeness
+    assert hour in chain.from_iterable(completeness)
     (landed,) = wait_until(lambda: events("hours.landed"), what="the lineage of an hour")
     (table,) = landed["inputs"]
     assert (table["namespace"], table["name"]) == ("file", path)
