@@ -65,12 +65,17 @@ def _without_tests() -> dict[str, str]:
 class Airflow(RunningServer):
     """`with Airflow(directory, dags=…, environment=…) as airflow: airflow.trigger(…)`."""
 
-    def __init__(self, directory: Path, *, dag: str, environment: Mapping[str, str]) -> None:
-        """`dag` is the text of its only file of DAGs. Raises AirflowUnavailable."""
+    def __init__(
+        self, directory: Path, *, dags: Mapping[str, str], environment: Mapping[str, str]
+    ) -> None:
+        """`dags` are the texts of its files of DAGs by name; a DAG is paused unless it says
+        otherwise. Raises AirflowUnavailable."""
         programs = airflow_environment() / "bin"
-        dags, provider = directory / "dags", directory / "provider"
-        dags.mkdir(parents=True)
-        (dags / "dags.py").write_text(dag)
+        folder, provider = directory / "dags", directory / "provider"
+        folder.mkdir(parents=True)
+        for name, text in dags.items():
+            (folder / name).write_text(text)
+        self._files = len(dags)
         _install_provider(programs, directory / "wheel", provider)
         self.port, *log_ports = free_ports(3)
         url = f"http://127.0.0.1:{self.port}"
@@ -84,8 +89,7 @@ class Airflow(RunningServer):
                 "AIRFLOW__API__HOST": "127.0.0.1",
                 "AIRFLOW__API__PORT": str(self.port),
                 "AIRFLOW__API__WORKERS": "1",
-                "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-                "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+                "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
                 "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
                 "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
                 "AIRFLOW__CORE__PARALLELISM": "4",
@@ -108,7 +112,9 @@ class Airflow(RunningServer):
             return False
         programs = json.loads(body)
         states = [programs[name]["status"] for name in ("scheduler", "triggerer", "dag_processor")]
-        return states == ["healthy"] * 3 and self.ask("/dags")["total_entries"] > 0
+        read_files = {dag["fileloc"] for dag in self.ask("/dags")["dags"]}
+        errors = self.ask("/importErrors")["total_entries"]
+        return states == ["healthy"] * 3 and len(read_files) + errors == self._files
 
     def ask(self, path: str, body: Mapping[str, object] | None = None, *, method: str = "") -> Any:
         """Asks the public API; with a body, by POST or another method. A refusal fails."""

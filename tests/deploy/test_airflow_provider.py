@@ -34,7 +34,7 @@ from airflow_providers_penstock.load_process import LoadProcess, load_command
 
 from harness.processes.waiting import wait_until
 from loader.config import LoaderConfig
-from loader.errors import GapError
+from loader.errors import GapError, LoaderError
 from loader.run.outcomes import WORST_FIRST, PartitionRange, TableOutcome
 from loader.values.tables import Hour
 from penstock.services.load.command import command
@@ -201,6 +201,10 @@ def test_the_report_of_a_load() -> None:
     words = "the load ended with exit code 4: clicks: events are gone (what to do: accept it)"
     assert failure_words(4, report, "") == words
     assert failure_words(1, report_in(b"not JSON"), "last\x1b line").endswith(": last  line")
+    away = EndedLoad((), 1.0, error=LoaderError("no broker"))
+    report = report_in(json.dumps(document(away, CONFIG)).encode())
+    words = "exit code 1: no broker (what to do: restore it)"
+    assert failure_words(1, report, "  what to do: restore it").endswith(words)
     many = EndedLoad(tuple(TableOutcome(f"t{n}", run=1) for n in range(500)), 1.0)
     large = summary_of(report_in(json.dumps(document(many, CONFIG)).encode()))
     assert (len(large["tables"]), large["tables_total"]) == (200, 500)

@@ -19,7 +19,7 @@ from openlineage.client.facet_v2 import (
     output_statistics_output_dataset,
 )
 
-from airflow_providers_penstock.hour_verdicts import State, Verdict
+from airflow_providers_penstock.hour_verdicts import HourQuestion, Verdict
 from airflow_providers_penstock.load_outcomes import hours_of, tables_of
 
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
@@ -44,14 +44,12 @@ def of_load(report: Mapping[str, Any]) -> OperatorLineage:
     )
 
 
-def of_hour(topic: str, hour: str, verdict: Verdict | None) -> OperatorLineage:
+def of_hour(question: HourQuestion, verdict: Verdict) -> OperatorLineage:
     """The tables whose hour is complete, with that as an assertion."""
-    if verdict is None or verdict.state is not State.COMPLETE:
-        return OperatorLineage()
     return OperatorLineage(
         inputs=[
             InputDataset(
-                *dataset_name(tier.destination, topic),
+                *dataset_name(tier.destination, question.topic),
                 inputFacets={
                     "dataQualityMetrics": (
                         data_quality_metrics_input_dataset.DataQualityMetricsInputDatasetFacet(
@@ -62,7 +60,8 @@ def of_hour(topic: str, hour: str, verdict: Verdict | None) -> OperatorLineage:
                         data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet(
                             [
                                 data_quality_assertions_dataset.Assertion(
-                                    assertion=f"every line of {hour} is accounted for", success=True
+                                    assertion=f"every line of {question.words} is accounted for",
+                                    success=True,
                                 )
                             ]
                         )

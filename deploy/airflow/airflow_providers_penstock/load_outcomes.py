@@ -90,6 +90,8 @@ def failure_words(exit_code: int, report: Mapping[str, Any], last_line: str) -> 
     ]
     reasons = [str(report["error"])] if report.get("error") else failures
     words = "; ".join(map(one_line, reasons[:_MOST_FAILURES])) or one_line(last_line)
+    if report.get("error") and "what to do: " in last_line:
+        words += f" ({one_line(last_line).strip()})"
     if len(reasons) > _MOST_FAILURES:
         words += f"; and {len(reasons) - _MOST_FAILURES} more tables"
     return f"the load ended with exit code {exit_code}: {words}"

@@ -57,7 +57,7 @@ class PenstockHourSensor(BaseSensorOperator):
         self.landed = landed
         self.penstock_conn_id = penstock_conn_id
         self.deferrable = deferrable
-        self._verdict: Verdict | None = None
+        self._judged: tuple[HourQuestion, Verdict] | None = None
 
     def execute(self, context: Any) -> Any:
         if not self.deferrable:
@@ -93,7 +93,7 @@ class PenstockHourSensor(BaseSensorOperator):
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         from airflow_providers_penstock import lineage  # noqa: PLC0415  where it is installed
 
-        return lineage.of_hour(self.topic, str(self.hour), self._verdict)
+        return lineage.of_hour(*self._judged) if self._judged else None
 
     def _question(self) -> HourQuestion:
         try:
@@ -111,8 +111,8 @@ class PenstockHourSensor(BaseSensorOperator):
             raise self._failure(f"connection {self.penstock_conn_id}: {error}") from None
 
     def _is_complete(self, question: HourQuestion, verdict: Verdict) -> bool:
-        """Whether it is; otherwise there is hope."""
-        self._verdict = verdict
+        """Whether the hour is complete. Fails the task if waiting does not help."""
+        self._judged = question, verdict
         if verdict.state is State.HOPELESS:
             raise self._failure(f"{question.words}: {verdict.reason}")
         is_complete = verdict.state is State.COMPLETE
@@ -122,10 +122,9 @@ class PenstockHourSensor(BaseSensorOperator):
 
     def _counts(self) -> dict[str, int]:
         """The events of the hour by tier, for XCom."""
-        assert self._verdict is not None
-        return {
-            f"{tier.name} {tier.destination}".strip(): tier.events for tier in self._verdict.tiers
-        }
+        assert self._judged is not None
+        _, verdict = self._judged
+        return {f"{tier.name} {tier.destination}".strip(): tier.events for tier in verdict.tiers}
 
     def _failure(self, words: str) -> AirflowException:
         """The error that ends the task without retries."""
