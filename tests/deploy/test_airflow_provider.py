@@ -232,8 +232,7 @@ def shell(script: str) -> list[str]:
 
 def test_a_load_that_ends() -> None:
     lines: list[str] = []
-    script = 'echo "$WORD" >&2; echo "$WORD"; exit 6'
-    load = LoadProcess(shell(script), {"WORD": "wörd"})
+    load = LoadProcess(shell('echo "$WORD" >&2; echo "$WORD"; exit 6'), {"WORD": "wörd"})
     assert load.run(lines.append, 30) == (6, "wörd\n".encode())
     assert lines == ["wörd"]
     missing = LoadProcess(["/nowhere/penstock"], {})
@@ -274,11 +273,11 @@ def test_a_task_whose_time_is_over_ends_its_load(trap: str, patience: float) -> 
 
 
 def test_a_load_ends_with_its_task(tmp_path: Path) -> None:
-    """Even if that is killed by SIGKILL."""
+    """Even if that is killed by SIGKILL. Airflow's PYTHONPATH is not for the load."""
     own = tmp_path / "pid"
     program = (
         "from airflow_providers_penstock.load_process import LoadProcess\n"
-        f"script = 'echo $$ > {own}.new; mv {own}.new {own}; exec sleep 600'\n"
+        f"script = 'echo $$$PYTHONPATH > {own}.new; mv {own}.new {own}; exec sleep 600'\n"
         "LoadProcess(['/bin/sh', '-c', script], {}).run(print, 30)"
     )
     path = str(Path("deploy/airflow").resolve())

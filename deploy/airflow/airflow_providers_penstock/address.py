@@ -43,9 +43,10 @@ class AuditAddress:
     key: str = ""
 
     def tls(self) -> ssl.SSLContext | bool:
-        """Reads the certificates. Raises BadConnection."""
+        """Reads the certificates, which takes some time; False without TLS. Raises
+        BadConnection."""
         if self.url.startswith("http:"):
-            return True
+            return False
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
             if self.certificate:

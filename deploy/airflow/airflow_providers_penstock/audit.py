@@ -3,6 +3,7 @@
 Every outcome is a verdict: while the audit cannot be reached, the hour waits.
 """
 
+import asyncio
 from collections.abc import Mapping
 
 import httpx
@@ -27,11 +28,12 @@ class TooLong(Exception):
 
 async def verdict_on(address: AuditAddress, question: HourQuestion) -> Verdict:
     """Raises BadConnection."""
+    tls = await asyncio.to_thread(address.tls)  # other triggers run meanwhile
     try:
         async with httpx.AsyncClient(
             base_url=address.url,
             headers=address.headers,
-            verify=address.tls(),
+            verify=tls,
             timeout=_SECONDS,
             follow_redirects=False,
         ) as client:

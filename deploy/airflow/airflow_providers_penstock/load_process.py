@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 _TETHER: Final = Path(__file__).with_name("tether.py")
+_OF_AIRFLOWS_PYTHON: Final = {"PYTHONHOME", "PYTHONPATH"}  # the load has a Python of its own
 _MOST_LETTERS: Final = 10_000  # of a line
 _MOST_BYTES: Final = 64 * 1024 * 1024  # of the report
 
@@ -35,10 +36,13 @@ class LoadProcess:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         tether = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid())]
+        inherited = {
+            name: value for name, value in os.environ.items() if name not in _OF_AIRFLOWS_PYTHON
+        }
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  closed by `run`
         self._process = subprocess.Popen(
             [*tether, *command],
-            env={**os.environ, **environment},
+            env={**inherited, **environment},
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.PIPE,
