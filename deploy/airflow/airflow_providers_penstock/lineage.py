@@ -19,7 +19,7 @@ from openlineage.client.facet_v2 import (
     output_statistics_output_dataset,
 )
 
-from airflow_providers_penstock.hour_verdicts import HourQuestion, Verdict
+from airflow_providers_penstock.hour_verdicts import HourQuestion, State, Verdict
 from airflow_providers_penstock.load_outcomes import hours_of, tables_of
 
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
@@ -45,7 +45,8 @@ def of_load(report: Mapping[str, Any]) -> OperatorLineage:
 
 
 def of_hour(question: HourQuestion, verdict: Verdict) -> OperatorLineage:
-    """The tables whose hour is complete, with that as an assertion."""
+    """The tables with the hour, and whether it is complete as an assertion."""
+    is_complete = verdict.state is State.COMPLETE
     return OperatorLineage(
         inputs=[
             InputDataset(
@@ -61,7 +62,7 @@ def of_hour(question: HourQuestion, verdict: Verdict) -> OperatorLineage:
                             [
                                 data_quality_assertions_dataset.Assertion(
                                     assertion=f"every line of {question.words} is accounted for",
-                                    success=True,
+                                    success=is_complete,
                                 )
                             ]
                         )
