@@ -18,7 +18,12 @@ import yaml
 
 from audit.api.answers import HourGate
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
-from harness.airflow.airflow import REPOSITORY, Airflow
+from harness.airflow.airflow import (
+    REPOSITORY,
+    Airflow,
+    AirflowUnavailable,
+    airflow_environment,
+)
 from harness.logins.made_secrets import made_secret
 from harness.processes.waiting import wait_until
 from loader.values.tables import Hour, hour_folder
@@ -115,6 +120,10 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    try:
+        airflow_environment()
+    except AirflowUnavailable as reason:
+        pytest.skip(f"Airflow cannot be had: {reason}")
     folder = tmp_path_factory.mktemp("airflow")
     chroot = f"{zookeeper.address}/{folder.name}-{os.getpid()}"
     with (
