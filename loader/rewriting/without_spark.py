@@ -15,10 +15,10 @@ from loader.decoding.spark_types import columns_of_spark
 from loader.decoding.table_columns import are_same, fit, have_same_values, in_columns
 from loader.errors import Mismatch, StoreError
 from loader.landing.without_spark import opened, write_pieces
-from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
+from loader.rewriting.groups import Footer, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
-from loader.store.store import Entry, Store
+from loader.store.store import Store
 from loader.values.replaced_rows import PartitionRows, Readable
 from loader.values.rewrites import Rewrite, Rewritten
 
@@ -43,32 +43,25 @@ def rewrite_without_spark(
     """Does the work of `rewrite_hours`. Raises TooLarge if the data grows too much, StoreError, and
     Mismatch."""
     table = columns_of_spark(target.columns)
-    groups: list[Group] = []
-    entries: list[Entry] = []
-    rows: dict[str, int] = {}
-    for number, rewrite in enumerate(rewrites):
-        folder = f"{directory}/{number}"
-        files = {path: opened(store, path) for path in rewrite.files}
-        for path, file in files.items():
-            if not fit(file.schema_arrow, table):
-                raise Mismatch(f"{store.uri(path)}: its columns do not fit those of the table")
-        footers = {path: Footer(rows=file.metadata.num_rows) for path, file in files.items()}
-        hour_groups = groups_of([rewrite], sizes, footers, ())
-        for group in hour_groups:
-            inputs = [files[path] for path in group.files]
-            try:
-                pieces = join_files(inputs, group.number, rewrite.hour, target.compression, table)
-                write_pieces(store, pieces, folder)
-            except (pa.ArrowException, OSError) as error:
-                raise StoreError(f"cannot rewrite {group.files[0]} and others: {error}") from error
-        new_entries = entries_of(store, folder, hour_groups)
-        for group, entry in zip(hour_groups, new_entries, strict=True):
-            new_file = opened(store, entry.path)
-            _check_values([files[path] for path in group.files], new_file, table, entry.path)
-            rows[entry.path] = new_file.metadata.num_rows
-        rows |= {path: file.metadata.num_rows for path, file in files.items()}
-        groups += hour_groups
-        entries += new_entries
+    files = {path: opened(store, path) for rewrite in rewrites for path in rewrite.files}
+    for path, file in files.items():
+        if not fit(file.schema_arrow, table):
+            raise Mismatch(f"{store.uri(path)}: its columns do not fit those of the table")
+    rows = {path: file.metadata.num_rows for path, file in files.items()}
+    groups = groups_of(rewrites, sizes, dict.fromkeys(files, Footer()), ())
+    for group in groups:
+        inputs = [files[path] for path in group.files]
+        hour = group.rewrite.hour
+        try:
+            pieces = join_files(inputs, group.number, hour, target.compression, table)
+            write_pieces(store, pieces, f"{directory}/joined")
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"cannot rewrite {group.files[0]} and others: {error}") from error
+    entries = entries_of(store, directory, groups)
+    for group, entry in zip(groups, entries, strict=True):
+        new_file = opened(store, entry.path)
+        _check_values([files[path] for path in group.files], new_file, table, entry.path)
+        rows[entry.path] = new_file.metadata.num_rows
     return verified(groups, entries, rows.__getitem__, target)
 
 

@@ -57,6 +57,7 @@ class TableRun:
             warn=self._load.warn,
         )
         self._check = TableCheck(self._load)
+        self._not_upgraded = ""  # the reason, if hours were not upgraded on request
 
     def run(self) -> None:
         """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` then has the
@@ -102,6 +103,8 @@ class TableRun:
                 self._note_rebuilt(latest)
         self._clean()
         self._check.young(latest)
+        if self._not_upgraded:
+            raise LoaderError(f"table {load.name}: {self._not_upgraded}")
 
     def _register(self, latest: Manifest) -> None:
         """Registers the table in the metastore, if one is configured. Failures are warnings, since
@@ -193,7 +196,7 @@ class TableRun:
         """Gives the table's columns to hours that lack them: to all on request, otherwise to few,
         and then errors are only warnings."""
         if self._load.context.request.upgrade_schema:
-            upgrade_on_request(self._load, latest, self._commit)
+            self._not_upgraded = upgrade_on_request(self._load, latest, self._commit)
             return
         try:
             upgrade_few(self._load, before, latest, self._commit)

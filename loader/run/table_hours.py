@@ -198,10 +198,14 @@ def _with_columns_known(
     if not unknown_hours:
         return latest, others_by_hour
     latest = listed(load.context.store, latest, unknown_hours)
-    for hour in unknown_hours:
+    intact_hours = [hour for hour in unknown_hours if hour not in changed]
+    try:
+        return latest, others_by_hour | other_files(load, latest, intact_hours)
+    except LoaderError:
+        load.check_stopped()
+    for hour in intact_hours:
         try:
-            if hour not in changed:
-                others_by_hour[hour] = other_files(load, latest, [hour])[hour]
+            others_by_hour |= other_files(load, latest, [hour])
         except LoaderError as error:
             load.check_stopped()
             load.warn(f"{hour_path(load.name, hour)} stays open: {error}")

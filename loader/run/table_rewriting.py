@@ -31,8 +31,8 @@ def has_table_columns(latest: Manifest, hour: Hour) -> bool:
 def other_files(load: TableLoad, latest: Manifest, hours: Iterable[Hour]) -> dict[Hour, list[str]]:
     """The files of these hours that do not have the table's columns. Reads all their footers. The
     manifest must list the files. Raises LoaderError."""
-    hour_by_path = {path: hour for hour in hours for path in latest.hours[hour].files}
-    others: dict[Hour, list[str]] = {hour: [] for hour in hour_by_path.values()}
+    others: dict[Hour, list[str]] = {hour: [] for hour in hours}
+    hour_by_path = {path: hour for hour in others for path in latest.hours[hour].files}
     for path in of_other_columns(load, list(hour_by_path), target_of(load, latest)):
         others[hour_by_path[path]].append(path)
     return others

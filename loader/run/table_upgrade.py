@@ -36,8 +36,9 @@ FEW_HOURS: Final = 48  # that a load upgrades without a request
 Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
 
 
-def upgrade_on_request(load: TableLoad, latest: Manifest, commit: Commit) -> None:
-    """Upgrades all hours. Raises LoaderError, after all others, if an hour cannot be upgraded."""
+def upgrade_on_request(load: TableLoad, latest: Manifest, commit: Commit) -> str:
+    """Upgrades all hours. Returns an error message if some could not be upgraded, or an empty text.
+    Raises LoaderError."""
     context, now = load.context, load.context.now()
     load.doing("listing hours")
     folders = listed_files(context.store, load.name, None).files
@@ -46,9 +47,10 @@ def upgrade_on_request(load: TableLoad, latest: Manifest, commit: Commit) -> Non
     }
     latest = recalled(context.store, latest, forgotten_hours, now)
     failures = _upgrade(load, latest, _of_former_schemas(latest), commit)
-    if failures:
-        more = f"; and {len(failures) - 1:,} more" if len(failures) > 1 else ""
-        raise LoaderError(f"not all hours were upgraded: {failures[0]}{more}")
+    if not failures:
+        return ""
+    more = f"; and {len(failures) - 1:,} more" if len(failures) > 1 else ""
+    return f"not all hours were upgraded: {failures[0]}{more}"
 
 
 def upgrade_few(load: TableLoad, before: Manifest | None, latest: Manifest, commit: Commit) -> None:

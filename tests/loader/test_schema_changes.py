@@ -16,7 +16,7 @@ from loader.errors import LoaderError
 from loader.run.load_context import LoadRequest
 from loader.values.tables import Hour, hour_folder
 from tests.loader.application import BEGAN, HOUR, VIEW, Application, Json, event_schema, landed
-from tests.loader.loads import EITHER_WAY, LONG_AGO, folder_of, load_once, rows_of
+from tests.loader.loads import EITHER_WAY, LONG_AGO, folder_of, load_once, outcome_of, rows_of
 
 GONE: Json = {"name": "gone", "type": "string", "default": ""}
 NEW: Json = {"name": "new", "type": ["null", "string"], "default": None}
@@ -98,6 +98,13 @@ def test_every_reader_reads_a_complete_hour(
         [False],
     ]
     upgrade = LoadRequest(upgrade_schema=True)
+    (file,) = folder_of(config, application.topic, hour_folder(Hour(BEGAN - 2 * HOUR))).glob("p*")
+    if tasks.without_spark:
+        content = file.read_bytes()
+        file.write_bytes(content[:-1])
+        failed = outcome_of(spark, msgspec.structs.replace(config, check_files_hours=0), upgrade)
+        assert "hour=05: its files are not as committed" in str(failed.error)
+        file.write_bytes(content)
     upgraded = load_once(spark, config, upgrade)
     assert (upgraded.upgraded, upgraded.upgraded_files) == ([BEGAN - 2 * HOUR], 1)
     assert load_once(spark, config, upgrade).did_nothing
@@ -105,6 +112,21 @@ def test_every_reader_reads_a_complete_hour(
     assert sorted(plain.to_table()["status"].to_pylist()) == sorted(row["status"] for row in rows)
     assert landed(rows_of(spark, config, application.topic)) == landed(rows)
     assert load_once(spark, config, LoadRequest(check_files=())).faults == []
+
+
+def test_few_older_hours_get_new_columns_at_once(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    application.write(3, time=BEGAN - HOUR)
+    assert load_once(spark, config).complete == [BEGAN - HOUR]
+    application.change(event_schema(map(widened, VIEW)))
+    application.write(3)
+    second = load_once(spark, config)
+    assert (second.upgraded, second.upgraded_files, second.warnings) == ([BEGAN - HOUR], 1, [])
+    plain = dataset.dataset(folder_of(config, application.topic))
+    assert plain.to_table().num_rows == 6
+    assert {str(plain.schema.field("status").type)} == {"int64"}
+    assert schemas_in(config, application.topic, BEGAN - HOUR) == [plain.schema]
 
 
 def test_form_and_format_of_a_table_are_fixed(

@@ -6,6 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from loader.decoding.spark_types import columns_of_spark
 from loader.decoding.table_columns import are_same
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END
+from loader.rewriting.file_columns import check_values, read_columns, table_footers
+from loader.rewriting.files import rewriting_session
 from loader.rewriting.groups import Footer, grouped, groups_of
 from loader.rewriting.joined_rows import joined
 from loader.rewriting.merging import rewrite_hours, task_of
@@ -30,6 +33,7 @@ from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import rewrite_without_spark
 from loader.store.local import LocalStore
+from loader.store.store import Entry
 from loader.values.rewrites import Rewrite, Rewritten
 from loader.values.tables import Hour
 from tests.loader.rewriting.row_files import (
@@ -211,6 +215,36 @@ def test_other_formats(
     (tmp_path / found.files[0].staged).rename(tmp_path / f"whole{suffix}")
     rows_there = read_rows(spark, tmp_path / f"whole{suffix}", former)
     assert rows_there == [{**row(at), "gone": "x" if at >= 10 else None} for at in range(15)]
+
+
+def test_a_value_that_has_changed_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    """By sums of hashes, which ignore the order of rows; a null is a value, too."""
+    rows, store = list(map(row, range(5))), LocalStore(f"file://{tmp_path}")
+    write_rows(tmp_path / "old.parquet", range(5))
+    (session, at) = rewriting_session(spark), 1
+    old = read_columns(session, store, ["old.parquet"], target())
+    rewrite = Rewrite(SEVEN, ("old.parquet",), 1, 1)
+    (group,) = groups_of([rewrite], {"old.parquet": 1}, old.footers, table_footers(old, target()))
+    changes: list[Row] = [
+        {"nothing": ""},
+        {"nothing": rows[at]["message"], "message": None},
+        {"price": rows[at]["price"] + Decimal("0.0001")},
+        {"tags": []},
+        {"nested": {"a": 1, "b": [1, 1]}},
+        {"counts": [("x", 1)]},
+        dict(rows[0]),
+    ]
+    check = partial(check_values, session, store, old_files=old, target=target())
+    for number, change in enumerate([{}, *changes]):
+        changed_rows = [*reversed(rows[at + 1 :]), {**rows[at], **change}, *rows[:at]]
+        path = f"new-{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(changed_rows, SCHEMA), tmp_path / path)
+        groups = [(group, Entry(path, is_folder=False, size=1, modified=1))]
+        if not number:
+            check(groups)
+            continue
+        with pytest.raises(Mismatch, match=f"{path} does not have the values of the 1 files"):
+            check(groups)
 
 
 def test_what_a_merge_did_not_write_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
