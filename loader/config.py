@@ -265,6 +265,10 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """In these hours, each load compares the content of modified files with their checksums, and
     of up to this much of the unmodified ones, in turn: of those compared within an hour, up to
     16 MiB."""
+    upgrade_bytes: Bytes = 256 * 1024 * 1024
+    """When a table's columns change, the load rewrites its older hours [to one
+    schema](loader-in-detail.md#one-schema), if they are at most 48 and have at most this much in
+    all; otherwise they wait for `--upgrade-schema`. 0: they always wait."""
     group: str = "penstock-loader"
     """The consumer group of committed offsets, so that Kafka's tools show the loader's lag."""
     window: WholeSeconds = 60
@@ -305,7 +309,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("`keep_manifests` must be at least 10")
         check_positive(self, "forget_sources", "oldest")
         check_not_negative(self, "newest", "check_files_hours", "check_files_bytes", "few_dead")
-        check_not_negative(self, "started_every")
+        check_not_negative(self, "started_every", "upgrade_bytes")
 
     def _check_kerberos(self) -> None:
         if self.kerberos is None:

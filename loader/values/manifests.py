@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from loader.values.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
+from loader.values.rewrites import RewriteReason
 from loader.values.tables import Hour
 
 VERSION: Final = 1  # of a manifest with all hours and sources
@@ -25,6 +26,7 @@ class RunKind(StrEnum):
     LOAD = "load"  # new rows
     CLOSE = "close"  # hours merged and declared complete, or marked as incomplete
     REBUILD = "rebuild"  # hours read again from the brokers
+    REWRITE = "rewrite"  # the same rows in other files
 
 
 class Added(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +87,8 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     late_rows: int = 0  # that came after it was complete
     at: int = 0  # when it last got rows, or became complete, milliseconds
     whole: int = 0  # rows before files were deleted, or a rebuild read fewer events; 0: neither
+    schema_number: int = 0  # the manifest's when all files got its columns; 0: unknown, or several
+    rewritten: int = -1  # the run that last replaced files by others with the same rows
 
     @property
     def lack(self) -> str:
@@ -181,6 +185,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ledger_seq: int = 0  # ledger entries of earlier runs
     ledger_entries: int = 0  # of this run
     ledger: LedgerJournal | None = None  # None: nothing was ever written to the ledger
+    schema_number: int = 0  # grows when columns of `schema` change; 0: by an earlier Penstock
+    reason: RewriteReason | None = None  # of a run of kind REWRITE
     # The run with whose hours and sources those of this manifest make up the state; 0: this
     # manifest has all of them.
     since: int = 0
