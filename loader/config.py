@@ -244,7 +244,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The time after which duplicates of a source that had no new events are not recognized any
     more. Four times as long if numbers of the source are missing."""
     keep_manifests: int = 100
-    """The number of manifests to keep of each table, at least 10."""
+    """The number of manifests to keep of each table, at least 10. Earlier ones on which these build
+    are kept as well."""
     ledger: bool = True
     """Whether loads are reported in `_audit`."""
     started_every: Seconds = 0.0

@@ -104,7 +104,7 @@ class SmallLoader:
         self.log = log
         self.token = token
         self.now = now
-        self.commit_log = CommitLog(store, TABLE)
+        self.commit_log = CommitLog(store, TABLE, complete_below=0)
 
     def load(self) -> None:
         """Everything that there is to do: what is owed, what is new, what can be closed, what has

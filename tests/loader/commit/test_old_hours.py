@@ -55,7 +55,7 @@ def test_an_hour_is_not_older_than_its_end() -> None:
 
 
 def test_two_years_of_hours_are_little() -> None:
-    """A manifest has all of this, every time."""
+    """A complete manifest has all of this."""
     files = tuple(
         f"{hour_path('t', HOUR)}/part-dc1-{n}-1000000-2000000-77.parquet" for n in range(20)
     )
