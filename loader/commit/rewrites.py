@@ -52,6 +52,8 @@ def rewrite_manifest(
     were lost or gained, as far as that is known."""
     run = next_run(previous)
     hours = dict(previous.hours)
+    for hour in uniform:
+        hours[hour] = msgspec.structs.replace(hours[hour], schema_number=previous.schema_number)
     all_added: list[Added] = []
     markers: list[Marker] = []
     for hour_rewritten in rewritten:
@@ -61,8 +63,6 @@ def rewrite_manifest(
         if hours[hour].complete >= 0:
             markers.append(no_marker(previous.table, hour, SUCCESS))
             markers.append(success_marker(previous.table, hour, hours[hour], run))
-    for hour in uniform:
-        hours[hour] = msgspec.structs.replace(hours[hour], schema_number=previous.schema_number)
     return Manifest(
         version=VERSION,
         run=run,

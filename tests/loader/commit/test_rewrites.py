@@ -88,7 +88,15 @@ def test_success_is_away_while_files_of_a_complete_hour_are_replaced() -> None:
     assert removed == Marker(path=path(0, "_SUCCESS"))
     assert (success.path, json.loads(success.content)) == (
         removed.path,
-        {"run": 6, "complete_since_run": 3, "rows": 30, "late_rows": 2, "files": 3, "bytes": 550},
+        {
+            "run": 6,
+            "complete_since_run": 3,
+            "rows": 30,
+            "late_rows": 2,
+            "files": 3,
+            "bytes": 550,
+            "schema_number": 2,
+        },
     )
     assert run.hours == {
         hour(0): HourState(
