@@ -68,15 +68,19 @@ def upgrade_few(load: TableLoad, before: Manifest | None, latest: Manifest, comm
         for failure in _upgrade(load, latest, known_hours, commit):
             load.warn(failure)
         hours = [hour for hour in hours if hour not in known_hours]
-    has_changed = before is not None and before.schema_number != latest.schema_number
-    if complete_hours := [hour for hour in hours if latest.hours[hour].complete >= 0]:
+    complete_hours = [hour for hour in hours if latest.hours[hour].complete >= 0]
+    if complete_hours and before is not None and _has_changed(before, latest):
         command = load_command(load.name, load.context.request.config_options)
-        if has_changed:
-            load.warn(
-                f"the columns of {len(complete_hours):,} complete hours may be those of a former"
-                f" schema, which not every reader accepts; to rewrite them:"
-                f" {command} --upgrade-schema"
-            )
+        load.warn(
+            f"{len(complete_hours):,} complete hours may have the columns of a former schema, which"
+            f" not every reader accepts; to rewrite them: {command} --upgrade-schema"
+        )
+
+
+def _has_changed(before: Manifest, latest: Manifest) -> bool:
+    """Whether the table's columns have changed, and not only the order, or whether manifests number
+    them."""
+    return before.schema_number != latest.schema_number and before.schema != latest.schema
 
 
 def _of_former_schemas(latest: Manifest) -> list[Hour]:
