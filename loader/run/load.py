@@ -156,7 +156,7 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     try:
         context.check_stopped(table.name)
         request = context.request
-        is_patient = request.rebuild or request.upgrade_schema
+        is_patient = request.rebuild or request.upgrade_schema or request.compaction is not None
         patience_seconds = _PATIENCE if is_patient else 0.0
         lock = sole_loader(
             context.store.root, table.name, patience=patience_seconds, stopping=context.stopping

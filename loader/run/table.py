@@ -9,7 +9,8 @@
 7. Older hours get the table's columns, by manifests of their own.
 8. The files in the folders are compared with what runs have committed.
 
-A run that only checks files consists of the first step and the last.
+A run that only checks files consists of the first step and the last; one that compacts the table
+has runs that rewrite hours between these.
 """
 
 import time
@@ -29,9 +30,10 @@ from loader.ledger.entries import destination_of, in_ledger
 from loader.ledger.origins import origins_of
 from loader.planning.plan import Plan
 from loader.rewriting.row_format import RowFormat
-from loader.run.load_context import LoadContext, TableLoad
+from loader.run.load_context import Compaction, LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
 from loader.run.table_check import TableCheck
+from loader.run.table_compaction import compact
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
@@ -77,6 +79,9 @@ class TableRun:
             self._check.on_request(hours_to_check or None)
             return
         latest = self._commit_log.latest()
+        if (compaction := context.request.compaction) is not None:
+            self._compact(latest, compaction)
+            return
         previously_complete: tuple[Hour, ...] = ()
         self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
@@ -105,6 +110,24 @@ class TableRun:
         self._check.young(latest)
         if self._not_upgraded:
             raise LoaderError(f"table {load.name}: {self._not_upgraded}")
+
+    def _compact(self, latest: Manifest | None, compaction: Compaction) -> None:
+        """Joins small files. The manifests of all runs stay until their files were checked, since
+        the check learns from them which files there are."""
+        load, context = self._load, self._load.context
+        if latest is None:
+            load.warn("nothing to compact: the table was never loaded")
+            return
+        check_format(load.name, form_of(latest), context.config.format)
+        with self._unless_taken(latest):
+            failure = compact(load, latest, compaction, self._commit)
+        if context.request.dry_run:
+            return
+        self._clean()
+        self._check.young(latest)
+        self._commit_log.forget(context.config.keep_manifests)
+        if failure:
+            raise LoaderError(f"table {load.name}: {failure}")
 
     def _register(self, latest: Manifest) -> None:
         """Registers the table in the metastore, if one is configured. Failures are warnings, since
@@ -168,7 +191,8 @@ class TableRun:
         attempt.commit(manifest)
         self.outcome.run = manifest.run
         self._publication.publish(manifest)
-        self._commit_log.forget(context.config.keep_manifests)
+        if context.request.compaction is None:
+            self._commit_log.forget(context.config.keep_manifests)
         return manifest
 
     def _close_if_possible(

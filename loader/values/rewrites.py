@@ -17,6 +17,7 @@ class RewriteReason(StrEnum):
     """The reason for a run of kind REWRITE."""
 
     COLUMNS = "columns"  # files had columns of an earlier schema
+    SMALL_FILES = "small files"
 
 
 class Rewrite(msgspec.Struct, frozen=True):

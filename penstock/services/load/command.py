@@ -208,7 +208,7 @@ def command(
         check_files=_hours_to_check(check_files),
         dry_run=dry_run,
         upgrade_schema=upgrade_schema,
-        config_options=() if config is None else _config_options(config, overrides),
+        config_options=() if config is None else config_options(config, overrides),
         every=every or 0,
     )
     tell = partial(_tell, as_json=as_json, dry_run=dry_run)
@@ -225,13 +225,13 @@ def command(
             ended_load = program.once()
         tell(ended_load)
     except LoaderError as error:
-        return _failed(error, error.exit_code)
+        return failed(error, error.exit_code)
     if ended_load.error is not None:
-        return _failed(ended_load.error, ended_load.exit_code)
+        return failed(ended_load.error, ended_load.exit_code)
     return ended_load.exit_code
 
 
-def _config_options(config: Path, overrides: Sequence[str]) -> tuple[str, ...]:
+def config_options(config: Path, overrides: Sequence[str]) -> tuple[str, ...]:
     """The options that name the configuration and, as it decides what is repaired, the root. Other
     overrides may be secrets."""
     roots = [override for override in overrides if override.startswith("root=")]
@@ -245,7 +245,7 @@ def _hours_to_check(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] |
     return sorted_once(options) if all(options) else ()
 
 
-def _failed(error: Exception, exit_code: int) -> int:
+def failed(error: Exception, exit_code: int) -> int:
     click.echo(f"penstock: {one_line(reason_of(error))}", err=True)
     if isinstance(error, (StoreError, ClientError, RegistryError)):
         click.echo(f"  what to do: {cure_of(error, '')}", err=True)
