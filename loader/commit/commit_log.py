@@ -44,32 +44,65 @@ from loader.values.manifests import VERSION, Manifest
 FEWEST_KEPT: Final = 10
 MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest that can be written or read
 READERS: Final = 8  # files whose checksums are computed at a time
+_REMEMBERED: Final = 2  # manifests: a load makes up to two runs
 
 
 class _Version(msgspec.Struct):
     version: int
 
 
+class ListedRuns(msgspec.Struct, frozen=True):
+    """The runs that have a manifest, those that have a mark, and the table's other folders there,
+    from one listing."""
+
+    committed: frozenset[int]
+    visible: frozenset[int]
+    published: frozenset[int]
+    folders: frozenset[str] = frozenset()
+
+    @property
+    def newest(self) -> int:
+        """The newest run; 0 before the first."""
+        return max(self.committed, default=0)
+
+    @property
+    def unpublished(self) -> list[int]:
+        """Runs that may not be completely published yet, in ascending order."""
+        return sorted(self.committed - self.published)
+
+
 class CommitLog:
-    """The manifests of one table. Keeps nothing in memory."""
+    """The manifests of one table. Remembers the newest that it has read, since none ever changes;
+    everything else is looked up each time."""
 
     def __init__(self, store: Store, table: str, *, most_bytes: int = MOST_BYTES) -> None:
         self.store = store
         self.table = table
         self._most_bytes = most_bytes
+        self._remembered: dict[int, Manifest] = {}
 
     def runs(self) -> list[int]:
         """The runs whose manifests exist, in ascending order."""
-        return sorted(self._listed().committed)
+        return sorted(self.listed().committed)
 
-    def latest(self) -> Manifest | None:
-        """The newest manifest; None before the first run."""
-        runs = self.runs()
-        return self.read(runs[-1]) if runs else None
+    def latest(self, listed: ListedRuns | None = None) -> Manifest | None:
+        """The newest manifest, of those in the listing if there is one; None before the first
+        run."""
+        newest = (listed or self.listed()).newest
+        return self.read(newest) if newest else None
 
     def read(self, run: int) -> Manifest:
         """The manifest of a run. Raises StoreError if it cannot be read, since a manifest is never
         skipped."""
+        return self._remember(self._remembered.get(run) or self._read(run))
+
+    def _remember(self, manifest: Manifest) -> Manifest:
+        self._remembered[manifest.run] = manifest
+        for run in sorted(self._remembered)[:-_REMEMBERED]:
+            del self._remembered[run]
+        return manifest
+
+    def _read(self, run: int) -> Manifest:
         path = manifest_path(self.table, run)
         data = self.store.read(path, self._most_bytes)
         if data is None:
@@ -94,26 +127,27 @@ class CommitLog:
     def commit(self, manifest: Manifest) -> None:
         """Commits a run. Raises RunTaken if another loader was faster, and LoaderError if the
         manifest is too long to be read again. After StoreError the outcome is unknown."""
-        self._check_visible(manifest.run - 1)
         data = msgspec.json.encode(manifest)
         if len(data) > self._most_bytes:
             raise LoaderError(_too_long(manifest, len(data), self._most_bytes))
         self.store.sync([added.staged for added in manifest.adds])
         path = manifest_path(self.table, manifest.run)
-        newest_run = max(self.runs(), default=0)
+        listed_runs, previous_run = self.listed(), manifest.run - 1
+        if previous_run > 0 and previous_run not in listed_runs.visible:
+            raise RunTaken(
+                f"table {self.table}: another loader committed run {previous_run}, and is still"
+                " making it visible; this run was discarded"
+            )
         # The store lets old numbers be created again once their manifests are deleted.
-        if newest_run >= manifest.run or not self.store.create(path, data):
+        if listed_runs.newest >= manifest.run or not self.store.create(path, data):
             raise RunTaken(
                 f"table {self.table}: another loader committed run {manifest.run} meanwhile;"
                 " this run was discarded"
             )
+        self._remember(manifest)
 
     def is_visible(self, run: int) -> bool:
         return self.store.size(visible_path(self.table, run)) is not None
-
-    def newest_visible(self) -> int:
-        """The newest run whose files are visible; 0 before the first."""
-        return max(self._listed().visible, default=0)
 
     def mark_visible(self, run: int) -> None:
         """Marks a run whose files and markers are all in place: the next run may be committed."""
@@ -121,15 +155,14 @@ class CommitLog:
 
     def unpublished(self) -> list[int]:
         """Runs that may not be completely published yet, in ascending order."""
-        listed_runs = self._listed()
-        return sorted(listed_runs.committed - listed_runs.published)
+        return self.listed().unpublished
 
     def mark_published(self, run: int) -> None:
         self.store.create(published_path(self.table, run), b"")
 
     def forget(self, keep: int) -> None:
         """Removes all but the newest `keep` manifests, but never one of an unpublished run."""
-        listed_runs = self._listed()
+        listed_runs = self.listed()
         kept_runs = set(sorted(listed_runs.committed)[-max(keep, FEWEST_KEPT) :])
         old_runs = (listed_runs.committed & listed_runs.published) - kept_runs
         for run in sorted(old_runs):
@@ -140,20 +173,19 @@ class CommitLog:
         for run in sorted(old_runs | (listed_runs.published - listed_runs.committed)):
             self.store.delete(published_path(self.table, run))
 
-    def _check_visible(self, run: int) -> None:
-        if run > 0 and not self.is_visible(run):
-            raise RunTaken(
-                f"table {self.table}: another loader committed run {run}, and is still making it"
-                " visible; this run was discarded"
-            )
-
-    def _listed(self) -> "_Listed":
-        names = [entry.name for entry in self.store.list(table_state(self.table))]
+    def listed(self) -> ListedRuns:
+        entries = self.store.list(table_state(self.table))
+        names = [entry.name for entry in entries if not entry.is_folder]
 
         def runs(number: Callable[[str], int | None]) -> frozenset[int]:
             return frozenset(run for name in names if (run := number(name)) is not None)
 
-        return _Listed(runs(run_of_manifest), runs(run_of_visible), runs(run_of_published))
+        return ListedRuns(
+            runs(run_of_manifest),
+            runs(run_of_visible),
+            runs(run_of_published),
+            frozenset(entry.name for entry in entries if entry.is_folder),
+        )
 
 
 def _too_long(manifest: Manifest, size: int, limit: int) -> str:
@@ -170,14 +202,6 @@ def _too_long(manifest: Manifest, size: int, limit: int) -> str:
         f"table {manifest.table}: the manifest of run {manifest.run} would be {size:,} bytes long,"
         f" and the limit is {limit:,}; {advice[largest_part]}; nothing was committed"
     )
-
-
-class _Listed(msgspec.Struct, frozen=True):
-    """The runs that have a manifest, and those that have a mark."""
-
-    committed: frozenset[int]
-    visible: frozenset[int]
-    published: frozenset[int]
 
 
 class Attempt:

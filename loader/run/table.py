@@ -17,7 +17,13 @@ from contextlib import contextmanager
 
 from client.connection.brokers import Brokers
 from loader.checks.comparison import NO_HOUR
-from loader.commit.commit_log import Attempt, CommitLog, check_untouched, with_checksums
+from loader.commit.commit_log import (
+    Attempt,
+    CommitLog,
+    ListedRuns,
+    check_untouched,
+    with_checksums,
+)
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
@@ -55,6 +61,7 @@ class TableRun:
             warn=self._load.warn,
         )
         self._check = TableCheck(self._load)
+        self._committed: Manifest | None = None  # the newest run that this one made
 
     def run(self) -> None:
         """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` then has the
@@ -67,13 +74,14 @@ class TableRun:
 
     def _run(self) -> None:
         load, context = self._load, self._load.context
+        runs = self._commit_log.listed()
         if not context.request.dry_run:
-            self._publish_unfinished()
-            self._clean()
+            self._publish_unfinished(runs)
+            self._clean(runs)
         if (hours_to_check := context.request.check_files) is not None:
             self._check.on_request(hours_to_check or None)
             return
-        latest = self._commit_log.latest()
+        latest = self._commit_log.latest(runs)
         previously_complete: tuple[Hour, ...] = ()
         self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
@@ -95,8 +103,9 @@ class TableRun:
                 self._register(latest)
                 self._close_if_possible(latest, completeness, previously_complete)
                 self._note_rebuilt(latest)
-        self._clean()
-        self._check.young(latest)
+        if self.outcome.run is not None:
+            self._clean(None)
+        self._check.young(self._committed or latest)
 
     def _register(self, latest: Manifest) -> None:
         """Registers the table in the metastore, if one is configured. Failures are warnings, since
@@ -117,9 +126,9 @@ class TableRun:
         except LoaderError as error:
             load.warn(str(error))
 
-    def _publish_unfinished(self) -> None:
+    def _publish_unfinished(self, listed: ListedRuns) -> None:
         try:
-            self._publication.publish_unfinished()
+            self._publication.publish_unfinished(listed)
         finally:
             self.outcome.rolled_forward = self._publication.rolled_forward
 
@@ -159,6 +168,7 @@ class TableRun:
         manifest = with_checksums(context.store, manifest)
         attempt.commit(manifest)
         self.outcome.run = manifest.run
+        self._committed = manifest
         self._publication.publish(manifest)
         self._commit_log.forget(context.config.keep_manifests)
         return manifest
@@ -195,8 +205,8 @@ class TableRun:
             elif hour not in outcome.complete:
                 outcome.waiting.setdefault(hour, state.lack or "a later load")
 
-    def _clean(self) -> None:
+    def _clean(self, listed: ListedRuns | None) -> None:
         try:
-            clean(self._load.context.store, self._load.name)
+            clean(self._load.context.store, self._load.name, listed)
         except StoreError as error:
             self._load.warn(f"cannot remove all files of unfinished runs: {error}")

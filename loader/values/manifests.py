@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import Intervals
 from loader.values.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
 from loader.values.tables import Hour
 
@@ -70,7 +71,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourState(msgspec.Struct, frozen=True, kw_only=True):
-    """An hour that has files: `files` are the paths of all visible files."""
+    """An hour that has files, or is waited for: `files` are the paths of all visible files."""
 
     rows: int
     files: tuple[str, ...]
@@ -130,7 +131,8 @@ class Collision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}` or `_common_metadata`."""
+    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`, `_common_metadata` or
+    `_complete_hours.json`."""
 
     path: str  # relative to the root
     content: str = ""
@@ -178,3 +180,4 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ledger_seq: int = 0  # ledger entries of earlier runs
     ledger_entries: int = 0  # of this run
     ledger: LedgerJournal | None = None  # None: nothing was ever written to the ledger
+    complete: Intervals = ()  # all complete hours, also those without rows, which `hours` lacks
