@@ -110,7 +110,8 @@ class NameNode(RunningServer):
         return {
             method: int(count)
             for method, count in counts.items()
-            if f"{method}NumOps" in bean and method not in _DATANODES_CALLS
+            if f"{method}NumOps" in bean and f"Overall{method}NumOps" in bean
+            if method not in _DATANODES_CALLS
         }
 
 
