@@ -46,6 +46,7 @@ from schemas.registry_client import RegistryClient
 _NEVER: Final = 1e12  # seconds
 _OPEN: Final = CompletenessConfig(settle=_NEVER, deadline=_NEVER)
 _CLOSED: Final = CompletenessConfig(settle=0.0, deadline=_NEVER)
+_SETTLED: Final = 12.0  # seconds: a NameNode shows its counters as of ten seconds ago
 _MOST_METHODS: Final = 8  # that a line names
 
 
@@ -58,10 +59,10 @@ class Loads(msgspec.Struct):
 
     def measure(self, name: str, completeness: CompletenessConfig) -> None:
         config = msgspec.structs.replace(self.config, completeness=completeness)
-        calls_before, start_time = self.hdfs.namenode.calls(), time.perf_counter()
+        calls_before, start_time = self._calls(), time.perf_counter()
         outcomes = load(config, LoadRequest(), lambda: self.spark, Unwatched())
         seconds = time.perf_counter() - start_time
-        calls = _difference(self.hdfs.namenode.calls(), calls_before)
+        calls = _difference(self._calls(), calls_before)
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error
@@ -74,6 +75,10 @@ class Loads(msgspec.Struct):
             + ", ".join(f"{method} {count:,}" for method, count in methods),
             flush=True,
         )
+
+    def _calls(self) -> dict[str, int]:
+        time.sleep(_SETTLED)
+        return self.hdfs.namenode.calls()
 
     def _content(self) -> tuple[int, int]:
         jvm = self.spark.session.sparkContext._gateway.jvm  # type: ignore[union-attr]

@@ -264,9 +264,11 @@ def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
         and not (markers_by_path[path].written and _is_damaged(store, path))
     ]
     folders = {_folder(marker.path) for marker in wrong_markers}
+    # A run's manifest has at least the hours of its own markers.
+    hours = {hour: state for manifest in manifests for hour, state in manifest.hours.items()}
     folders_with_files = {
         folder
-        for state in manifests[-1].hours.values()
+        for state in hours.values()
         for path in state.files
         if (folder := _folder(path)) in folders
     }
