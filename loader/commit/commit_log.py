@@ -59,6 +59,26 @@ class _Version(msgspec.Struct):
     version: int
 
 
+class ListedRuns(msgspec.Struct, frozen=True):
+    """The runs that have a manifest, those that have a mark, and the table's other folders there,
+    from one listing."""
+
+    committed: frozenset[int]
+    visible: frozenset[int]
+    published: frozenset[int]
+    folders: frozenset[str] = frozenset()
+
+    @property
+    def newest(self) -> int:
+        """The newest run; 0 before the first."""
+        return max(self.committed, default=0)
+
+    @property
+    def unpublished(self) -> list[int]:
+        """Runs that may not be completely published yet, in ascending order."""
+        return sorted(self.committed - self.published)
+
+
 class CommitLog:
     """The manifests of one table. Used by one thread. Remembers the newest state that it has read
     or committed: manifests never change, so only newer ones need to be read."""
@@ -81,15 +101,16 @@ class CommitLog:
 
     def runs(self) -> list[int]:
         """The runs whose manifests exist, in ascending order."""
-        return sorted(self._listed().committed)
+        return sorted(self.listed().committed)
 
-    def latest(self) -> Manifest | None:
-        """The newest run's manifest, with all hours and sources; None before the first run."""
-        runs = self.runs()
-        if not runs:
+    def latest(self, listed: ListedRuns | None = None) -> Manifest | None:
+        """The newest run's manifest, with all hours and sources; None before the first run.
+        `listed` are the runs, if they were just listed."""
+        newest = (listed or self.listed()).newest
+        if not newest:
             return None
-        if self._latest is None or self._latest.run != runs[-1]:
-            manifest = self.read(runs[-1])
+        if self._latest is None or self._latest.run != newest:
+            manifest = self.read(newest)
             self._base = self._base_of(manifest)
             self._latest = with_changes(self._base, manifest) if manifest.since else manifest
         return self._latest
@@ -149,13 +170,17 @@ class CommitLog:
     def commit(self, manifest: Manifest) -> None:
         """Commits a run. Raises RunTaken if another loader was faster, and LoaderError if the
         manifest is too long to be read again. After StoreError the outcome is unknown."""
-        self._check_visible(manifest.run - 1)
         written, data = self._written(manifest)
         self.store.sync([added.staged for added in manifest.adds])
         path = manifest_path(self.table, manifest.run)
-        newest_run = max(self.runs(), default=0)
+        listed_runs, previous_run = self.listed(), manifest.run - 1
+        if previous_run > 0 and previous_run not in listed_runs.visible:
+            raise RunTaken(
+                f"table {self.table}: another loader committed run {previous_run}, and is still"
+                " making it visible; this run was discarded"
+            )
         # The store lets old numbers be created again once their manifests are deleted.
-        if newest_run >= manifest.run or not self.store.create(path, data):
+        if listed_runs.newest >= manifest.run or not self.store.create(path, data):
             raise RunTaken(
                 f"table {self.table}: another loader committed run {manifest.run} meanwhile;"
                 " this run was discarded"
@@ -186,18 +211,13 @@ class CommitLog:
     def is_visible(self, run: int) -> bool:
         return self.store.size(visible_path(self.table, run)) is not None
 
-    def newest_visible(self) -> int:
-        """The newest run whose files are visible; 0 before the first."""
-        return max(self._listed().visible, default=0)
-
     def mark_visible(self, run: int) -> None:
         """Marks a run whose files and markers are all in place: the next run may be committed."""
         self.store.create(visible_path(self.table, run), b"")
 
     def unpublished(self) -> list[int]:
         """Runs that may not be completely published yet, in ascending order."""
-        listed_runs = self._listed()
-        return sorted(listed_runs.committed - listed_runs.published)
+        return self.listed().unpublished
 
     def mark_published(self, run: int) -> None:
         self.store.create(published_path(self.table, run), b"")
@@ -205,7 +225,7 @@ class CommitLog:
     def forget(self, keep: int) -> None:
         """Removes all but the newest `keep` manifests and those on which they build, but never one
         of an unpublished run."""
-        listed_runs = self._listed()
+        listed_runs = self.listed()
         runs = sorted(listed_runs.committed)
         old_runs = listed_runs.published.intersection(runs[: -max(keep, FEWEST_KEPT)])
         if old_runs:
@@ -227,20 +247,19 @@ class CommitLog:
         except StoreError:
             return 0  # unknown, so nothing is removed until this run is not kept any more
 
-    def _check_visible(self, run: int) -> None:
-        if run > 0 and not self.is_visible(run):
-            raise RunTaken(
-                f"table {self.table}: another loader committed run {run}, and is still making it"
-                " visible; this run was discarded"
-            )
-
-    def _listed(self) -> "_Listed":
-        names = [entry.name for entry in self.store.list(table_state(self.table))]
+    def listed(self) -> ListedRuns:
+        entries = self.store.list(table_state(self.table))
+        names = [entry.name for entry in entries if not entry.is_folder]
 
         def runs(number: Callable[[str], int | None]) -> frozenset[int]:
             return frozenset(run for name in names if (run := number(name)) is not None)
 
-        return _Listed(runs(run_of_manifest), runs(run_of_visible), runs(run_of_published))
+        return ListedRuns(
+            runs(run_of_manifest),
+            runs(run_of_visible),
+            runs(run_of_published),
+            frozenset(entry.name for entry in entries if entry.is_folder),
+        )
 
 
 def _too_long(manifest: Manifest, size: int, limit: int) -> str:
@@ -257,14 +276,6 @@ def _too_long(manifest: Manifest, size: int, limit: int) -> str:
         f"table {manifest.table}: the manifest of run {manifest.run} would be {size:,} bytes long,"
         f" and the limit is {limit:,}; {advice[largest_part]}; nothing was committed"
     )
-
-
-class _Listed(msgspec.Struct, frozen=True):
-    """The runs that have a manifest, and those that have a mark."""
-
-    committed: frozenset[int]
-    visible: frozenset[int]
-    published: frozenset[int]
 
 
 class Attempt:

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from loader.commit.accounts import accounts_of, by_log, is_complete, passages
+from loader.commit.complete_hours import hours_after
 from loader.commit.layout import (
     DAMAGED,
     DEAD,
@@ -32,7 +33,7 @@ from loader.commit.layout import (
     replaced_folder,
     success_marker,
 )
-from loader.commit.old_hours import trimmed_hours
+from loader.commit.old_hours import is_empty
 from loader.commit.sources import after_run
 from loader.commit.staging import Staged, StagedFile, check
 from loader.decoding.decoded import COLLISION
@@ -97,6 +98,7 @@ def load_manifest(
     added_files = [*added(plan.slices, staged, table=table, run=run, now=now)]
     visible_files = [file for file in added_files if file.path.startswith(f"{table}/")]
     hours = _hours(previous_hours, visible_files, run, terms)
+    after = hours_after(previous, table, hours, run=run, now=now)
     return Manifest(
         version=VERSION,
         run=run,
@@ -106,11 +108,15 @@ def load_manifest(
         loader=terms.loader,
         topics=topics_after(plan, staged.reports),
         adds=tuple(added_files),
-        markers=tuple(_late_markers(table, run, visible_files, previous_hours, hours)),
+        markers=(
+            *_late_markers(table, run, visible_files, previous_hours, hours),
+            *after.markers,
+        ),
         passages=passages(plan.slices, staged.reports, staged.sources, previous_hours),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=trimmed_hours(hours, now),
+        hours=after.hours,
+        complete=after.complete,
         sources=after_run(
             () if previous is None else previous.sources,
             staged.sources,
@@ -267,6 +273,8 @@ def _hours(
             late_rows=state.late_rows + (rows if is_complete(state) else 0),
             at=terms.now,
             schema_number=terms.schema_number if is_uniform else 0,
+            # Without rows it had no marker that said so: the next closing writes one.
+            incomplete="" if is_empty(state) else state.incomplete,
         )
     return hours
 
@@ -330,6 +338,7 @@ def rebuild_manifest(
     run, now = next_run(previous), terms.now
     added_files = tuple(added(plan.slices, staged, table=previous.table, run=run, now=now))
     states = _hours_rebuilt(previous, added_files, hours, lacking, terms)
+    after = hours_after(previous, previous.table, states, run=run, now=now)
     incomplete = [
         incomplete_marker(previous.table, hour, states[hour], run, ()) for hour in sorted(lacking)
     ]
@@ -350,12 +359,13 @@ def rebuild_manifest(
         adds=added_files,
         removes=tuple(_replaced(previous, hours)),
         kept_in=replaced_folder(previous.table, run) if lacking else "",
-        markers=(*gone, *incomplete),
+        markers=(*gone, *incomplete, *after.markers),
         passages=new_passages,
         rebuilt=tuple(sorted(hours)),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=trimmed_hours(states, now),
+        hours=after.hours,
+        complete=after.complete,
         sources=after_run(previous.sources, staged.sources, now=now, forget=terms.forget_after),
         schema=terms.schema,
         schema_number=terms.schema_number,

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from loader.commit.complete_hours import hours_after
 from loader.commit.layout import SUCCESS, hour_path, no_marker, success_marker
 from loader.commit.next_state import at_rest, next_run
-from loader.commit.old_hours import trimmed_hours
 from loader.errors import Mismatch
 from loader.values.manifests import VERSION, Added, HourState, Manifest, Marker, RunKind
 from loader.values.rewrites import Rewrite, RewriteReason, Rewritten
@@ -63,6 +63,7 @@ def rewrite_manifest(
         if hours[hour].complete >= 0:
             markers.append(no_marker(previous.table, hour, SUCCESS))
             markers.append(success_marker(previous.table, hour, hours[hour], run))
+    after = hours_after(previous, previous.table, hours, run=run, now=now)
     return Manifest(
         version=VERSION,
         run=run,
@@ -73,8 +74,9 @@ def rewrite_manifest(
         topics=at_rest(previous.topics),
         adds=tuple(all_added),
         removes=tuple(path for part in rewritten for path in part.rewrite.files),
-        markers=tuple(markers),
-        hours=trimmed_hours(hours, now),
+        markers=(*markers, *after.markers),
+        hours=after.hours,
+        complete=after.complete,
         sources=previous.sources,
         schema=previous.schema,
         format=previous.format,

@@ -8,7 +8,9 @@ Rule 2: a complete hour stays complete, also when it is rebuilt. What is added a
 Rule 3: after the deadline, an incomplete hour gets a marker that says what is missing, and a new
         one when that changes; it becomes complete like any other.
 Rule 4: an hour without rows is judged like any other, since it is worth knowing that nothing
-        happened. Only the last two days are considered, and no hour before the table's first.
+        happened. It gets no folder and no marker: the manifest and one file of the table name the
+        complete hours (commit/complete_hours.py). Only the last two days are considered, and no
+        hour before the table's first.
 Rule 5: files that were deleted, by a user's retention or by mistake, no longer belong to the hour.
         A manifest has the rows of an hour, but not of each file: so the rows of the remaining files
         are counted again.
@@ -22,9 +24,11 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import has
+from loader.commit.complete_hours import hours_after
 from loader.commit.layout import INCOMPLETE, incomplete_marker, no_marker, success_marker
 from loader.commit.next_state import at_rest
-from loader.commit.old_hours import trimmed_hours
+from loader.commit.old_hours import is_empty
 from loader.commit.rewrites import replaced
 from loader.config import CompletenessConfig
 from loader.hours.completeness import Complete, HourVerdict
@@ -51,9 +55,10 @@ class Closing(msgspec.Struct, frozen=True):
 
 def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
     """Past hours that are not complete, in order."""
-    hours = {} if previous is None else previous.hours
-    known_hours = (hour for hour, state in hours.items() if _is_open(hour, state, now))
-    return tuple(sorted((*known_hours, *_without_rows(hours, now))))
+    if previous is None:
+        return ()
+    known_hours = (hour for hour, state in previous.hours.items() if _is_open(hour, state, now))
+    return tuple(sorted((*known_hours, *_without_rows(previous, now))))
 
 
 def opened_hours(before: Manifest | None, after: Manifest) -> tuple[Hour, ...]:
@@ -89,12 +94,15 @@ def to_close(
     return tuple(closings)
 
 
-def _without_rows(hours: Mapping[Hour, HourState], now: int) -> Iterator[Hour]:
-    """Recent hours that the manifest does not have."""
+def _without_rows(previous: Manifest, now: int) -> Iterator[Hour]:
+    """Recent hours of which the manifest knows nothing."""
     current_hour = hour_of(now)
-    first_hour = max(min(hours, default=current_hour), current_hour - LOOKED_BACK)
+    known_since = min((*previous.hours, *(first for first, _ in previous.complete)), default=now)
+    first_hour = max(hour_of(known_since), current_hour - LOOKED_BACK)
     return (
-        Hour(hour) for hour in range(first_hour, current_hour, HOUR_MILLIS) if hour not in hours
+        Hour(hour)
+        for hour in range(first_hour, current_hour, HOUR_MILLIS)
+        if hour not in previous.hours and not has(previous.complete, hour)
     )
 
 
@@ -164,7 +172,9 @@ def close_manifest(
         hour, state = closing.hour, hours.get(closing.hour, NO_ROWS)
         if not closing.complete:
             hours[hour] = msgspec.structs.replace(state, incomplete=closing.missing)
-            markers.append(incomplete_marker(previous.table, hour, hours[hour], run, closing.names))
+            if not is_empty(state):
+                names = closing.names
+                markers.append(incomplete_marker(previous.table, hour, hours[hour], run, names))
             continue
         if (hour_rewritten := rewritten_by_hour.pop(hour, None)) is not None:
             state, added_files = replaced(previous.table, state, hour_rewritten, run)
@@ -175,9 +185,11 @@ def close_manifest(
         hours[hour] = msgspec.structs.replace(state, complete=run, incomplete="", at=now)
         if state.incomplete:
             markers.append(no_marker(previous.table, hour, INCOMPLETE))
-        markers.append(success_marker(previous.table, hour, hours[hour], run, closing.by))
+        if not is_empty(state):
+            markers.append(success_marker(previous.table, hour, hours[hour], run, closing.by))
     if rewritten_by_hour:
         raise ValueError(f"rewritten, but not closed: {sorted(rewritten_by_hour)}")
+    after = hours_after(previous, previous.table, hours, run=run, now=now)
     return Manifest(
         version=VERSION,
         run=run,
@@ -188,8 +200,9 @@ def close_manifest(
         topics=at_rest(previous.topics),
         adds=tuple(all_added),
         removes=tuple(removed_paths),
-        markers=tuple(markers),
-        hours=trimmed_hours(hours, now),
+        markers=(*markers, *after.markers),
+        hours=after.hours,
+        complete=after.complete,
         sources=previous.sources,
         schema=previous.schema,
         format=previous.format,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
+from loader.commit.publishing import clean_creating
 from loader.config import LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError, cure_of
 from loader.hours.audit import Audit
@@ -98,11 +99,21 @@ def load(
             report_health(context, brokers, began_millis)
             with ThreadPoolExecutor(config.tasks.tables, "table") as executor:
                 outcomes = list(executor.map(lambda table: run_table(context, table), tables))
+            _clean(context)
             watcher.finishing("reporting to the ledger")
             report_successes(context, tables, outcomes, began_millis)
             report_health(context, brokers, began_millis)
             watcher.finishing("")
             return outcomes
+
+
+def _clean(context: LoadContext) -> None:
+    if context.request.dry_run:
+        return
+    try:
+        clean_creating(context.store)
+    except StoreError as error:
+        log.warning("cannot remove all files that were never completed: %s", error)
 
 
 def _report_no_start(

@@ -19,7 +19,13 @@ from contextlib import contextmanager
 
 from client.connection.brokers import Brokers
 from loader.checks.comparison import NO_HOUR
-from loader.commit.commit_log import Attempt, CommitLog, check_untouched, with_checksums
+from loader.commit.commit_log import (
+    Attempt,
+    CommitLog,
+    ListedRuns,
+    check_untouched,
+    with_checksums,
+)
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
@@ -60,6 +66,7 @@ class TableRun:
         )
         self._check = TableCheck(self._load)
         self._not_upgraded = ""  # the reason, if hours were not upgraded on request
+        self._committed: Manifest | None = None  # the newest run that this one made
 
     def run(self) -> None:
         """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` then has the
@@ -72,13 +79,14 @@ class TableRun:
 
     def _run(self) -> None:
         load, context = self._load, self._load.context
+        runs = self._commit_log.listed()
         if not context.request.dry_run:
-            self._publish_unfinished()
-            self._clean()
+            self._publish_unfinished(runs)
+            self._clean(runs)
         if (hours_to_check := context.request.check_files) is not None:
             self._check.on_request(hours_to_check or None)
             return
-        latest = self._commit_log.latest()
+        latest = self._commit_log.latest(runs)
         if (compaction := context.request.compaction) is not None:
             self._compact(latest, compaction)
             return
@@ -106,8 +114,9 @@ class TableRun:
                 if newest is not None:
                     self._upgrade(before, newest)
                 self._note_rebuilt(latest)
-        self._clean()
-        self._check.young(latest)
+        if self.outcome.run is not None:
+            self._clean(None)
+        self._check.young(self._committed or latest)
         if self._not_upgraded:
             raise LoaderError(f"table {load.name}: {self._not_upgraded}")
 
@@ -123,8 +132,8 @@ class TableRun:
             failure = compact(load, latest, compaction, self._commit)
         if context.request.dry_run:
             return
-        self._clean()
-        self._check.young(latest)
+        self._clean(None)
+        self._check.young(self._committed or latest)
         self._commit_log.forget(context.config.keep_manifests)
         if failure:
             raise LoaderError(f"table {load.name}: {failure}")
@@ -148,9 +157,9 @@ class TableRun:
         except LoaderError as error:
             load.warn(str(error))
 
-    def _publish_unfinished(self) -> None:
+    def _publish_unfinished(self, listed: ListedRuns) -> None:
         try:
-            self._publication.publish_unfinished()
+            self._publication.publish_unfinished(listed)
         finally:
             self.outcome.rolled_forward = self._publication.rolled_forward
 
@@ -190,6 +199,7 @@ class TableRun:
         manifest = with_checksums(context.store, manifest)
         attempt.commit(manifest)
         self.outcome.run = manifest.run
+        self._committed = manifest
         self._publication.publish(manifest)
         if context.request.compaction is None:
             self._commit_log.forget(context.config.keep_manifests)
@@ -241,8 +251,8 @@ class TableRun:
             elif hour not in outcome.complete:
                 outcome.waiting.setdefault(hour, state.lack or "a later load")
 
-    def _clean(self) -> None:
+    def _clean(self, listed: ListedRuns | None) -> None:
         try:
-            clean(self._load.context.store, self._load.name)
+            clean(self._load.context.store, self._load.name, listed)
         except StoreError as error:
             self._load.warn(f"cannot remove all files of unfinished runs: {error}")

@@ -14,7 +14,7 @@ from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.commit.commit_log import Attempt
 from loader.commit.layout import hour_path, run_folder
 from loader.commit.next_state import next_run
-from loader.commit.old_hours import listed
+from loader.commit.old_hours import is_empty, listed
 from loader.commit.rewrites import rewrite_of
 from loader.errors import LoaderError
 from loader.hours.closing import (
@@ -115,7 +115,9 @@ def close_hours(
         return latest
     load.doing(f"closing {_hours(len(closings))}")
     complete = [closing.hour for closing in closings if closing.complete]
-    hours_with_rows = [hour for hour in complete if hour in latest.hours]
+    hours_with_rows = [
+        hour for hour in complete if hour in latest.hours and not is_empty(latest.hours[hour])
+    ]
     sizes = {
         entry.path: entry.size
         for hour in hours_with_rows

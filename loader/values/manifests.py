@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import Intervals
 from loader.values.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
 from loader.values.rewrites import RewriteReason
 from loader.values.tables import Hour
@@ -75,7 +76,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An hour that has files: `files` are the paths of all visible files."""
+    """An hour that has files, or is waited for: `files` are the paths of all visible files."""
 
     rows: int
     files: tuple[str, ...]
@@ -137,7 +138,8 @@ class Collision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}` or `_common_metadata`."""
+    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`, `_common_metadata` or
+    `_complete_hours.json`."""
 
     path: str  # relative to the root
     content: str = ""
@@ -192,3 +194,4 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     since: int = 0
     gone_hours: tuple[Hour, ...] = ()  # of that run, not in the state any more
     gone_sources: dict[str, tuple[str, ...]] = {}  # likewise, by topic
+    complete: Intervals = ()  # all complete hours, also those without rows, which `hours` lacks

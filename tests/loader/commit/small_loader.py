@@ -17,7 +17,7 @@ from ground.intervals import GrowingIntervals
 from loader.commit.commit_log import CommitLog
 from loader.commit.layout import no_marker, run_folder, success_marker
 from loader.commit.next_state import load_manifest, next_run
-from loader.commit.publishing import clean, publish
+from loader.commit.publishing import clean, clean_creating, publish
 from loader.commit.rewrites import rewrite_manifest
 from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, read_again, staged, verified
@@ -394,7 +394,7 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
             counted = sum(w.rows + w.duplicates + w.dead for w in passage.windows)
             assert counted + passage.no_events == passage.next_offset - passage.first
 
-    clean(store, TABLE, abandoned_after=-1)  # a millisecond may not have passed
+    clean_creating(store, abandoned_after=-1)  # a millisecond may not have passed
     assert store.list("_penstock/~creating") == []
 
 

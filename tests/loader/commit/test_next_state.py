@@ -301,9 +301,9 @@ BEFORE = manifests.manifest(
         hour(0): HourState(rows=30, files=("a", "b"), bytes=600, complete=4, late_rows=3),
         hour(1): HourState(rows=5, files=("c",), bytes=50, incomplete="agents on web-1"),
         hour(2): HourState(rows=7, files=("d",), bytes=70, complete=3),
-        hour(3): HourState(rows=0, files=(), complete=3),
     }
 )
+BEFORE = replace(BEFORE, complete=((hour(0), hour(1)), (hour(2), hour(4))))
 PIECE = piece(0, 10, 100, topic="logs")
 
 
@@ -371,19 +371,25 @@ def test_an_hours_files_are_replaced_and_the_rest_stays_as_it_is() -> None:
 
 
 def test_a_rebuilt_hour_is_open_again_and_its_markers_go() -> None:
+    empty = HourState(rows=0, files=(), complete=5)
+    recalled = replace(BEFORE, hours=BEFORE.hours | {hour(3): empty})
     after = rebuilt(
         read_again({hour(0): 29, hour(1): 4}),
         *(hour(1), hour(0), hour(3)),
+        before=recalled,
         h0=("part-x", "_SUCCESS", "_LATE-5", "_LATE-4"),
         h1=("_INCOMPLETE", "_notes"),
         h3=("_DAMAGED",),
     )
     gone = [(0, "_LATE-4"), (0, "_LATE-5"), (0, "_SUCCESS"), (3, "_DAMAGED")]
-    assert after.markers[:-2] == tuple(Marker(path=path(*each)) for each in gone)
-    assert [marker.path for marker in after.markers[-2:]] == [
-        path(at, "_INCOMPLETE") for at in (0, 1)
-    ]
-    assert '"missing": "1 of its 5 rows, which' in after.markers[-1].content
+    assert after.complete == ((hour(2), hour(3)),)
+    *markers, first, second, table = after.markers
+    assert (markers, table.path) == (
+        [Marker(path=path(*each)) for each in gone],
+        "logs/_complete_hours.json",
+    )
+    assert [marker.path for marker in (first, second)] == [path(at, "_INCOMPLETE") for at in (0, 1)]
+    assert '"missing": "1 of its 5 rows, which' in second.content
     assert [after.hours[hour(at)].complete for at in range(4)] == [-1, -1, 3, -1]
     assert after.hours[hour(3)] == HourState(rows=0, files=(), changed=6, at=FIVE_PAST)
     assert after.rebuilt == (hour(0), hour(1), hour(3))

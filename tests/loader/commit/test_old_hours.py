@@ -113,6 +113,15 @@ def test_rows_of_an_hour_that_never_was_are_not(store: Store) -> None:
     assert made.passages[0].late == {}
 
 
+def test_rows_of_a_complete_hour_without_rows_are_late(store: Store) -> None:
+    """It has no state; and no marker, unless a former build wrote one."""
+    complete = ((LONG_AGO, LONG_AGO + 3 * HOUR_MILLIS),)
+    made = after_load(store, msgspec.structs.replace(manifest(8, hours={}), complete=complete))
+    assert made.passages[0].late == {LONG_AGO: 10}
+    late, success = map(json.loads, (marker.content for marker in made.markers[:2]))
+    assert (late["rows"], success["rows"], success["complete_since_run"]) == (10, 10, 8)
+
+
 def test_only_what_may_be_forgotten_is_looked_up(store: Store) -> None:
     """A hour that is open, or new, has no marker to be believed."""
     state = HourState(rows=5, files=("t/x",), complete=2)

@@ -84,7 +84,7 @@ def test_success_is_away_while_files_of_a_complete_hour_are_replaced() -> None:
     (open_hour,) = (each for each in run.adds if each.hour == hour(1))
     assert [each.path for each in run.adds] == [*new, open_hour.path]
     assert run.removes == ("a", "b", "d")
-    removed, success = run.markers
+    removed, success, _ = run.markers  # and the ranges, which there were not yet
     assert removed == Marker(path=path(0, "_SUCCESS"))
     assert (success.path, json.loads(success.content)) == (
         removed.path,

@@ -5,6 +5,9 @@ import json
 import msgspec
 import pytest
 
+from ground.intervals import Intervals
+from loader.commit.complete_hours import hours_after
+from loader.commit.old_hours import REMEMBERED_MILLIS
 from loader.config import CompletenessConfig
 from loader.hours.closing import (
     Closing,
@@ -18,7 +21,7 @@ from loader.hours.closing import (
 from loader.hours.completeness import Complete, Waiting
 from loader.values.manifests import HourState, Manifest, Marker, RunKind
 from loader.values.rewrites import Rewrite, Rewritten, RewrittenFile
-from loader.values.tables import HOUR_MILLIS, Hour
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 from tests.loader.hours.manifests import hour, manifest, path
 
 CONFIG = CompletenessConfig(deadline=6 * 3600.0)
@@ -43,6 +46,8 @@ def test_hours_without_rows_are_open_too() -> None:
     assert open_hours(manifest(hours), hour(4) + HOUR_MILLIS - 1) == (hour(1), hour(2), hour(3))
     late = open_hours(manifest(hours), hour(1000))
     assert late == (hour(2), *(hour(at) for at in range(952, 1000)))
+    before = msgspec.structs.replace(manifest({hour(3): OPEN}), complete=ranges((0, 2), (4, 5)))
+    assert open_hours(before, hour(7)) == (hour(2), hour(3), hour(5), hour(6))
     assert open_hours(manifest({hour(9): OPEN}), hour(4)) == ()
     assert open_hours(manifest({}), hour(4)) == ()
 
@@ -85,8 +90,14 @@ OPEN_HOURS = manifest(
 )
 
 
-def closed(*closings: Closing, merged: tuple[Rewritten, ...] = ()) -> Manifest:
-    return close_manifest(OPEN_HOURS, closings, merged, now=9, loader="me")
+def ranges(*numbers: tuple[int, int]) -> Intervals:
+    return tuple((hour(first), hour(after)) for first, after in numbers)
+
+
+def closed(
+    *closings: Closing, merged: tuple[Rewritten, ...] = (), before: Manifest = OPEN_HOURS
+) -> Manifest:
+    return close_manifest(before, closings, merged, now=9, loader="me")
 
 
 def merged(*rows: int, files: tuple[str, ...] = ("a", "b"), number: int = 0) -> Rewritten:
@@ -119,8 +130,8 @@ def test_a_complete_hour_gets_its_marker() -> None:
     assert after.hours == OPEN_HOURS.hours | {
         hour(1): HourState(rows=5, files=("d",), bytes=50, complete=6, at=9)
     }
-    (marker,) = after.markers
-    assert marker.path == path(1, "_SUCCESS")
+    marker, table = after.markers
+    assert (marker.path, table.path) == (path(1, "_SUCCESS"), "logs/_complete_hours.json")
     assert content(marker) == {
         "run": 6,
         "complete_since_run": 6,
@@ -142,15 +153,35 @@ def test_an_incomplete_hour_says_who_is_missing() -> None:
     assert content(marker) == said
 
 
-def test_an_hour_without_rows_has_markers_too() -> None:
+def test_an_hour_without_rows_is_named_in_the_tables_file_alone() -> None:
     after = closed(Closing(hour(7), by="agents"), Closing(hour(8), missing="agents on web-1"))
-    assert after.hours == OPEN_HOURS.hours | {
-        hour(7): HourState(rows=0, files=(), complete=6, at=9),
-        hour(8): HourState(rows=0, files=(), incomplete="agents on web-1"),
+    waiting = HourState(rows=0, files=(), incomplete="agents on web-1")
+    assert after.hours == OPEN_HOURS.hours | {hour(8): waiting}
+    assert after.complete == ranges((7, 8))
+    (marker,) = after.markers
+    assert content(marker) == {
+        "run": 6,
+        "complete": [[hour_folder(hour(7)), hour_folder(hour(7))]],
+        "incomplete": {hour_folder(hour(8)): "agents on web-1"},
     }
-    success, incomplete = after.markers
-    assert (success.path, incomplete.path) == (path(7, "_SUCCESS"), path(8, "_INCOMPLETE"))
-    assert (content(success)["rows"], content(incomplete)["rows"]) == (0, 0)
+    again = closed(Closing(hour(1), by="agents"), Closing(hour(8), by="agents"), before=after)
+    assert again.hours.keys() == OPEN_HOURS.hours.keys()
+    assert again.complete == ranges((1, 2), (7, 9))
+    assert content(again.markers[-1])["incomplete"] == {}
+    assert closed(Closing(hour(2), missing="agents on web-1"), before=again).markers[1:] == ()
+
+
+def test_hours_without_rows_of_former_builds_become_a_range() -> None:
+    """What they lost their files by is remembered; so is what a rebuild opened again."""
+    empty = HourState(rows=0, files=(), complete=2)
+    taken = msgspec.structs.replace(empty, whole=7)
+    before = manifest({hour(0): CLOSED, hour(1): empty, hour(2): OPEN, hour(3): taken})
+    before = msgspec.structs.replace(before, complete=ranges((2, 3), (5, 6)))
+    after = closed(Closing(hour(4), by="agents"), before=before)
+    assert after.hours.keys() == {hour(0), hour(2), hour(3)}
+    assert after.complete == ranges((0, 2), (3, 6))
+    later = hour(6) + REMEMBERED_MILLIS
+    assert hours_after(after, "logs", {}, run=7, now=later).complete == ranges((0, 2), (3, 6))[1:]
 
 
 def test_merged_files_take_the_place_of_small_ones() -> None:
