@@ -211,7 +211,7 @@ def command(
         config_options=() if config is None else config_options(config, overrides),
         every=every or 0,
     )
-    tell = partial(_tell, as_json=as_json, dry_run=dry_run)
+    tell = partial(_tell, config=configuration, as_json=as_json, dry_run=dry_run)
     try:
         with LoadProgram(
             configuration,
@@ -252,9 +252,9 @@ def failed(error: Exception, exit_code: int) -> int:
     return exit_code
 
 
-def _tell(ended: EndedLoad, *, as_json: bool, dry_run: bool) -> None:
+def _tell(ended: EndedLoad, *, config: LoaderConfig, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        print_json(document(ended))
+        print_json(document(ended, config))
     elif ended.error is None and dry_run:
         show_plan(ended.outcomes)
     elif ended.error is None:

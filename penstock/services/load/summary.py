@@ -9,6 +9,7 @@ from ground.printable import one_line
 from loader.checks.comparison import FileFaultKind
 from loader.checks.statements import printable
 from loader.commit.layout import SUCCESS
+from loader.config import LoaderConfig
 from loader.errors import reason_of
 from loader.run.outcomes import PartitionRange, TableOutcome, has_failed, worst_exit_code
 from loader.values.tables import Hour, hour_folder
@@ -162,10 +163,12 @@ def show_compacted(outcomes: Sequence[TableOutcome], *, dry_run: bool) -> None:
     _show_failures(outcomes)
 
 
-def document(ended: EndedLoad) -> Mapping[str, Any]:
+def document(ended: EndedLoad, config: LoaderConfig) -> Mapping[str, Any]:
     return {
         "exit_code": ended.exit_code,
         "seconds": round(ended.seconds, 3),
+        "root": config.root,
+        "brokers": config.brokers,
         "error": _text(ended.error),
         "tables": [_table(outcome) for outcome in ended.outcomes],
     }
