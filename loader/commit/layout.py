@@ -125,6 +125,7 @@ def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str =
         "late_rows": state.late_rows,
         "files": len(state.files) + state.unlisted,
         "bytes": state.bytes,
+        **({"schema_number": state.schema_number} if state.schema_number else {}),
         **({"decided_by": by} if by else {}),
     }
     return _marker(table, hour, SUCCESS, content)

@@ -44,6 +44,7 @@ class _Success(msgspec.Struct, frozen=True):
     late_rows: int
     files: int
     bytes: int
+    schema_number: int = 0
 
 
 def state_from_marker(success: bytes) -> HourState | None:
@@ -60,6 +61,7 @@ def state_from_marker(success: bytes) -> HourState | None:
         changed=marker.run,
         complete=marker.complete_since_run,
         late_rows=marker.late_rows,
+        schema_number=marker.schema_number,
     )
 
 

@@ -218,9 +218,11 @@ def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
     """Markers that differ, except in hours whose files were deleted."""
     markers_by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
     folders = {_folder(path) for path in markers_by_path}
+    # A run's manifest has at least the hours of its own markers.
+    hours = {hour: state for manifest in manifests for hour, state in manifest.hours.items()}
     folders_with_files = {
         folder
-        for state in manifests[-1].hours.values()
+        for state in hours.values()
         for path in state.files
         if (folder := _folder(path)) in folders
     }

@@ -43,7 +43,7 @@ from schemas.registry_client import RegistryClient
 if TYPE_CHECKING:
     from loader.run.spark_work import SparkWork
 
-_REBUILD_PATIENCE: Final = 600.0  # a loader that runs all the time has the table for one load
+_PATIENCE: Final = 600.0  # a loader that runs all the time has the table for one load
 _LOOK_SECONDS: Final = 0.2
 log = logging.getLogger(__name__)
 
@@ -155,7 +155,9 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     began_millis = context.now()
     try:
         context.check_stopped(table.name)
-        patience_seconds = _REBUILD_PATIENCE if context.request.rebuild else 0.0
+        request = context.request
+        is_patient = request.rebuild or request.upgrade_schema
+        patience_seconds = _PATIENCE if is_patient else 0.0
         lock = sole_loader(
             context.store.root, table.name, patience=patience_seconds, stopping=context.stopping
         )

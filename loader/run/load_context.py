@@ -44,6 +44,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     remove_rows: int = 0  # that a rebuild may remove although the brokers no longer have them
     check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
+    upgrade_schema: bool = False  # rewrites hours whose files do not have the table's columns
     config_options: tuple[str, ...] = ()  # `--config FILE`, for commands that mend a load
     every: float = 0.0  # seconds from one load to the next; 0: the configuration says it
 

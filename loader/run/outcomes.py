@@ -40,6 +40,8 @@ class TableOutcome(msgspec.Struct):
     next_load: str = ""  # the command that closes these
     incomplete: list[Hour] = []
     merged_files: int = 0  # that were merged into fewer
+    upgraded: list[Hour] = []  # hours whose files got the table's columns
+    upgraded_files: int = 0  # that had others
     checked: list[Hour] = []  # hours whose files were checked on request
     faults: list[FaultyFile] = []  # of files
     other_damage: str = ""  # in hours that a rebuild was not asked for: no error

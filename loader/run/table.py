@@ -6,7 +6,8 @@
 4. One manifest commits the run. From here on it has happened, even if the process dies.
 5. Files and markers become visible; ledger entries and consumer offsets are written.
 6. Complete hours are merged and closed, by a manifest of their own.
-7. The files in the folders are compared with what runs have committed.
+7. Older hours get the table's columns, by manifests of their own.
+8. The files in the folders are compared with what runs have committed.
 
 A run that only checks files consists of the first step and the last.
 """
@@ -22,7 +23,7 @@ from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
 from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError, load_command
-from loader.hours.closing import complete_hours
+from loader.hours.closing import opened_hours
 from loader.hours.completeness import Completeness
 from loader.ledger.entries import destination_of, in_ledger
 from loader.ledger.origins import origins_of
@@ -34,6 +35,7 @@ from loader.run.table_check import TableCheck
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
+from loader.run.table_upgrade import upgrade_few, upgrade_on_request
 from loader.values.manifests import Manifest
 from loader.values.tables import HOUR_MILLIS, Hour, TableSource
 
@@ -82,18 +84,21 @@ class TableRun:
         elif hours := context.request.rebuild:
             latest = recalled(context.store, latest, hours, context.now())
             latest = listed(context.store, latest, hours)
-            previously_complete = complete_hours(latest, hours)
         check_format(load.name, form_of(latest), context.config.format)
         completeness = completeness_of(load, latest)
         plan = planned(load, latest)
         if context.request.dry_run:
             return
         with self._unless_taken(latest):
+            before = latest
             if not plan.nothing_to_do:
                 latest = self._read(latest, plan)
+                previously_complete = opened_hours(before, latest)
             if latest is not None:
                 self._register(latest)
-                self._close_if_possible(latest, completeness, previously_complete)
+                newest = self._close_if_possible(latest, completeness, previously_complete)
+                if newest is not None:
+                    self._upgrade(before, newest)
                 self._note_rebuilt(latest)
         self._clean()
         self._check.young(latest)
@@ -168,20 +173,34 @@ class TableRun:
         latest: Manifest,
         completeness: Completeness | None,
         previously_complete: Sequence[Hour],
-    ) -> None:
-        """Closes hours. If rows were committed before, errors are only warnings, and the next load
-        tries again."""
+    ) -> Manifest | None:
+        """Closes hours, and returns the newest manifest. If rows were committed before, errors are
+        only warnings, and the next load tries again; the result is None then."""
         if completeness is None and not previously_complete:
-            return
+            return latest
         committed_run = self.outcome.run
         try:
-            close_hours(self._load, latest, completeness, previously_complete, self._commit)
+            return close_hours(self._load, latest, completeness, previously_complete, self._commit)
         except (RunTaken, Interrupted):
             raise
         except LoaderError as error:
             if committed_run is None:
                 raise
             self._load.warn(f"no hour was closed: {error}")
+            return None
+
+    def _upgrade(self, before: Manifest | None, latest: Manifest) -> None:
+        """Gives the table's columns to hours that lack them: to all on request, otherwise to few,
+        and then errors are only warnings."""
+        if self._load.context.request.upgrade_schema:
+            upgrade_on_request(self._load, latest, self._commit)
+            return
+        try:
+            upgrade_few(self._load, before, latest, self._commit)
+        except (RunTaken, Interrupted):
+            raise
+        except LoaderError as error:
+            self._load.warn(f"older hours keep the columns of a former schema: {error}")
 
     def _note_rebuilt(self, latest: Manifest) -> None:
         outcome, now = self.outcome, self._load.context.now()

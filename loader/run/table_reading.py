@@ -175,7 +175,7 @@ class TableReading:
             load.name, self._former, columns, config.format, self._columns.latest
         )
         self._times = times_from(load.context.now(), config.oldest, config.newest)
-        self._target = RowFormat(config.format, config.compression, columns.spark_json)
+        self._target = RowFormat(config.format, config.compression, self._form.columns)
 
     def manifest(self) -> Manifest:
         """Stages and verifies everything, and returns the manifest. Raises LoaderError."""
@@ -251,6 +251,7 @@ class TableReading:
             now=context.now(),
             loader=context.loader,
             schema=self._form.columns,
+            schema_number=self._form.number,
             dead_share=config.dead_share,
             few_dead=config.few_dead,
             duplicate_share=config.duplicate_share,
@@ -381,6 +382,7 @@ class TableReading:
             header=config.header,
             with_cluster=self._load.table.with_cluster,
             compression=config.compression,
+            columns=self._form.columns,
             memory_bytes=config.tasks.memory_bytes,
             window_millis=config.window * 1000,
             times=self._times,

@@ -72,6 +72,11 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
     if len(rebuilt_hours) > _MOST_HOURS:
         print(f"and {len(rebuilt_hours) - _MOST_HOURS:,} more hours: see them with --json")
     for outcome in shown_outcomes:
+        if outcome.upgraded:
+            print(
+                f"{outcome.table}: {len(outcome.upgraded):,} hours have the table's columns now"
+                f" ({outcome.upgraded_files:,} files were rewritten)"
+            )
         if outcome.waiting:
             print(f"  what to do: `{outcome.next_load}` closes hours once nothing is missing")
         if outcome.other_damage:
@@ -194,6 +199,8 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
             for hour, rows in outcome.rebuilt.items()
         ],
         "merged_files": outcome.merged_files,
+        "upgraded": [hour_folder(hour) for hour in outcome.upgraded],
+        "upgraded_files": outcome.upgraded_files,
         "checked": [hour_folder(hour) for hour in outcome.checked],
         "faults": [
             {

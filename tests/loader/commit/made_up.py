@@ -31,6 +31,7 @@ def terms(**changes: Any) -> Terms:
         now=NOW,
         loader="test",
         schema="columns",
+        schema_number=1,
         dead_share=0.5,
         few_dead=0,
         duplicate_share=0.5,

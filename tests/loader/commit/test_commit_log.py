@@ -103,7 +103,7 @@ def test_forgetting_that_was_cut_short_goes_on(log: CommitLog) -> None:
         (b"", "is damaged"),
         (b'{"version": 1', "is damaged"),
         (b'{"version": 1, "run": 3}', "is damaged"),
-        (b'{"version": 2, "run": 3}', "written by a newer Penstock"),
+        (b'{"version": 3, "run": 3}', "written by a newer Penstock"),
         (msgspec.json.encode(manifest(2)), "it contains run 2 of table t"),
     ],
 )

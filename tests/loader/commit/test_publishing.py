@@ -244,7 +244,12 @@ def test_an_hour_that_somebody_took_away_does_not_come_back_by_its_markers(
     marker = Marker(path=f"{AT}/_SUCCESS", content="complete")
     publish(store, committed(store, adds=(added("a"),), markers=(marker,), hours=hours))
     store.delete(AT)
-    assert restore_markers(store, CommitLog(store, "t"), since=1) == []
+    log = CommitLog(store, "t", complete_below=0)
+    assert restore_markers(store, log, since=1) == []
+    log.latest()
+    log.commit(manifest(2, hours=hours))
+    assert CommitLog(store, "t").read(2).hours == {}
+    assert restore_markers(store, log, since=1) == []
     assert visible(store) == []
 
 

@@ -4,26 +4,20 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from loader.config import CompletenessConfig
-from loader.errors import Mismatch
 from loader.hours.closing import (
     Closing,
-    Merge,
-    Merged,
-    MergedFile,
     close_manifest,
     files_left,
     gone_files,
-    merge_of,
     open_hours,
     to_close,
     with_remaining,
 )
 from loader.hours.completeness import Complete, Waiting
 from loader.values.manifests import HourState, Manifest, Marker, RunKind
+from loader.values.rewrites import Rewrite, Rewritten, RewrittenFile
 from loader.values.tables import HOUR_MILLIS, Hour
 from tests.loader.hours.manifests import hour, manifest, path
 
@@ -82,29 +76,6 @@ def test_what_is_missing_is_said_again_when_it_changes() -> None:
     assert again.missing == "agents on web-2"
 
 
-def test_small_files_are_merged() -> None:
-    config = CompletenessConfig(merge_below=100, merge_to=250)
-    sizes = {"a": 99, "b": 100, "c": 50, "d": 99, "e": 3}
-    assert merge_of(hour(0), sizes, sizes, config) == Merge(hour(0), ("a", "c", "d", "e"), 251, 2)
-    assert merge_of(hour(0), "ab", sizes, config) is None
-    assert merge_of(hour(0), "b", sizes, config) is None
-    assert merge_of(hour(0), "ac", sizes, config) == Merge(hour(0), ("a", "c"), 149, 1)
-
-
-@given(
-    st.dictionaries(st.text("abc", min_size=1), st.integers(0, 50)),
-    st.integers(1, 30),
-    st.integers(1, 60),
-)
-def test_files_become_fewer_or_stay(sizes: dict[str, int], below: int, to: int) -> None:
-    config = CompletenessConfig(merge_below=below, merge_to=to)
-    merge = merge_of(hour(0), sizes, sizes, config)
-    if merge is not None:
-        assert 1 <= merge.files_wanted < len(merge.files)
-        assert all(sizes[each] < below for each in merge.files)
-        assert merge.bytes == sum(sizes[each] for each in merge.files) <= merge.files_wanted * to
-
-
 OPEN_HOURS = manifest(
     {
         hour(0): HourState(rows=30, files=("a", "b", "c"), bytes=600, changed=4, incomplete="web"),
@@ -114,14 +85,14 @@ OPEN_HOURS = manifest(
 )
 
 
-def closed(*closings: Closing, merged: tuple[Merged, ...] = ()) -> Manifest:
+def closed(*closings: Closing, merged: tuple[Rewritten, ...] = ()) -> Manifest:
     return close_manifest(OPEN_HOURS, closings, merged, now=9, loader="me")
 
 
-def merged(*rows: int, files: tuple[str, ...] = ("a", "b"), number: int = 0) -> Merged:
-    merge = Merge(hour(number), files, 250, len(rows))
-    written = (MergedFile(f"staged/{at}", each, 100, ".orc") for at, each in enumerate(rows))
-    return Merged(merge, tuple(written))
+def merged(*rows: int, files: tuple[str, ...] = ("a", "b"), number: int = 0) -> Rewritten:
+    merge = Rewrite(hour(number), files, 250, len(rows))
+    written = (RewrittenFile(f"staged/{at}", each, 100, ".orc") for at, each in enumerate(rows))
+    return Rewritten(merge, tuple(written))
 
 
 def content(marker: Marker) -> dict[str, object]:
@@ -193,16 +164,8 @@ def test_merged_files_take_the_place_of_small_ones() -> None:
     assert msgspec.json.decode(msgspec.json.encode(after), type=Manifest) == after
     assert after.removes == ("a", "b")
     assert after.hours[hour(0)] == HourState(
-        rows=30, files=("c", *new), bytes=550, changed=4, complete=6, at=9
+        rows=30, files=("c", *new), bytes=550, changed=4, complete=6, at=9, rewritten=6
     )
-
-
-@pytest.mark.parametrize(
-    "odd", [merged(31), merged(29, files=("a", "b", "c")), merged(10, files=("a", "x"))]
-)
-def test_a_merge_must_leave_all_rows_of_the_hours_own_files(odd: Merged) -> None:
-    with pytest.raises(Mismatch):
-        closed(Closing(hour(0), by="agents"), merged=(odd,))
 
 
 def test_only_hours_that_become_complete_are_merged() -> None:
