@@ -8,12 +8,16 @@ import signal
 import time
 from pathlib import Path
 
+import msgspec
+
+from audit.api.answers import Sources
 from harness.penstock.agent import AgentProcess
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from tests.loader.application import event_schema
+from tests.penstock.answering_audit import answering
 from tests.penstock.running import penstock
 
 DAY = 86_400
@@ -127,12 +131,17 @@ def test_a_backfill_waits_for_its_verdict(
         assert before.returncode == 2
         assert "\n… pending: 0 of 2 archives arrived\n" in before.stdout
         with agent:
-            ended = penstock(*asked, "--wait")
-            assert ended.returncode == 0, ended
-            text = ended.stdout
-            assert "✓ complete: every line of 2 archives is accounted for: 2,300 events in" in text
+            wait_until(lambda: penstock(*asked).returncode == 0, within=90, what="all arrived")
         (plan,) = json.loads(penstock(*asked, "--json").stdout)["inputs"]
-        assert (plan["verdict"]["state"], plan["verdict"]["arrived"]) == ("complete", 2)
+        sources = [each["source"] for each in plan["backfill"]["archives"]]
+        in_ledger = audit.get("sources", Sources, topic=new_topic, sources=",".join(sources))
     ended = penstock(*asked)
     assert (ended.returncode, ended.stderr) == (4, "")
     assert "no verdict: no audit answers at" in ended.stdout
+    replies = [(503, b'{"error": "starts"}'), (200, msgspec.json.encode(in_ledger))]
+    with answering(lambda *_: replies.pop(0)) as restarted:
+        ended = penstock(*asked[:-1], restarted.url, "--wait")
+    assert ended.returncode == 0
+    text = "✓ complete: every line of 2 archives is accounted for: 2,300 events in"
+    assert text in ended.stdout
+    assert ended.stderr.endswith("answered with HTTP status 503: starts\n")
