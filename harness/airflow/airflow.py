@@ -32,6 +32,17 @@ _HOME: Final = (
     REPOSITORY / ".cache" / f"airflow-{VERSION}-{sys.version_info[0]}.{sys.version_info[1]}"
 )
 
+# Seconds of Airflow's own deadlines, which do not know that a machine is busy.
+_PATIENCE: Final = {
+    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+    "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
+    "AIRFLOW__DAG_PROCESSOR__HEALTH_CHECK_THRESHOLD": "300",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "300",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "300",
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "120",
+    "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "30",
+}
+
 
 class AirflowUnavailable(Exception):
     """pip cannot install Airflow here; the message says why."""
@@ -99,6 +110,7 @@ class Airflow(RunningServer):
                 "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(log_ports[0]),
                 "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_ports[1]),
                 "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+                **_PATIENCE,
                 "PATH": f"{programs}:{os.environ['PATH']}",
                 "PYTHONDEVMODE": "",
                 "PYTHONPATH": str(provider),
