@@ -85,7 +85,7 @@ class Site(NamedTuple):
     pipeline: Pipeline
     airflow: Airflow
     folder: Path
-    hanging: str  # an address that accepts connections, and never answers
+    hanging: socket.socket  # accepts connections, and never answers
 
     @property
     def lineage(self) -> list[Any]:
@@ -146,7 +146,7 @@ def site(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory)
             dags["tests.py"] = DAGS.format(folder=str(folder), penstock=str(_executable(folder)))
             environment = _environment(folder, pipeline, locked)
             with Airflow(folder / "airflow", dags=dags, environment=environment) as airflow:
-                yield Site(pipeline, airflow, folder, address)
+                yield Site(pipeline, airflow, folder, hanging)
 
 
 def _executable(folder: Path) -> Path:
@@ -310,16 +310,18 @@ def _lineage(site: Site) -> None:
 def test_loads_that_fail_or_are_killed(site: Site) -> None:
     airflow = site.airflow
     tasks = airflow.trigger("failures")
-    wait_until(lambda: _processes(site, "hanging"), what="the load begins", within=WITHIN)
+    site.hanging.settimeout(WITHIN)
+    connection, _ = site.hanging.accept()  # the load is under way
     airflow.ask(f"{tasks}/hanging", {"new_state": "failed"}, method="PATCH")
     wait_until(lambda: not _processes(site, "hanging"), what="the load ends", within=WITHIN)
+    connection.close()
     assert site.ended(tasks) == dict.fromkeys(("usage", "brokers_away", "hanging"), "failed")
     assert site.attempts(tasks) == {"usage": 1, "brokers_away": 2, "hanging": 1}
     assert "ended with exit code 2: " in airflow.task_log(tasks, "usage")
     assert "ended with exit code 1: no broker at 127.0.0.1:9" in airflow.task_log(
         tasks, "brokers_away"
     )
-    assert "penstock.load stopping" in airflow.task_log(tasks, "hanging")
+    assert "Task killed!" in airflow.task_log(tasks, "hanging")
     assert airflow.returned(tasks, "brokers_away")["exit_code"] == 1
 
 
