@@ -240,7 +240,8 @@ def _stage(config: LoaderConfig, *, pack: bool, as_json: bool) -> int:
         with SparkJvm(config, JavaClasses(None, makes=False)) as jvm:
             files = jvm.stage(packed)
     except LoaderError as error:
-        return _failed(error, error.exit_code)
+        click.echo(f"penstock: {one_line(reason_of(error))}", err=True)
+        return error.exit_code
     rows = [
         {"file": file.uri, "bytes": file.bytes, "state": "uploaded" if file.is_new else "exists"}
         for file in files

@@ -25,7 +25,7 @@ import msgspec
 
 from cluster.errors import NoJava
 from cluster.zookeeper_server.jars import find_java
-from loader.config import LoaderConfig, Spark
+from loader.config import LoaderConfig
 from loader.errors import LoaderError, SparkFailed
 from loader.spark.java_classes import JavaClasses
 from loader.spark.packing import PackedEnvironment
@@ -220,7 +220,9 @@ class SparkJvm:
         java_options = spark.settings.get(JAVA_OPTIONS, "")
         classes = self._classes.options(java_options, spark.settings, os.environ)
         options = f"{quiet_java_options(java_options, os.environ)} {classes}".strip()
-        spark_with_options = Spark(master=spark.master, conf={**spark.conf, JAVA_OPTIONS: options})
+        spark_with_options = msgspec.structs.replace(
+            spark, conf={**spark.conf, JAVA_OPTIONS: options}
+        )
         return msgspec.structs.replace(self._config, spark=spark_with_options)
 
 
