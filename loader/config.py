@@ -173,6 +173,21 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     conf: dict[str, str | int | float | bool] = {}
     """[Spark's own configuration](#spark-hadoop-and-java), and Hadoop's as `spark.hadoop.*`,
     passed on unchanged."""
+    staged: Url = ""
+    """For YARN: the folder on HDFS that `penstock load --stage-spark` copies Spark's jars into, so
+    that [loads do not upload them](#what-a-load-on-yarn-uploads): `hdfs:///apps/penstock`."""
+
+    def __post_init__(self) -> None:
+        if self.staged and self.master != "yarn":
+            raise ValueError("`spark.staged` is of use with `master: yarn` only: remove it")
+        if self.staged and urlsplit(self.staged).scheme not in {"hdfs", "viewfs"}:
+            raise ValueError(f"`spark.staged: {self.staged}` must be a URL: hdfs://… or viewfs://…")
+        if str(self.conf.get("spark.submit.deployMode", "client")).lower() != "client":
+            raise ValueError(
+                "`spark.conf`: a load runs in client mode only, since `penstock load` is Spark's "
+                "driver: remove `spark.submit.deployMode`. To start loads from a cluster, let its "
+                "scheduler start `penstock load` on a host with this configuration"
+            )
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -97,6 +97,10 @@ class RenamedCreation:
             self._create_empty(target)
             return
         self.write(temporary, data)
+        self.publish(temporary, target)
+
+    def publish(self, temporary: Any, target: Any) -> None:
+        """Gives a complete file its name. Raises Taken, and deletes the file, if another has it."""
         try:
             self._context.rename(temporary, target, self._exclusive)
         except Py4JJavaError as error:
@@ -215,7 +219,7 @@ class HadoopStore:
         """`gateway` is py4j's, `configuration` the JVM's Hadoop configuration."""
         self._jvm = gateway.jvm
         self.root = root.rstrip("/")
-        with _as_store_error("open", self.root):
+        with as_store_error("open", self.root):
             path = self._jvm.org.apache.hadoop.fs.Path(self.root)
             check_scheme(path.toUri().getScheme(), self.root)
             self._files = path.getFileSystem(configuration)
@@ -229,7 +233,7 @@ class HadoopStore:
 
     def prove(self) -> None:
         path = f"{CREATING}/{uuid.uuid4().hex}"
-        with _as_store_error("create files in", self.root):
+        with as_store_error("create files in", self.root):
             self._creation.prove()
         is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
@@ -238,7 +242,7 @@ class HadoopStore:
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
-        with _as_store_error("create", path):
+        with as_store_error("create", path):
             self._make_folder(path)
             temporary_path = self._temporary()
             try:
@@ -252,16 +256,16 @@ class HadoopStore:
         return True
 
     def replace(self, path: str, data: bytes) -> None:
-        with _as_store_error("write", path):
+        with as_store_error("write", path):
             self._make_folder(path)
             self._creation.replace(self._temporary(), self._at(path), data)
 
     def write(self, path: str, data: bytes) -> None:
-        with _as_store_error("write", path):
+        with as_store_error("write", path):
             self._creation.write(self._at(path), data)
 
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
-        with _as_store_error("read", path):
+        with as_store_error("read", path):
             try:
                 stream = self._files.open(self._at(path))
             except Py4JJavaError as error:
@@ -279,15 +283,15 @@ class HadoopStore:
             return data
 
     def list(self, path: str) -> Sequence[Entry]:
-        with _as_store_error("list", path):
+        with as_store_error("list", path):
             return self._listed(lambda: self._files.listStatusIterator(self._at(path)))
 
     def list_recursively(self, path: str) -> Sequence[Entry]:
-        with _as_store_error("list", path):
+        with as_store_error("list", path):
             return self._listed(lambda: self._files.listFiles(self._at(path), True))
 
     def size(self, path: str) -> int | None:
-        with _as_store_error("look at", path):
+        with as_store_error("look at", path):
             try:
                 return int(self._files.getFileStatus(self._at(path)).getLen())
             except Py4JJavaError as error:
@@ -298,7 +302,7 @@ class HadoopStore:
     def checksum(self, path: str) -> str:
         """The filesystem's checksum. HDFS computes it from the checksums of blocks, without reading
         the blocks."""
-        with _as_store_error("look at", path):
+        with as_store_error("look at", path):
             try:
                 checksum = self._files.getFileChecksum(self._at(path))
             except Py4JJavaError as error:
@@ -308,7 +312,7 @@ class HadoopStore:
             return "" if checksum is None else str(checksum.toString())
 
     def rename(self, source: str, target: str) -> bool:
-        with _as_store_error("rename", source):
+        with as_store_error("rename", source):
             try:
                 self._make_folder(target)
                 self._creation.move(self._at(source), self._at(target))
@@ -329,7 +333,7 @@ class HadoopStore:
         which write closed files to disk if `dfs.datanode.synconclose` is set."""
 
     def delete(self, path: str) -> None:
-        with _as_store_error("delete", path):
+        with as_store_error("delete", path):
             self._files.delete(self._at(path), True)
             for folder in tuple(self._folders):
                 if f"{folder}/".startswith(f"{path}/"):
@@ -390,7 +394,8 @@ def _java_class(error: Py4JJavaError) -> str:
 
 
 @contextmanager
-def _as_store_error(what: str, path: str) -> Iterator[None]:
+def as_store_error(what: str, path: str) -> Iterator[None]:
+    """Converts Java's exceptions to a StoreError with a one-line message."""
     try:
         yield
     except Py4JJavaError as error:

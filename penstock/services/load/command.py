@@ -1,5 +1,6 @@
 """`penstock load` and its options."""
 
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -15,13 +16,16 @@ from ground.printable import one_line
 from loader.config import LoaderConfig
 from loader.errors import LoaderError, StoreError, cure_of, reason_of
 from loader.run.load_context import LoadRequest
+from loader.spark.java_classes import JavaClasses
+from loader.spark.packing import cache_directory, pack_environment
 from loader.values.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
 from penstock.cli.event_log import LogFormat
-from penstock.cli.output import json_option, print_json
+from penstock.cli.output import json_option, print_json, print_table
 from penstock.cli.time_arguments import EveryType
 from penstock.config.options import configuration_options, configured, log_format_option
 from penstock.services.load.program import LoadProgram
 from penstock.services.load.progress import watching
+from penstock.services.load.spark import SparkJvm
 from penstock.services.load.summary import EndedLoad, document, show, show_plan
 from schemas.errors import RegistryError
 
@@ -140,6 +144,11 @@ def sorted_once(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
     help="Load, then rewrite all hours whose files lack columns or have narrower ones.",
 )
 @click.option("--pack-env", is_flag=True, help="Ship this Python environment to Spark's executors.")
+@click.option(
+    "--stage-spark",
+    is_flag=True,
+    help="Load nothing, and copy Spark, and what --pack-env ships, to `spark.staged` for YARN.",
+)
 @log_format_option
 @json_option
 def command(
@@ -156,6 +165,7 @@ def command(
     check_files: tuple[tuple[Hour, ...], ...],
     upgrade_schema: bool,
     pack_env: bool,
+    stage_spark: bool,
     log_format: LogFormat,
     as_json: bool,
 ) -> int:
@@ -183,6 +193,7 @@ def command(
         penstock load --config loader.yaml --topics page_views --rebuild dt=2026-11-20/hour=07
         penstock load --config loader.yaml --check-files all
         penstock load --config loader.yaml --topics page_views --upgrade-schema
+        penstock load --config loader.yaml --stage-spark --pack-env
     """
     if check_files and (every or max_records or accept_gap or rebuild or dry_run or upgrade_schema):
         raise click.UsageError("--check-files loads nothing: it can be combined with --topics only")
@@ -198,7 +209,11 @@ def command(
         raise click.UsageError(
             "--every excludes --accept-gap, which would also accept all future losses"
         )
+    if stage_spark and (topics or every or max_records or rebuild or check_files or dry_run):
+        raise click.UsageError("--stage-spark loads nothing: it can be combined with --pack-env")
     configuration = configured(LoaderConfig, config, overrides)
+    if stage_spark:
+        return _stage(configuration, pack=pack_env, as_json=as_json)
     request = LoadRequest(
         tables=tuple(chain.from_iterable(topics)),
         accept_gap=accept_gap,
@@ -229,6 +244,28 @@ def command(
     if ended_load.error is not None:
         return failed(ended_load.error, ended_load.exit_code)
     return ended_load.exit_code
+
+
+def _stage(config: LoaderConfig, *, pack: bool, as_json: bool) -> int:
+    try:
+        if not config.spark.staged:
+            raise LoaderError("`spark.staged` must name the folder, such as hdfs:///apps/penstock")
+        packed = pack_environment(cache_directory(os.environ)) if pack else None
+        with SparkJvm(config, JavaClasses(None, makes=False)) as jvm:
+            files = jvm.stage(packed)
+    except LoaderError as error:
+        click.echo(f"penstock: {one_line(reason_of(error))}", err=True)
+        return error.exit_code
+    rows = [
+        {"file": file.uri, "bytes": file.bytes, "state": "uploaded" if file.is_new else "exists"}
+        for file in files
+    ]
+    if as_json:
+        for row in rows:
+            print_json(row)
+    else:
+        print_table(("file", "bytes", "state"), rows)
+    return 0
 
 
 def config_options(config: Path, overrides: Sequence[str]) -> tuple[str, ...]:
