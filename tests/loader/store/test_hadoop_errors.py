@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from harness.hadoop.hdfs import RunningHdfs
+from harness.processes.waiting import wait_until
 from loader.config import LoaderConfig, Tasks
 from loader.errors import BlocksUnavailable, QuotaExceeded, StoreError, cure_of
 from loader.store.hadoop import HadoopStore
@@ -108,6 +109,9 @@ def test_datanodes_that_go_away(spark: SparkSession, mortal_hdfs: Any) -> None:
         "dfs.client.retry.window.base": "10",
     }
     store = hadoop_store(spark, hdfs, f"{hdfs.uri}/logs")
+    # Before its first heartbeat a DataNode has no room, and gets no blocks.
+    nodes = store._files.getDataNodeStats
+    wait_until(lambda: sum(node.getRemaining() > 0 for node in nodes()) == 2)
     store.write("file", b"1" * MEGABYTE)
 
     def failing(name: str, server: Any) -> StoreError:
