@@ -643,6 +643,7 @@ class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     by: str  # what proves it, in words
     missing: str  # what it waits for, or what is missing, in words; unchanged while that is
     names: list[str]  # of hosts
+    unknown: str = ""  # why waiting does not help: no such topic, or the hour is forgotten
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,7 +14,7 @@ from loader.spark.session import end_jvm, open_session
 from pyspark_penstock import LandingSource
 
 
-class _Unwatched:
+class Unwatched:
     """A watcher that ignores all reports."""
 
     def planned(self, table: str, tasks: int, records: int) -> None:
@@ -51,7 +51,7 @@ class _Driver:
         assert spark is not None, "never started"
         start_time = time.perf_counter()
         (outcome,) = load(
-            msgspec.convert(config, LoaderConfig), LoadRequest(), lambda: spark, _Unwatched()
+            msgspec.convert(config, LoaderConfig), LoadRequest(), lambda: spark, Unwatched()
         )
         seconds = time.perf_counter() - start_time
         if outcome.error is not None:

@@ -235,7 +235,8 @@ class Release:
 
     def _own_wheels(self, source: Path, pool: Executor, *, packages: bool) -> Mapping[str, Path]:
         """Penstock's wheel for each processor. Only this machine's has the C modules. With
-        `packages`, the release also has this wheel and the source distribution as files."""
+        `packages`, the release also has this wheel, the source distribution, and the wheel of the
+        provider for Airflow, as files."""
         machine = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
         # Built from the source distribution, so that it is known to be complete.
@@ -245,7 +246,8 @@ class Release:
             pure_wheel, modules.result(), PROCESSORS[machine], self._work / "own"
         )
         if packages:
-            for path in (sdist, wheel):
+            provider = wheels.built(source / wheels.AIRFLOW, self._work / "airflow")
+            for path in (sdist, wheel, provider):
                 shutil.copyfile(path, self._out / path.name)
         return {**dict.fromkeys(PROCESSORS, pure_wheel), machine: wheel}
 

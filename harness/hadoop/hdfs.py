@@ -49,6 +49,15 @@ _KERBERIZED: Final = {
     "dfs.datanode.kerberos.principal": f"{_SERVICE}@{REALM}",
     "dfs.data.transfer.protection": "authentication",
 }
+_DATANODES_CALLS: Final = frozenset(
+    {
+        "BlockReceivedAndDeleted",
+        "BlockReport",
+        "RegisterDatanode",
+        "SendHeartbeat",
+        "VersionRequest",
+    }
+)
 _ENCRYPTED: Final = {"hadoop.rpc.protection": "privacy", "dfs.encrypt.data.transfer": "true"}
 
 
@@ -57,10 +66,16 @@ class NameNode(RunningServer):
     running."""
 
     def __init__(
-        self, process: ServerProcess, http_port: int, names: Path, format_: Sequence[str]
+        self,
+        process: ServerProcess,
+        rpc_port: int,
+        http_port: int,
+        names: Path,
+        format_: Sequence[str],
     ) -> None:
         """`format_` is the command that creates the folder `names`."""
         self.process = process
+        self._rpc_port = rpc_port
         self._http_port = http_port
         self._names = names
         self._format = format_
@@ -84,6 +99,20 @@ class NameNode(RunningServer):
         state = management_bean(self._http_port, "NameNode", "FSNamesystemState")
         # A DataNode's capacity is known after its first heartbeat; before, it gets no blocks.
         return state.get("FSState") == "Operational" and state.get("CapacityTotal", 0) > 0
+
+    def calls(self) -> dict[str, int]:
+        """Returns the number of clients' calls since the start, by method, such as
+        `GetBlockLocations`."""
+        bean = management_bean(
+            self._http_port, "NameNode", f"RpcDetailedActivityForPort{self._rpc_port}"
+        )
+        counts = {name.removesuffix("NumOps"): count for name, count in bean.items()}
+        return {
+            method: int(count)
+            for method, count in counts.items()
+            if f"{method}NumOps" in bean and f"Overall{method}NumOps" in bean
+            if method not in _DATANODES_CALLS
+        }
 
 
 class DataNode(RunningServer):
@@ -161,6 +190,7 @@ class RunningHdfs(RunningServers):
         )
         self.namenode = NameNode(
             self._process(_NAMENODE, "namenode.log"),
+            rpc,
             namenode_http,
             directory / "name",
             self._command(_NAMENODE, "-format", "-nonInteractive"),

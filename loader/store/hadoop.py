@@ -48,7 +48,8 @@ class Taken(Exception):
 
 
 class Creation(Protocol):
-    """Creates files. Paths are Hadoop's; folders exist already. Raises py4j's exceptions."""
+    """Creates files. Paths are Hadoop's; folders of targets exist already, unless they are only
+    written. Raises py4j's exceptions."""
 
     def prove(self) -> None:
         """Checks that files can be created atomically, as far as this can be determined. Raises
@@ -92,6 +93,9 @@ class RenamedCreation:
         return
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
+        if not data:
+            self._create_empty(target)
+            return
         self.write(temporary, data)
         self.publish(temporary, target)
 
@@ -101,6 +105,15 @@ class RenamedCreation:
             self._context.rename(temporary, target, self._exclusive)
         except Py4JJavaError as error:
             self._files.delete(temporary, False)
+            if _is_taken(error):
+                raise Taken from error
+            raise
+
+    def _create_empty(self, target: Any) -> None:
+        """Creates an empty file, which is complete from the beginning."""
+        try:
+            self._files.create(target, False).close()
+        except Py4JJavaError as error:
             if _is_taken(error):
                 raise Taken from error
             raise
@@ -249,27 +262,25 @@ class HadoopStore:
 
     def write(self, path: str, data: bytes) -> None:
         with as_store_error("write", path):
-            self._make_folder(path)
             self._creation.write(self._at(path), data)
 
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
         with as_store_error("read", path):
             try:
-                status = self._files.getFileStatus(self._at(path))
-                if status.isDirectory():
-                    raise StoreError(f"{self.uri(path)} is a folder")
-                size = status.getLen()
-                if size > limit:
-                    raise StoreError(f"{self.uri(path)} is longer than {limit:,} bytes")
                 stream = self._files.open(self._at(path))
             except Py4JJavaError as error:
-                if _java_class(error) == _MISSING:
+                if _java_class(error) != _MISSING:
+                    raise
+                if self.size(path) is None:
                     return None
-                raise
+                raise StoreError(f"{self.uri(path)} is a folder") from None
             try:
-                return bytes(stream.readNBytes(size))
+                data = bytes(stream.readNBytes(limit + 1))
             finally:
                 stream.close()
+            if len(data) > limit:
+                raise StoreError(f"{self.uri(path)} is longer than {limit:,} bytes")
+            return data
 
     def list(self, path: str) -> Sequence[Entry]:
         with as_store_error("list", path):
@@ -324,13 +335,14 @@ class HadoopStore:
     def delete(self, path: str) -> None:
         with as_store_error("delete", path):
             self._files.delete(self._at(path), True)
-            self._folders.clear()
+            for folder in tuple(self._folders):
+                if f"{folder}/".startswith(f"{path}/"):
+                    self._folders.discard(folder)
 
     def _at(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self.uri(path))
 
     def _temporary(self) -> Any:
-        self._make_folder(f"{CREATING}/file")
         return self._at(f"{CREATING}/{uuid.uuid4().hex}")
 
     def _make_folder(self, path: str) -> None:

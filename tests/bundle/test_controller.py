@@ -202,13 +202,15 @@ def test_zookeeper_runs_from_the_jars_of_the_lock(tmp_path: Path) -> None:
 
 
 def test_the_version_names_the_commit(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", "penstock/__init__.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    provider = f"{wheels.AIRFLOW}/airflow_providers_penstock/__init__.py"
+    for name in ("pyproject.toml", "penstock/__init__.py", provider):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
     wheels.stamp(tmp_path, VERSION)
     told = [f'\nversion = "{VERSION}"\n', f'\n__version__ = "{VERSION}"\n']
     assert told[0] in (tmp_path / "pyproject.toml").read_text()
-    assert told[1] in (tmp_path / "penstock/__init__.py").read_text()
+    for name in ("penstock/__init__.py", provider):
+        assert told[1] in (tmp_path / name).read_text()
     (tmp_path / "penstock/__init__.py").write_text('__version__ = "0.0.9"\n')
     with pytest.raises(
         SystemExit, match=r'differ: pyproject.*, penstock/__init__\.py has "0\.0\.9"'

@@ -138,6 +138,11 @@ def sorted_once(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
     metavar="HOUR|all",
     help="Load nothing, and compare the files of these hours with what was committed.",
 )
+@click.option(
+    "--upgrade-schema",
+    is_flag=True,
+    help="Load, then rewrite all hours whose files lack columns or have narrower ones.",
+)
 @click.option("--pack-env", is_flag=True, help="Ship this Python environment to Spark's executors.")
 @click.option(
     "--stage-spark",
@@ -158,6 +163,7 @@ def command(
     rebuild: tuple[tuple[Hour, ...], ...],
     remove_rows: int,
     check_files: tuple[tuple[Hour, ...], ...],
+    upgrade_schema: bool,
     pack_env: bool,
     stage_spark: bool,
     log_format: LogFormat,
@@ -171,6 +177,10 @@ def command(
     removes no rows that the brokers no longer have, unless --remove-rows allows for as many; the
     replaced files then stay below _penstock/TABLE/replaced for 30 days.
 
+    --upgrade-schema rewrites the files of former schemas, so that each file has all columns of the
+    table in their present types, for readers that cannot combine files. It can be stopped, and
+    continues with the hours that are left.
+
     Exit code 3: there was nothing to do; 4: the brokers have lost events; 5: another loader is
     running; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files differ from what
     was committed.
@@ -182,12 +192,15 @@ def command(
         penstock load --config loader.yaml --every 1h
         penstock load --config loader.yaml --topics page_views --rebuild dt=2026-11-20/hour=07
         penstock load --config loader.yaml --check-files all
+        penstock load --config loader.yaml --topics page_views --upgrade-schema
         penstock load --config loader.yaml --stage-spark --pack-env
     """
-    if check_files and (every or max_records or accept_gap or rebuild or dry_run):
+    if check_files and (every or max_records or accept_gap or rebuild or dry_run or upgrade_schema):
         raise click.UsageError("--check-files loads nothing: it can be combined with --topics only")
     if rebuild and (every or max_records):
         raise click.UsageError("--rebuild excludes --every and --max-records")
+    if upgrade_schema and (every or rebuild or dry_run):
+        raise click.UsageError("--upgrade-schema excludes --every, --rebuild and --dry-run")
     if rebuild and not topics:
         raise click.UsageError("--rebuild needs --topics: the tables with these hours")
     if remove_rows and not rebuild:
@@ -196,7 +209,9 @@ def command(
         raise click.UsageError(
             "--every excludes --accept-gap, which would also accept all future losses"
         )
-    if stage_spark and (topics or every or max_records or rebuild or check_files or dry_run):
+    if stage_spark and (
+        topics or every or max_records or rebuild or check_files or dry_run or upgrade_schema
+    ):
         raise click.UsageError("--stage-spark loads nothing: it can be combined with --pack-env")
     configuration = configured(LoaderConfig, config, overrides)
     if stage_spark:
@@ -209,10 +224,11 @@ def command(
         remove_rows=remove_rows,
         check_files=_hours_to_check(check_files),
         dry_run=dry_run,
-        config_options=() if config is None else _config_options(config, overrides),
+        upgrade_schema=upgrade_schema,
+        config_options=() if config is None else config_options(config, overrides),
         every=every or 0,
     )
-    tell = partial(_tell, as_json=as_json, dry_run=dry_run)
+    tell = partial(_tell, config=configuration, as_json=as_json, dry_run=dry_run)
     try:
         with LoadProgram(
             configuration,
@@ -226,9 +242,9 @@ def command(
             ended_load = program.once()
         tell(ended_load)
     except LoaderError as error:
-        return _failed(error, error.exit_code)
+        return failed(error, error.exit_code)
     if ended_load.error is not None:
-        return _failed(ended_load.error, ended_load.exit_code)
+        return failed(ended_load.error, ended_load.exit_code)
     return ended_load.exit_code
 
 
@@ -254,7 +270,7 @@ def _stage(config: LoaderConfig, *, pack: bool, as_json: bool) -> int:
     return 0
 
 
-def _config_options(config: Path, overrides: Sequence[str]) -> tuple[str, ...]:
+def config_options(config: Path, overrides: Sequence[str]) -> tuple[str, ...]:
     """The options that name the configuration and, as it decides what is repaired, the root. Other
     overrides may be secrets."""
     roots = [override for override in overrides if override.startswith("root=")]
@@ -268,16 +284,16 @@ def _hours_to_check(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] |
     return sorted_once(options) if all(options) else ()
 
 
-def _failed(error: Exception, exit_code: int) -> int:
+def failed(error: Exception, exit_code: int) -> int:
     click.echo(f"penstock: {one_line(reason_of(error))}", err=True)
     if isinstance(error, (StoreError, ClientError, RegistryError)):
         click.echo(f"  what to do: {cure_of(error, '')}", err=True)
     return exit_code
 
 
-def _tell(ended: EndedLoad, *, as_json: bool, dry_run: bool) -> None:
+def _tell(ended: EndedLoad, *, config: LoaderConfig, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        print_json(document(ended))
+        print_json(document(ended, config))
     elif ended.error is None and dry_run:
         show_plan(ended.outcomes)
     elif ended.error is None:

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.core import ParameterSource
 
-from loader.errors import LoaderError
+from loader.errors import FilesDiffer, LoaderError, RunTaken, SparkFailed
 from penstock import command_line
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock
@@ -194,6 +194,7 @@ EXIT_CODES = {
     "report": {report.COMPLETE, report.FAULTY, report.PENDING, report.UNKNOWN}
     | {report.NO_VERDICT, report.NOT_LOADED, report.TOO_FEW},
     "gate check": {0, *Trouble},
+    "compact": {NOTHING_TO_DO, *(each.exit_code for each in (RunTaken, SparkFailed, FilesDiffer))},
     "load": {NOTHING_TO_DO, *(each.exit_code for each in LoaderError.__subclasses__())}
     - {1, command_line.INTERRUPTED},
 }
