@@ -11,6 +11,7 @@ connections are authenticated, or `encrypted`. Every user with a ticket may do e
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -100,19 +101,20 @@ class NameNode(RunningServer):
         # A DataNode's capacity is known after its first heartbeat; before, it gets no blocks.
         return state.get("FSState") == "Operational" and state.get("CapacityTotal", 0) > 0
 
-    def calls(self) -> dict[str, int]:
-        """Returns the number of clients' calls since the start, by method, such as
-        `GetBlockLocations`."""
+    def calls(self) -> Counter[str]:
+        """The number of clients' calls since the start, by method, such as `GetBlockLocations`."""
         bean = management_bean(
             self._http_port, "NameNode", f"RpcDetailedActivityForPort{self._rpc_port}"
         )
         counts = {name.removesuffix("NumOps"): count for name, count in bean.items()}
-        return {
-            method: int(count)
-            for method, count in counts.items()
-            if f"{method}NumOps" in bean and f"Overall{method}NumOps" in bean
-            if method not in _DATANODES_CALLS
-        }
+        return Counter(
+            {
+                method: int(count)
+                for method, count in counts.items()
+                if f"{method}NumOps" in bean and f"Overall{method}NumOps" in bean
+                if method not in _DATANODES_CALLS
+            }
+        )
 
 
 class DataNode(RunningServer):

@@ -95,7 +95,7 @@ def command(
     except LoaderError as error:
         return failed(error, error.exit_code)
     if as_json:
-        print_json(document(ended_load))
+        print_json(document(ended_load, configuration))
     elif ended_load.error is None:
         show_compacted(ended_load.outcomes, dry_run=dry_run)
     if ended_load.error is not None:
