@@ -209,7 +209,9 @@ def command(
         raise click.UsageError(
             "--every excludes --accept-gap, which would also accept all future losses"
         )
-    if stage_spark and (topics or every or max_records or rebuild or check_files or dry_run):
+    if stage_spark and (
+        topics or every or max_records or rebuild or check_files or dry_run or upgrade_schema
+    ):
         raise click.UsageError("--stage-spark loads nothing: it can be combined with --pack-env")
     configuration = configured(LoaderConfig, config, overrides)
     if stage_spark:
