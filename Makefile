@@ -9,10 +9,11 @@ PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 # Every file that pip downloads has a checksum in requirements/, the tools of builds included.
 PIP_LOCKED := $(PIP_INSTALL) --require-hashes --no-build-isolation --use-pep517 --requirement
 UV := .cache/uv
-COMPILE := $(UV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" --constraint constraints.txt
+COMPILE := $(UV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
+COMPILE_PINNED := $(COMPILE) --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign incidents mutants fleet fleet-small format reference lock pictures newcomer release release-tried release-twice release-repositories clean
+.PHONY: help demo test foreign test-long test-spark readers quick test-elsewhen check bench bench-peers fuzz spec campaign incidents mutants fleet fleet-small format reference lock pictures newcomer release release-tried release-twice release-repositories clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +34,12 @@ test-long: $(VENV)/.installed-development ## the tests that make test leaves out
 
 quick: $(VENV)/.installed-development ## the tests of files that start no program: a minute
 	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 4)) $(ARGS)
+
+test-spark: $(VENV)/.installed-development ## the loader's tests with the older versions of PySpark, in environments that are kept in .cache; make test-long does it, too
+	PYTHONMALLOC=pymalloc $(PYTHON) -m pytest --long -m long tests/loader/spark/test_versions.py $(ARGS)
+
+readers: $(VENV)/.installed-development ## docs/how-to/read-with-spark.md: which programs read a table after a change of its schema, found out anew
+	PENSTOCK_WRITE_READERS=1 PYTHONMALLOC=pymalloc $(PYTHON) -m pytest --long -m long tests/system/loader/readers $(ARGS)
 
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m tests.elsewhen $(ARGS)
@@ -86,9 +93,11 @@ reference: $(VENV)/.installed-development ## what is made from the code: tables 
 
 lock: ## after a change of constraints.txt: requirements/, its versions with the checksums of their files, as uv finds them on PyPI
 	@test -e $(UV)/bin/uv || { $(PYTHON3) -m venv $(UV) && $(UV)/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.8; }
-	printf 'hatchling\nsetuptools\n' | $(COMPILE) --output-file requirements/build.txt -
-	$(COMPILE) --extra all --output-file requirements/all.txt pyproject.toml
-	$(COMPILE) --extra all --extra development --output-file requirements/development.txt pyproject.toml
+	printf 'hatchling\nsetuptools\n' | $(COMPILE_PINNED) --output-file requirements/build.txt -
+	$(COMPILE_PINNED) --extra all --output-file requirements/all.txt pyproject.toml
+	$(COMPILE_PINNED) --extra all --extra development --output-file requirements/development.txt pyproject.toml
+	printf 'duckdb\npandas\npolars\npyarrow\npyiceberg[sql-sqlite]\n' | $(COMPILE_PINNED) --output-file requirements/readers.txt -
+	for version in 3.5 4.0 4.1 4.2; do printf "pyspark==$$version.*\n" | $(COMPILE) --output-file requirements/pyspark-$$version.txt - || exit; done
 
 pictures: $(VENV)/.installed-development ## the pictures of the README, taken of the present page and commands: two minutes; needs Chromium, and root or user namespaces
 	nice $(PYTHON) -m docs.pictures $(ARGS)

@@ -3,7 +3,9 @@ is printed and stored in the ledger.
 
     LoaderError              1  one line: what is wrong and what to do
     ├── StoreError           1  the Hadoop filesystem refused, or lacks a needed operation
-    │   └── NoTicket            no valid Kerberos ticket
+    │   ├── NoTicket            no valid Kerberos ticket
+    │   ├── QuotaExceeded       a quota of HDFS leaves no room
+    │   └── BlocksUnavailable   no DataNode can store a block, or has one that is needed
     ├── EnvironmentFailed    1  the driver or the executors lack something to run our Python
     │   └── NotPackable         the installation cannot be shipped: a distribution is missing, or is
     │                           only a link to a working directory
@@ -55,6 +57,14 @@ class StoreError(LoaderError):
 
 
 class NoTicket(StoreError):
+    pass
+
+
+class QuotaExceeded(StoreError):
+    pass
+
+
+class BlocksUnavailable(StoreError):
     pass
 
 
@@ -246,6 +256,17 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         NoTicket,
         "fix the cause, and try `kinit -k -t KEYTAB PRINCIPAL` as the loader's user; the next load"
         " continues",
+    ),
+    (
+        QuotaExceeded,
+        "`hdfs dfs -count -q -h FOLDER` shows quotas and their use; the superuser of HDFS raises"
+        " them: `hdfs dfsadmin -setSpaceQuota SIZE FOLDER`, `-setQuota FILES FOLDER`; the next load"
+        " continues",
+    ),
+    (
+        BlocksUnavailable,
+        "`hdfs dfsadmin -report` lists the DataNodes: restart those that are dead, and check that"
+        " this host and the executors reach their ports; the next load continues",
     ),
     (
         StoreError,

@@ -7,7 +7,7 @@ read with the same schema, whatever happens in the registry.
 
 import json
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from pyarrow import RecordBatch
@@ -32,6 +32,9 @@ from loader.spark.data_source.description import describe, row_schema_for_spark,
 from loader.spark.data_source.options import read_options
 from loader.spark.data_source.ranges import Condition, Operator
 from pyspark_penstock.partitions import partitions_of, rows_of
+
+if TYPE_CHECKING:
+    from pyspark_penstock.streaming import StreamReader
 
 Comparison = EqualTo | In | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual
 _OPERATORS: Final[dict[type[Comparison], Operator]] = {
@@ -70,10 +73,7 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's)
         read_options(self._options).for_streams()
-        # Spark 4.1 lacks what it imports, and can still read batches.
-        from pyspark_penstock.streaming import StreamReader  # noqa: PLC0415
-
-        return StreamReader(self._options, self._of(schema))
+        return _stream_reader()(self._options, self._of(schema))
 
     def _of(self, schema: StructType) -> str:
         """Returns the description for this schema's columns: all, unless the user names some."""
@@ -130,6 +130,17 @@ class FilteredReader(SourceReader):
                 values = tuple(condition.value) if operator is Operator.IN else (condition.value,)
                 self._conditions.append((condition.attribute[0], operator.value, values))
         return filters  # Spark applies all of them itself
+
+
+def _stream_reader() -> "type[StreamReader]":
+    """The class for this version of Spark, which only streams import."""
+    if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):  # since 4.2
+        from pyspark_penstock.limited_streaming import LimitedStreamReader  # noqa: PLC0415
+
+        return LimitedStreamReader
+    from pyspark_penstock.streaming import StreamReader  # noqa: PLC0415
+
+    return StreamReader
 
 
 def _struct(text: str) -> StructType:

@@ -1,7 +1,10 @@
-"""The stream of `spark.readStream.format("penstock")`. Requires Spark 4.2.
+"""The stream of `spark.readStream.format("penstock")`, as far as every Spark since 4.1 has it.
 
 Spark keeps one on the driver while a query runs, and creates another where reading is planned: so
 creation must be cheap, and it is pickled without its connections.
+
+Spark 4.1 asks for the end of a batch without naming its start, so a batch is everything there is.
+Spark 4.2 names it, and has limits (limited_streaming.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,19 +12,14 @@ from typing import Any
 
 from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 
+from loader.errors import OptionRefused
 from loader.spark.data_source.options import read_options
 from loader.spark.data_source.stream import TopicStream, from_json
 from pyspark_penstock.partitions import partitions_of, rows_of
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(DataSourceStreamReader):
     """Implements Spark's interface for reading a stream."""
 
     def __init__(self, options: dict[str, str], description: str) -> None:
@@ -38,20 +36,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's names)
         return self._stream.initial().as_json()
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        limit = self._stream.options.records_per_trigger
-        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._stream.next(from_json(start), rows).as_json()
-
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        latest_offsets = self._stream.latest
-        return None if latest_offsets is None else latest_offsets.as_json()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._stream.end_here()
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+        if self._stream.options.records_per_trigger is not None:
+            raise OptionRefused(
+                "`maxRecordsPerTrigger` requires Spark 4.2: leave it out, and let the stream start"
+                " at a later offset if there is too much for a batch"
+            )
+        return self._stream.everything().as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return partitions_of(self._stream.tasks_between(from_json(start), from_json(end)))

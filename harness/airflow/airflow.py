@@ -1,7 +1,7 @@
 """Runs Apache Airflow as a user does who tries it: `airflow standalone`, with all its programs.
 
 pip installs it once, into an environment of its own below `.cache`. The provider is built as a
-wheel and installed beside it, for each Airflow that runs. PENSTOCK_AIRFLOW names another version.
+wheel and installed beside it, for each Airflow that runs.
 """
 
 import fcntl
@@ -26,12 +26,22 @@ from harness.processes.server_process import (
 )
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-_TRIED: Final = "3.3.2"
-VERSION: Final = os.environ.get("PENSTOCK_AIRFLOW", _TRIED)
+VERSION: Final = "3.3.2"
 _PACKAGES: Final = (f"apache-airflow=={VERSION}", "apache-airflow-providers-openlineage==2.20.3")
 _HOME: Final = (
     REPOSITORY / ".cache" / f"airflow-{VERSION}-{sys.version_info[0]}.{sys.version_info[1]}"
 )
+
+# Seconds of Airflow's own deadlines, which do not know that a machine is busy.
+_PATIENCE: Final = {
+    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+    "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
+    "AIRFLOW__DAG_PROCESSOR__HEALTH_CHECK_THRESHOLD": "300",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "300",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "300",
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "120",
+    "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "30",
+}
 
 
 class AirflowUnavailable(Exception):
@@ -46,10 +56,9 @@ def airflow_environment() -> Path:
         if not (_HOME / "installed").exists():
             _run(sys.executable, "-m", "venv", "--clear", str(_HOME / "venv"))
             pip = (str(_HOME / "venv/bin/python"), "-m", "pip", "install", "--quiet")
-            # Later releases of its dependencies may not fit.
-            constraints = Path(__file__).with_name("constraints.txt")
-            options = [f"--constraint={constraints}"] if VERSION == _TRIED else []
-            _run(*pip, "--disable-pip-version-check", *options, *_PACKAGES)
+            constraints = Path(__file__).with_name("constraints.txt")  # newer ones may not fit
+            options = ("--disable-pip-version-check", f"--constraint={constraints}")
+            _run(*pip, *options, *_PACKAGES)
             (_HOME / "installed").touch()
     return _HOME / "venv"
 
@@ -101,6 +110,7 @@ class Airflow(RunningServer):
                 "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(log_ports[0]),
                 "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(log_ports[1]),
                 "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+                **_PATIENCE,
                 "PATH": f"{programs}:{os.environ['PATH']}",
                 "PYTHONDEVMODE": "",
                 "PYTHONPATH": str(provider),

@@ -210,8 +210,21 @@ class RunningHdfs(RunningServers):
         self.datanode.spawn()
         self.namenode.spawn()
 
-    def _process(self, main_class: str, log: str) -> ServerProcess:
-        return ServerProcess(self._command(main_class), output=self.directory / log)
+    def another_datanode(self) -> DataNode:
+        """Returns a second DataNode, which its user starts and ends: `with … as second`."""
+        data, http_port, ipc, proxy = free_ports(4)
+        settings = {
+            "dfs.datanode.data.dir": (self.directory / "data-2").as_uri(),
+            "dfs.datanode.address": f"127.0.0.1:{data}",
+            "dfs.datanode.http.address": f"127.0.0.1:{http_port}",
+            "dfs.datanode.ipc.address": f"127.0.0.1:{ipc}",
+            "dfs.datanode.http.internal-proxy.port": str(proxy),
+        }
+        options = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
+        return DataNode(self._process(_DATANODE, "datanode-2.log", *options), http_port)
+
+    def _process(self, main_class: str, log: str, *options: str) -> ServerProcess:
+        return ServerProcess(self._command(main_class, *options), output=self.directory / log)
 
     def _command(self, *arguments: str) -> list[str]:
         return hadoop_command(

@@ -131,11 +131,8 @@ def close_hours(
     with Attempt(load.commit_log, folder) as attempt:
         rewritten, failed_hours = _rewritten(load, latest, mergeable, sizes, folder)
         uniform = {hour for hour in others if hour not in failed_hours}
-        closings = tuple(
-            closing
-            for closing in closings
-            if not closing.complete or closing.hour in uniform or closing.hour not in latest.hours
-        )
+        left_open = {hour for hour in hours_with_rows if hour not in uniform}
+        closings = tuple(closing for closing in closings if closing.hour not in left_open)
         if not closings:
             return previous
         manifest = close_manifest(

@@ -28,13 +28,12 @@ from loader.errors import (
     GapError,
     LoaderError,
     Mismatch,
-    NoTicket,
     SparkFailed,
     TooManyHours,
 )
 from loader.landing.pieces import PIECE_END
 from loader.landing.task_spec import LandingJob
-from loader.store.kerberos import no_ticket
+from loader.store.hadoop_errors import known_error
 
 FOLDERS: Final = ("kind", "slice", "dt", "hour")
 SOURCE: Final = "penstock_landing"
@@ -55,6 +54,7 @@ _NO_MODULE: Final = re.compile(
 _NOT_LOADED: Final = re.compile(
     r"ImportError: (?P<why>[^\n]*(?:GLIBC|shared object|ELF|undefined symbol)[^\n]*)"
 )
+_JAVA_TOO_NEW: Final = re.compile(r"UnsupportedOperationException: getSubject is not supported")
 _PLANNING: Final = re.compile(
     r"Python worker exited unexpectedly [^\n]*\n\s+at [\w.]+\.PythonPlannerRunner\."
 )
@@ -84,8 +84,8 @@ def working(on: str) -> Iterator[None]:
 def failure(on: str, trace: str) -> LoaderError:
     """The error with a one-line cause: the exception of our code in a task, or Spark's first
     words."""
-    if reason := no_ticket(trace):
-        return NoTicket(f"{on}: {reason}")
+    if store_error := known_error(on, trace):
+        return store_error
     raised_errors = _RAISED.findall(trace)
     if raised_errors:
         kind, _, text = str(raised_errors[-1]).partition(": ")
@@ -161,6 +161,13 @@ def _not_loaded(match: re.Match[str]) -> str:
     )
 
 
+def _java_too_new(match: re.Match[str]) -> str:
+    return (
+        "the Hadoop client of PySpark 4.1 does not run on Java 24 or later: use Java 17 or 21, or"
+        " PySpark 4.2 or later"
+    )
+
+
 def _planning(match: re.Match[str]) -> str:
     return (
         "the Python that executors run (spark.pyspark.python) cannot plan on this host: run with "
@@ -173,6 +180,7 @@ _KNOWN: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
     (_NO_INTERPRETER, _no_interpreter),
     (_NOT_LOADED, _not_loaded),
     (_NO_MODULE, _no_module),
+    (_JAVA_TOO_NEW, _java_too_new),
     (_PLANNING, _planning),
 )
 

@@ -6,7 +6,6 @@ result of `FileSystem.rename` is never used: it is False for half a dozen reason
 file was moved into a folder of that name.
 """
 
-import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,9 +15,9 @@ from typing import Any, Final, Protocol
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from loader.errors import NoTicket, StoreError
+from loader.errors import StoreError
 from loader.store.filesystems import RENAMING, check_scheme
-from loader.store.kerberos import no_ticket
+from loader.store.hadoop_errors import store_error
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _TAKEN: Final = frozenset(
@@ -29,13 +28,7 @@ _TAKEN: Final = frozenset(
     }
 )
 _IF_ABSENT: Final = "fs.option.create.conditional.overwrite"
-_LACKS: Final = {
-    "UnknownHostException": "hdfs-site.xml there must name the nameservice",
-    "No common protection layer": "core-site.xml there must have the NameNode's value of"
-    " `hadoop.rpc.protection`",
-}
 _MISSING: Final = "java.io.FileNotFoundException"
-_CONFIGURATION: Final = "HADOOP_CONF_DIR"
 _PRINTED: Final = re.compile(
     r"Status\{path=(?P<path>[^;{}]*); isDirectory=(?P<is_folder>true|false);"
     r"(?: length=(?P<size>\d+);)?[^{}]*? modification_time=(?P<modified>\d+);"
@@ -399,28 +392,6 @@ def as_store_error(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise _failure(what, path, error.java_exception.toString()) from error
+        raise store_error(f"cannot {what} {path}", error.java_exception.toString()) from error
     except (Py4JError, CapturedException) as error:
-        raise _failure(what, path, str(error)) from error
-
-
-def _failure(what: str, path: str, reason: str) -> StoreError:
-    if reason_without_ticket := no_ticket(reason):
-        return NoTicket(f"cannot {what} {path}: {reason_without_ticket}")
-    return StoreError(f"cannot {what} {path}: {_line(reason)}{_hint(reason)}")
-
-
-def _hint(reason: str) -> str:
-    """What Hadoop's configuration on this host lacks, if Java's message is about that."""
-    cure = next((cure for words, cure in _LACKS.items() if words in reason), "")
-    folder = os.environ.get(_CONFIGURATION) or "not set"
-    return f" ({_CONFIGURATION} is {folder}: {cure})" if cure else ""
-
-
-def _line(text: str) -> str:
-    """The first line of a Java exception, without the package's name."""
-    first_line = next(
-        (line.strip() for line in text.splitlines() if line.strip()), "no reason given"
-    )
-    kind, separator, message = first_line.partition(": ")
-    return f"{kind.rpartition('.')[2]}{separator}{message}"[:500]
+        raise store_error(f"cannot {what} {path}", str(error)) from error

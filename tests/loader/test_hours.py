@@ -76,6 +76,19 @@ class HourFolder:
         self.parts: list[Path] = [each for name, each in files.items() if name.startswith("part-")]
 
 
+def test_an_hour_without_rows_that_was_incomplete_becomes_complete(
+    spark: SparkSession, application: Application, agent: Agent, patient: LoaderConfig
+) -> None:
+    this_hour = hour_of(int(time.time() * 1000))
+    empty = Hour(this_hour - 2 * HOUR)
+    application.write(1, time=this_hour - 3 * HOUR)
+    agent.is_past(empty)
+    hasty = msgspec.structs.replace(patient, completeness=CompletenessConfig(deadline=0.0))
+    assert empty in load_once(spark, hasty).incomplete
+    agent.is_past(this_hour)
+    assert empty in load_once(spark, hasty).complete
+
+
 def test_an_hours_way(
     spark: SparkSession, application: Application, agent: Agent, patient: LoaderConfig
 ) -> None:

@@ -6,7 +6,9 @@ of a run with `Trigger.AvailableNow`; Spark keeps the current offset.
 
 An offset has both ends of its batch's range in each partition, so that a repeated batch reads the
 same, even if topics or options have changed. (For a repeated first batch, Spark queries the start
-again.) Everything that follows from facts is pure; only `TopicStream` queries the cluster.
+again.) Spark 4.1 asks for the end of a batch without its start: there, the offset before it has the
+start, and the range is computed when the batch is planned. Everything that follows from facts is
+pure; only `TopicStream` queries the cluster.
 """
 
 from collections.abc import Collection, Mapping
@@ -30,12 +32,13 @@ from loader.spark.data_source.topic_queries import facts_and_epochs, facts_of, t
 from loader.values.manifests import PartitionState, TopicState
 
 VERSION: Final = 1
+_UNKNOWN: Final = -1
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
     """The range of a batch in one partition: offsets from `first` on, below `next`."""
 
-    first: int
+    first: int  # -1: where the batch before ends
     next: int
     epoch: int  # the leader's epoch when it was queried
 
@@ -55,6 +58,15 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
         """The offset as JSON. Equal offsets have equal text, because Spark compares texts."""
         content: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
         return content
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it says where its batch starts."""
+        return all(
+            partition_reached.first != _UNKNOWN
+            for topic_reached in self.topics.values()
+            for partition_reached in topic_reached.partitions.values()
+        )
 
     @property
     def states(self) -> dict[str, TopicState]:
@@ -135,6 +147,22 @@ def whole(facts: Mapping[str, TopicFacts]) -> StreamOffset:
             for topic, topic_facts in facts.items()
             for index, log in topic_facts.partitions.items()
         },
+    )
+
+
+def everything(facts: Mapping[str, TopicFacts]) -> StreamOffset:
+    """The end of a batch that reads everything, wherever it starts."""
+    return StreamOffset(
+        topics={
+            topic: replace(
+                topic_reached,
+                partitions={
+                    index: replace(partition_reached, first=_UNKNOWN)
+                    for index, partition_reached in topic_reached.partitions.items()
+                },
+            )
+            for topic, topic_reached in whole(facts).topics.items()
+        }
     )
 
 
@@ -274,8 +302,17 @@ class TopicStream:
         """Limits the run to records that exist now."""
         self._target = whole(self._facts(StreamOffset(topics={})))
 
+    def everything(self) -> StreamOffset:
+        """The end of a batch that reads all records there are now."""
+        return everything(self._facts(StreamOffset(topics={})))
+
     def next(self, start: StreamOffset, most: int | None) -> StreamOffset:
         """The end of the next batch, which has at most `most` offsets."""
+        return self._advanced(start, most, self._target)
+
+    def _advanced(
+        self, start: StreamOffset, most: int | None, target: StreamOffset | None
+    ) -> StreamOffset:
         self._check_topics(start.topics)
         facts = self._facts(start)
         self.latest = whole(facts)
@@ -283,11 +320,13 @@ class TopicStream:
             start,
             facts,
             most=most,
-            target=self._target,
+            target=target,
             fail_on_data_loss=self.options.fail_on_data_loss,
         )
 
     def tasks_between(self, start: StreamOffset, end: StreamOffset) -> list[Task]:
+        if not end.is_begun:
+            end = self._advanced(start, None, end)
         ranges = ranges_of(start, end)
         if self.options.bytes_per_task is None or not ranges:
             return tasks(ranges, self.options)

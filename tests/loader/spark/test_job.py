@@ -60,6 +60,12 @@ def test_what_spark_itself_says() -> None:
             "requires, anything else must be installed for their interpreter",
         ),
         (
+            "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+            ": java.lang.UnsupportedOperationException: getSubject is not supported\n\tat java…",
+            "the Hadoop client of PySpark 4.1 does not run on Java 24 or later: use Java 17 or 21, "
+            "or PySpark 4.2 or later",
+        ),
+        (
             "An error occurred while calling o66.collectToPython.\n: org.apache.spark."
             "SparkException: Python worker exited unexpectedly (crashed). Consider setting "
             "'spark.sql.execution.pyspark.udf.faulthandler.enabled' or…\n\tat org.apache.spark."

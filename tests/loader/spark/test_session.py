@@ -6,19 +6,9 @@ from pathlib import Path
 import pytest
 
 from loader.errors import EnvironmentFailed
-from loader.spark.packing import PackedEnvironment
 from loader.spark.session import driver_environment, spark_settings
+from tests.loader.spark.packed import PACKED
 
-PACKED = PackedEnvironment(
-    path=Path("/var/cache/of us/penstock-environment-1.zip"),
-    bytes=1,
-    files=1,
-    distributions=(),
-    python_version="3.11",
-    driver_path=(Path("/opt/penstock/site-packages"),),
-    reused=True,
-    seconds=0.0,
-)
 CLUSTERS = ["spark://127.0.0.1:7077", "yarn", "k8s://https://k:443", "local-cluster[2,1,1024]"]
 ARCHIVE = "file:///var/cache/of%20us/penstock-environment-1.zip#penstock-environment"
 

@@ -15,7 +15,7 @@ from loader.spark.java_classes import spark_jars
 from loader.spark.packing import PackedEnvironment
 from loader.spark.session import spark_settings, staged_settings
 from loader.spark.staging import StagingFolder, archive_name
-from tests.loader.spark.test_session import PACKED
+from tests.loader.spark.packed import PACKED
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from audit.api.answers import Sources
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.agent import AgentProcess
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess
@@ -109,23 +110,36 @@ def test_a_backfill_from_its_plan_to_its_end(
 
 
 def test_a_backfill_waits_for_its_verdict(
-    tmp_path: Path, running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper, new_topic: str
 ) -> None:
-    """Of events from last year, which the audit forgets at once."""
+    """Of events from last year, which the audit forgets at once, on a broker that counts."""
+    settings = {"ledger_interval": 0.3}
+    address = f"{zookeeper.address}/{new_topic}"
+    broker = BrokerProcess(tmp_path / "broker", zookeeper=address, settings=settings)
+    registry = RegistryProcess(tmp_path / "registry", brokers=broker.bootstrap)
+    with broker.config.open("a") as config:
+        config.write(f"registry: {registry.url}\n")
+    with broker, registry:
+        _waits_for_its_verdict(tmp_path, broker, registry, new_topic)
+
+
+def _waits_for_its_verdict(
+    tmp_path: Path, broker: BrokerProcess, registry: RegistryProcess, new_topic: str
+) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     archive(logs / "a.log.8.gz", 300, 400)
     archive(logs / "a.log.9.gz", 2000, 410)
     schema = event_schema([{"name": "message", "type": "string"}], "test.Line")
-    assert running_registry.register(f"{new_topic}-value", json.loads(schema)).status == 200
-    brokers, registry = running_broker.bootstrap, running_registry.url
+    assert registry.register(f"{new_topic}-value", json.loads(schema)).status == 200
+    brokers, url = broker.bootstrap, registry.url
     times = {"format": "json", "time": {"field": "ts", "format": "epoch_ms"}}
     inputs = [{"topic": new_topic, "paths": [f"{logs}/*.gz"], "archives": "read", **times}]
     settings = {"times": {"oldest": 1000 * DAY}}
     agent = AgentProcess(
-        tmp_path / "host", brokers=brokers, registry=registry, inputs=inputs, settings=settings
+        tmp_path / "host", brokers=brokers, registry=url, inputs=inputs, settings=settings
     )
-    with AuditProcess(tmp_path / "audit", brokers=brokers, registry=registry) as audit:
+    with AuditProcess(tmp_path / "audit", brokers=brokers, registry=url) as audit:
         asked = ("backfill", "--config", str(agent.config), "--audit", audit.url)
         before = penstock(*asked)
         assert before.returncode == 2

@@ -18,6 +18,7 @@ from loader.spark.data_source.stream import (
     StreamOffset,
     advanced,
     beginning,
+    everything,
     from_json,
     ranges_of,
     whole,
@@ -76,6 +77,17 @@ def test_an_offset_says_by_itself_what_its_batch_has() -> None:
     logs = topic((0, 10))
     first = advanced(at(logs, 0), logs)
     assert reads(at(logs, 10), first) == [("t", 0, 0, 10)]
+
+
+def test_a_batch_without_a_start_begins_where_the_last_one_ended() -> None:
+    """As in Spark 4.1, which asks for ends alone."""
+    start = at(topic((0, 10), (0, 5)), 4, 5)
+    end = everything(topic((0, 10), (0, 5), (0, 2)))
+    assert (start.is_begun, end.is_begun) == (True, False)
+    later = topic((0, 30), (0, 5), (0, 9), (0, 9))
+    batch = advanced(start, later, target=from_json(end.as_json()))
+    assert reads(start, batch) == [("t", 0, 4, 10), ("t", 2, 0, 2)]
+    assert reads(end, advanced(end, later)) == [("t", 0, 10, 30), ("t", 2, 2, 9), ("t", 3, 0, 9)]
 
 
 def test_offsets_travel_as_json() -> None:

@@ -6,7 +6,10 @@ the source with Spark: it is found because it is installed.
 """
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -16,9 +19,11 @@ from typing import Any, Final, TypeVar
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from cluster.zookeeper_server.jars import find_java
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from loader.errors import OptionRefused
@@ -32,11 +37,13 @@ COLUMNS = [
     *("time", "host", "app", "source", "seq", "position"),
     *("_topic", "_partition", "_offset"),
 ]
-PAGE = (Path(__file__).resolve().parents[4] / "docs" / "spark.md").read_text(encoding="utf-8")
+PAGES = Path(__file__).resolve().parents[4] / "docs"
+PAGE = (PAGES / "spark.md").read_text(encoding="utf-8")
 FIRST, WINDOWED_COUNT, JOIN = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 MINUTE = 60_000
 ORDER = ({"name": "user", "type": "string"}, {"name": "number", "type": "long"})
 STARTS: Final = 5
+HAS_LIMITS: Final = hasattr(DataSourceStreamReader, "getDefaultReadLimit")  # since Spark 4.2
 
 T = TypeVar("T")
 
@@ -75,6 +82,41 @@ def test_a_typed_topic_whose_schema_grew(new_application: NewApplication, readin
     few = reading(application.topic).schema("_offset long, user string").load()
     assert few.columns == ["_offset", "user"]
     assert few.where("_offset = 7").collect()[0]["user"] == "u0"
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_an_environment_that_is_not_activated(
+    new_application: NewApplication, source: Source, tmp_path: Path
+) -> None:
+    """The example of docs/how-to/read-with-spark.md, with and without its line about Python."""
+    fields = ({"name": "customer", "type": "string"}, {"name": "amount", "type": "double"})
+    application = new_application(schema=event_schema(fields))
+    application.write(3, time=BEGAN + 366 * 86_400_000, fields={"customer": "carla", "amount": 12})
+    page = (PAGES / "how-to" / "read-with-spark.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^os\.environ.*\n", page, re.MULTILINE)
+    (example,) = (
+        each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if line in each
+    )
+    example = example.replace("127.0.0.1:9092", source.address["brokers"])
+    example = example.replace("http://127.0.0.1:8081", source.address["registry"])
+    example = example.replace('"orders"', f'"{application.topic}"')
+    environment = {
+        "PATH": f"{Path(find_java()).parent}:/usr/bin:/bin",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+    }
+    for text, output in ((example, "carla"), (example.replace(line, ""), "DATA_SOURCE_NOT_FOUND")):
+        run = subprocess.run(
+            [sys.executable, "-c", text],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
+        )
+        assert output in run.stdout + run.stderr
 
 
 def test_conditions_that_spark_pushes_down(
@@ -141,16 +183,19 @@ def test_a_stream_reads_each_row_once_over_restarts(
     application = new_application(partitions=2)
     application.write(100)
     application.write(60, partition=1)
-    options = {"startingOffsets": "earliest", "maxRecordsPerTrigger": "70"}
+    options = {"startingOffsets": "earliest"}
+    if HAS_LIMITS:
+        options["maxRecordsPerTrigger"] = "70"
     first = run_query(streaming(application.topic, **options), tmp_path)
     sizes = [each["numInputRows"] for each in first.recentProgress if each["numInputRows"]]
-    assert sizes == [70, 70, 20]
+    assert sizes == [70, 70, 20] if HAS_LIMITS else [160]
     application.write(30, partition=1)
     second = run_query(streaming(application.topic, **options), tmp_path)
-    (*_, last) = second.recentProgress
-    newest = from_json(json.loads(last["sources"][0]["latestOffset"]))
-    partitions = newest.topics[application.topic].partitions
-    assert {index: each.next for index, each in partitions.items()} == {0: 100, 1: 90}
+    if HAS_LIMITS:
+        (*_, last) = second.recentProgress
+        newest = from_json(json.loads(last["sources"][0]["latestOffset"]))
+        partitions = newest.topics[application.topic].partitions
+        assert {index: each.next for index, each in partitions.items()} == {0: 100, 1: 90}
     assert landed(spark.read.parquet(f"{tmp_path}/rows").collect()) == sorted(application.written)
 
 
@@ -162,6 +207,9 @@ def test_spark_says_what_fails_a_stream(
     application.flush()
     with pytest.raises(PySparkException, match=r"`endingOffsets` is for spark\.read only"):
         run_query(streaming(application.topic, endingOffsets="latest"), tmp_path)
+    if not HAS_LIMITS:
+        with pytest.raises(PySparkException, match="`maxRecordsPerTrigger` requires Spark 4"):
+            run_query(streaming(application.topic, maxRecordsPerTrigger="70"), tmp_path)
     with pytest.raises(PySparkException, match=f"{application.topic}-0, offset 3: names no schema"):
         run_query(streaming(application.topic, startingOffsets="earliest"), tmp_path)
 
@@ -186,6 +234,8 @@ def run_example(
 
     def run(example: str, folder: Path) -> None:
         assert "/data/" in example or example == FIRST
+        if not HAS_LIMITS:
+            example = re.sub(r" +\.option\(\"maxRecordsPerTrigger.*\n", "", example)
         text = example.replace("127.0.0.1:9092", brokers).replace("http://127.0.0.1:8081", registry)
         code = compile(text.replace("/data/", f"{folder}/"), "docs/spark.md", "exec")
         until_it_starts(lambda: exec(code, {}))
@@ -206,6 +256,8 @@ def test_the_pages_first_look(
 def test_the_pages_windowed_count(
     spark: SparkSession, run_example: Callable[[str, Path], None], tmp_path: Path
 ) -> None:
+    if not HAS_LIMITS:
+        spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
     run_example(WINDOWED_COUNT, tmp_path)
     found = {
         (row["minute"].replace(tzinfo=UTC), row["url"]): row["count"]
