@@ -16,7 +16,7 @@ from loader.run.outcomes import TableOutcome
 from loader.run.spark_work import SparkWork
 from loader.values.tables import Hour, hour_folder
 from tests.loader.application import BEGAN, HOUR, Application
-from tests.loader.loads import EITHER_WAY, LONG_AGO, Listening, folder_of, no_spark
+from tests.loader.loads import Listening, folder_of, no_spark
 
 LOAD = LoadRequest()
 COMPACT = LoadRequest(compaction=Compaction(older_than=0, target_bytes=256_000_000))
@@ -24,11 +24,16 @@ RECENT = LoadRequest(compaction=Compaction(older_than=10**14, target_bytes=256_0
 LATER = Hour(BEGAN + HOUR)
 
 
-@pytest.mark.parametrize("tasks", EITHER_WAY.values(), ids=EITHER_WAY)
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        pytest.param(Tasks(), id="without Spark"),
+        pytest.param(Tasks(without_spark=0), id="by Spark", marks=pytest.mark.long),
+    ],
+)
 def test_files_that_came_late_are_joined(
     request: pytest.FixtureRequest, application: Application, config: LoaderConfig, tasks: Tasks
 ) -> None:
-    config = msgspec.structs.replace(config, completeness=LONG_AGO, tasks=tasks)
     topic = application.topic
     start_spark: Callable[[], SparkWork] = no_spark
     if not tasks.without_spark:
@@ -36,8 +41,10 @@ def test_files_that_came_late_are_joined(
 
     def run(wanted: LoadRequest = LOAD, *, checks: bool = True) -> TableOutcome:
         hours = config.check_files_hours if checks else 0
-        checking = msgspec.structs.replace(config, check_files_hours=hours)
-        (outcome,) = load(checking, wanted, start_spark, Listening())
+        settings = msgspec.structs.replace(
+            config, check_files_hours=hours, tasks=tasks if wanted.compaction else config.tasks
+        )
+        (outcome,) = load(settings, wanted, start_spark, Listening())
         return outcome
 
     (never,) = run(COMPACT).warnings
