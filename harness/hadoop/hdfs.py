@@ -12,6 +12,7 @@ connections are authenticated, or `encrypted`. Every user with a ticket may do e
 import http.client
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +43,19 @@ log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
 
+_CALLS: Final = "NumOps"
+_SUMS: Final = "Overall"  # the same calls once more
+# Calls of DataNodes, which do not depend on clients.
+_OF_DATANODES: Final = frozenset(
+    {
+        "BlockReport",
+        "BlockReceivedAndDeleted",
+        "RegisterDatanode",
+        "SendHeartbeat",
+        "VersionRequest",
+    }
+)
+
 _SERVICE: Final = "hdfs/127.0.0.1"
 _HTTP: Final = "HTTP/127.0.0.1"
 # For clients, too.
@@ -59,11 +73,16 @@ class NameNode(RunningServer):
     running."""
 
     def __init__(
-        self, process: ServerProcess, http_port: int, names: Path, format_: Sequence[str]
+        self,
+        process: ServerProcess,
+        ports: tuple[int, int],
+        names: Path,
+        format_: Sequence[str],
     ) -> None:
-        """`format_` is the command that creates the folder `names`."""
+        """`ports` are those of calls and of HTTP. `format_` is the command that creates the folder
+        `names`."""
         self.process = process
-        self._http_port = http_port
+        self._rpc_port, self._http_port = ports
         self._names = names
         self._format = format_
 
@@ -81,6 +100,17 @@ class NameNode(RunningServer):
                 output = f"{run.stdout}{run.stderr}"
                 raise ServerFailed(f"formatting ended with {run.returncode}\n{output}")
         super().spawn()
+
+    def calls(self) -> Counter[str]:
+        """The number of clients' calls since the start, by method, such as `GetFileInfo`."""
+        activity = _bean(self._http_port, "NameNode", f"RpcDetailedActivityForPort{self._rpc_port}")
+        counts = {
+            name.removesuffix(_CALLS): count
+            for name, count in activity.items()
+            if name.endswith(_CALLS)
+        }
+        of_clients = (name for name in counts.keys() - _OF_DATANODES if not name.startswith(_SUMS))
+        return Counter({name: counts[name] for name in of_clients})
 
     def ready(self) -> bool:
         state = _bean(self._http_port, "NameNode", "FSNamesystemState")
@@ -160,7 +190,7 @@ class RunningHdfs(RunningServers):
         )
         self.namenode = NameNode(
             self._process(_NAMENODE, "namenode.log"),
-            namenode_http,
+            (rpc, namenode_http),
             directory / "name",
             self._command(_NAMENODE, "-format", "-nonInteractive"),
         )
