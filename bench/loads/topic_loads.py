@@ -35,6 +35,7 @@ from schemas.registry_client import RegistryClient
 PARTITIONS: Final = 2
 RECORDS: Final = 1_000  # of a topic
 _HOUR: Final = 3_600_000 // STEP_MILLIS  # events
+_MOST_PARTITIONS: Final = 100_000  # of all cases, which share the broker
 _PATIENCE: Final = 60.0
 _LINES: Final = 40
 
@@ -158,7 +159,8 @@ class TopicLoads(msgspec.Struct):
 @contextlib.contextmanager
 def topic_loads(home: Path) -> Iterator[TopicLoads]:
     """Starts a broker and a registry; stops them at the end of the block."""
-    with penstock_cluster(home) as (address, broker):
+    settings = {"limits": {"partitions": _MOST_PARTITIONS}}
+    with penstock_cluster(home, settings) as (address, broker):
         registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
         with registry:
             wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")

@@ -16,7 +16,8 @@ from harness.hadoop.hadoop import hadoop_classpath, why_no_hadoop
 from harness.hadoop.hdfs import RunningHdfs
 from harness.hadoop.s3 import RunningS3, s3a_jars, why_no_s3a
 
-_FIGURES: Final = (
+# The name of a figure, its decimals, and its value for a day's loads of so many tables.
+_FIGURES: Final[tuple[tuple[str, int, Callable[[Day, int], float]], ...]] = (
     ("seconds of a load", 2, lambda day, _: day.seconds),
     ("calls of a load", 0, lambda day, _: day.calls.total() / day.loads),
     ("calls of a table's load", 1, lambda day, topics: day.calls.total() / day.loads / topics),

@@ -57,6 +57,7 @@ class _Driver:
         """The number of files and folders below a folder, and the files' size."""
         assert self._spark is not None, "never started"
         context = self._spark.session.sparkContext
+        assert context._jvm is not None
         path = context._jvm.org.apache.hadoop.fs.Path(arguments["uri"])
         files = path.getFileSystem(context._jsc.hadoopConfiguration())
         summary = files.getContentSummary(path)

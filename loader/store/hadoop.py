@@ -34,6 +34,10 @@ _LACKS: Final = {
     "No common protection layer": "core-site.xml there must have the NameNode's value of"
     " `hadoop.rpc.protection`",
 }
+# Settings of S3A, if they are not set. Without these flags it looks for folders and files around
+# each file or folder that it creates, with a LIST or HEAD each. The condition on creation does not
+# depend on that: S3 checks it.
+OF_S3A: Final = {"fs.s3a.performance.flags": "create,mkdir"}
 _MISSING: Final = "java.io.FileNotFoundException"
 _CONFIGURATION: Final = "HADOOP_CONF_DIR"
 _PRINTED: Final = re.compile(
@@ -48,16 +52,19 @@ class Taken(Exception):
 
 
 class Creation(Protocol):
-    """Creates files. Paths are Hadoop's; folders exist already. Raises py4j's exceptions."""
+    """Creates files. Paths are Hadoop's; folders exist already, if they are needed. Raises py4j's
+    exceptions."""
+
+    needs_folders: bool  # whether a file can only be created in a folder that exists
 
     def prove(self) -> None:
         """Checks that files can be created atomically, as far as this can be determined. Raises
         StoreError."""
 
-    def create(self, temporary: Any, target: Any, data: bytes) -> None:
+    def create(self, target: Any, data: bytes) -> None:
         """Creates a file atomically. Raises Taken if the target exists."""
 
-    def replace(self, temporary: Any, target: Any, data: bytes) -> None:
+    def replace(self, target: Any, data: bytes) -> None:
         """Writes the file, whether or not it exists."""
 
     def write(self, target: Any, data: bytes) -> None:
@@ -68,17 +75,30 @@ class Creation(Protocol):
         exist."""
 
 
-def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Creation:
+def creation_for(
+    gateway: Any, files: Any, root: Any, configuration: Any, temporary: Callable[[], Any]
+) -> Creation:
+    """`temporary` returns a path, in a folder that exists, that no other file has."""
     if root.toUri().getScheme() in RENAMING:
-        return RenamedCreation(gateway, files, root, configuration)
+        return RenamedCreation(gateway, files, root, configuration, temporary)
     return ConditionalCreation(files, root)
 
 
 class RenamedCreation:
     """Creates files on filesystems where a rename is atomic and refuses to overwrite."""
 
-    def __init__(self, gateway: Any, files: Any, root: Any, configuration: Any) -> None:
+    needs_folders = True
+
+    def __init__(
+        self,
+        gateway: Any,
+        files: Any,
+        root: Any,
+        configuration: Any,
+        temporary: Callable[[], Any],
+    ) -> None:
         self._files = files
+        self._temporary = temporary
         hadoop = gateway.jvm.org.apache.hadoop.fs
         # One for all operations, since each context opens a client of its own.
         self._context = hadoop.FileContext.getFileContext(root.toUri(), configuration)
@@ -91,7 +111,8 @@ class RenamedCreation:
     def prove(self) -> None:
         return
 
-    def create(self, temporary: Any, target: Any, data: bytes) -> None:
+    def create(self, target: Any, data: bytes) -> None:
+        temporary = self._temporary()
         self.write(temporary, data)
         try:
             self._context.rename(temporary, target, self._exclusive)
@@ -101,7 +122,8 @@ class RenamedCreation:
                 raise Taken from error
             raise
 
-    def replace(self, temporary: Any, target: Any, data: bytes) -> None:
+    def replace(self, target: Any, data: bytes) -> None:
+        temporary = self._temporary()
         self.write(temporary, data)
         self.move(temporary, target)
 
@@ -121,6 +143,8 @@ class ConditionalCreation:
     """Creates files on filesystems where a file appears only when it is closed, and where creation
     can be made to fail if the file exists."""
 
+    needs_folders = False
+
     def __init__(self, files: Any, root: Any) -> None:
         self._files = files
         self._root = root
@@ -133,8 +157,7 @@ class ConditionalCreation:
                 " same run"
             )
 
-    def create(self, temporary: Any, target: Any, data: bytes) -> None:
-        """Creates a file atomically, without a temporary file."""
+    def create(self, target: Any, data: bytes) -> None:
         try:
             builder = self._files.createFile(target).overwrite(False)
             self._finish(builder.must(_IF_ABSENT, True).build(), data)
@@ -143,7 +166,7 @@ class ConditionalCreation:
                 raise Taken from error
             raise
 
-    def replace(self, temporary: Any, target: Any, data: bytes) -> None:
+    def replace(self, target: Any, data: bytes) -> None:
         self.write(target, data)
 
     def write(self, target: Any, data: bytes) -> None:
@@ -155,13 +178,11 @@ class ConditionalCreation:
 
         Copies appear complete, and no other file is ever named `target`: a file there is the copy.
         """
-        size = self._files.getFileStatus(source).getLen()
+        if self._renamed(source, target):
+            return
+        size = self._files.getFileStatus(source).getLen()  # raises if another loader was faster
         if not self._is_there(target, size):
-            if self._renamed(source, target):
-                return
-            self._files.getFileStatus(source)  # raises if another loader was faster
-            if not self._is_there(target, size):
-                raise StoreError(f"cannot rename {source.toString()} to {target.toString()}")
+            raise StoreError(f"cannot rename {source.toString()} to {target.toString()}")
         self._files.delete(source, False)
 
     def _renamed(self, source: Any, target: Any) -> bool:
@@ -205,9 +226,13 @@ class HadoopStore:
         with _as_store_error("open", self.root):
             path = self._jvm.org.apache.hadoop.fs.Path(self.root)
             check_scheme(path.toUri().getScheme(), self.root)
+            for key, value in OF_S3A.items():
+                configuration.setIfUnset(key, value)
             self._files = path.getFileSystem(configuration)
             self._prefix = self._files.makeQualified(path).toString() + "/"
-            self._creation: Creation = creation_for(gateway, self._files, path, configuration)
+            self._creation: Creation = creation_for(
+                gateway, self._files, path, configuration, self._temporary
+            )
         self._iterators = self._jvm.org.apache.hadoop.util.functional.RemoteIterators
         self._folders: set[str] = set()
 
@@ -227,9 +252,8 @@ class HadoopStore:
         target = self._at(path)
         with _as_store_error("create", path):
             self._make_folder(path)
-            temporary_path = self._temporary()
             try:
-                self._creation.create(temporary_path, target, data)
+                self._creation.create(target, data)
             except Taken:
                 return self.read(path) == data
             except (Py4JError, CapturedException):
@@ -241,7 +265,7 @@ class HadoopStore:
     def replace(self, path: str, data: bytes) -> None:
         with _as_store_error("write", path):
             self._make_folder(path)
-            self._creation.replace(self._temporary(), self._at(path), data)
+            self._creation.replace(self._at(path), data)
 
     def write(self, path: str, data: bytes) -> None:
         with _as_store_error("write", path):
@@ -251,21 +275,18 @@ class HadoopStore:
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
         with _as_store_error("read", path):
             try:
-                status = self._files.getFileStatus(self._at(path))
+                target = self._at(path)
+                status = self._files.getFileStatus(target)
                 if status.isDirectory():
                     raise StoreError(f"{self.uri(path)} is a folder")
                 size = status.getLen()
                 if size > limit:
                     raise StoreError(f"{self.uri(path)} is longer than {limit:,} bytes")
-                stream = self._files.open(self._at(path))
+                return self._content(target, status)
             except Py4JJavaError as error:
                 if _java_class(error) == _MISSING:
                     return None
                 raise
-            try:
-                return bytes(stream.readNBytes(size))
-            finally:
-                stream.close()
 
     def list(self, path: str) -> Sequence[Entry]:
         with _as_store_error("list", path):
@@ -322,6 +343,15 @@ class HadoopStore:
             self._files.delete(self._at(path), True)
             self._folders.clear()
 
+    def _content(self, target: Any, status: Any) -> bytes:
+        # `open` would make S3A ask for the status again.
+        opening = self._files.openFile(target).withFileStatus(status).build()
+        stream = self._jvm.org.apache.hadoop.util.functional.FutureIO.awaitFuture(opening)
+        try:
+            return bytes(stream.readNBytes(status.getLen()))
+        finally:
+            stream.close()
+
     def _at(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self.uri(path))
 
@@ -330,6 +360,8 @@ class HadoopStore:
         return self._at(f"{CREATING}/{uuid.uuid4().hex}")
 
     def _make_folder(self, path: str) -> None:
+        if not self._creation.needs_folders:
+            return
         folder = path.rpartition("/")[0]
         if not folder or folder in self._folders:
             return
