@@ -173,6 +173,21 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     conf: dict[str, str | int | float | bool] = {}
     """[Spark's own configuration](#spark-hadoop-and-java), and Hadoop's as `spark.hadoop.*`,
     passed on unchanged."""
+    staged: Url = ""
+    """For YARN: the folder on HDFS that `penstock load --stage-spark` copies Spark's jars into, so
+    that [loads do not upload them](#what-a-load-on-yarn-uploads): `hdfs:///apps/penstock`."""
+
+    def __post_init__(self) -> None:
+        if self.staged and self.master != "yarn":
+            raise ValueError("`spark.staged` is of use with `master: yarn` only: remove it")
+        if self.staged and urlsplit(self.staged).scheme not in {"hdfs", "viewfs"}:
+            raise ValueError(f"`spark.staged: {self.staged}` must be a URL: hdfs://… or viewfs://…")
+        if str(self.conf.get("spark.submit.deployMode", "client")).lower() != "client":
+            raise ValueError(
+                "`spark.conf`: a load runs in client mode only, since `penstock load` is Spark's "
+                "driver: remove `spark.submit.deployMode`. To start loads from a cluster, let its "
+                "scheduler start `penstock load` on a host with this configuration"
+            )
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -244,7 +259,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The time after which duplicates of a source that had no new events are not recognized any
     more. Four times as long if numbers of the source are missing."""
     keep_manifests: int = 100
-    """The number of manifests to keep of each table, at least 10."""
+    """The number of manifests to keep of each table, at least 10. Earlier ones on which these build
+    are kept as well."""
     ledger: bool = True
     """Whether loads are reported in `_audit`."""
     started_every: Seconds = 0.0
@@ -264,6 +280,10 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """In these hours, each load compares the content of modified files with their checksums, and
     of up to this much of the unmodified ones, in turn: of those compared within an hour, up to
     16 MiB."""
+    upgrade_bytes: Bytes = 256 * 1024 * 1024
+    """When a table's columns change, the load rewrites its older hours [to one
+    schema](loader-in-detail.md#one-schema), if they are at most 48 and have at most this much in
+    all; otherwise they wait for `--upgrade-schema`. 0: they always wait."""
     group: str = "penstock-loader"
     """The consumer group of committed offsets, so that Kafka's tools show the loader's lag."""
     window: WholeSeconds = 60
@@ -304,7 +324,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("`keep_manifests` must be at least 10")
         check_positive(self, "forget_sources", "oldest")
         check_not_negative(self, "newest", "check_files_hours", "check_files_bytes", "few_dead")
-        check_not_negative(self, "started_every")
+        check_not_negative(self, "started_every", "upgrade_bytes")
 
     def _check_kerberos(self) -> None:
         if self.kerberos is None:

@@ -71,6 +71,9 @@ SECTIONS: Final = {
             "Load topics into Hadoop, once or repeatedly.",
             "loader",
         ),
+        "compact": Lazy(
+            "penstock.services.load.compact", "Join small files of a table's hours.", "loader"
+        ),
         "audit": Lazy(
             "penstock.services.audit", "Run an audit; accept faults, retire hosts.", "audit"
         ),

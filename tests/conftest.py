@@ -39,6 +39,7 @@ pytest_plugins = [
     "tests.fixtures.spark_cluster",
     "tests.fixtures.hdfs",
     "tests.fixtures.s3",
+    "tests.fixtures.yarn",
     "tests.fixtures.kerberos",
 ]
 
@@ -53,7 +54,7 @@ os.environ.pop("PYTEST_ADDOPTS", None)
 NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT, BROKER_HTTP)
 GRACE_SECONDS = 60.0  # for processes that are just ending: a JVM of Spark's may take long
 ENDS_WITH_US = "from multiprocessing.resource_tracker import main"  # of who has spawned a process
-SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs"}
+SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs", "yarn"}
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A slow machine is no bug: there are no deadlines.

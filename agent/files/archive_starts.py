@@ -15,6 +15,7 @@ archives, and no source is forgotten while an archive can be identified.
 
 import os
 import time
+import zlib
 from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -30,7 +31,7 @@ from agent.files.unpacked_content import AHEAD, UnpackedContent
 from agent.files.unpacking import Unpacking
 from agent.open_files.paths import folder_of
 from agent.recognition.compressed import ArchiveDamaged, has_compressed_name
-from agent.recognition.file_properties import born_ns, is_open_for_writing
+from agent.recognition.file_properties import born_ns, is_open_for_writing, read_tail
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     FULL,
@@ -119,7 +120,7 @@ class _Start:
             self._archive_bytes = status.st_size
             if (status.st_dev, status.st_ino) != sighting.identity:
                 self._input_files.again.add(folder_of(sighting.path))
-            elif self._is_written(status):
+            elif self._is_written(self._fd, status):
                 self._try_again()
             else:
                 shared.note_readable(sighting.path)
@@ -149,9 +150,13 @@ class _Start:
             for position, _, _, followed, *_ in same:
                 if followed is not None and not _has_all(content, position):
                     if followed.size <= furthest + AHEAD:
+                        content.ask([followed.size])
                         yield from self._unpack(content, followed.size + 1)
                     if not _has_less(content, followed):
                         waits_for[followed] = position
+                    elif self._is_unpacked_there(content, followed):
+                        self._try_again()
+                        return
             if waits_for:
                 self._input_files.archives.wait_for(self._sighting, waits_for)
                 return
@@ -198,12 +203,25 @@ class _Start:
     def _try_again(self) -> None:
         self._input_files.archives.delay(self._sighting, self._shared.now + _RETRY_SECONDS)
 
-    def _is_written(self, status: os.stat_result) -> bool:
-        """Whether a process may still write to the archive; if the kernel cannot tell, whether it
-        was changed a short time ago."""
-        is_open = is_open_for_writing(self._fd)
+    def _is_written(self, fd: int, status: os.stat_result) -> bool:
+        """Whether a process may still write to a file; if the kernel cannot tell, whether it was
+        changed a short time ago."""
+        is_open = is_open_for_writing(fd)
         age = self._shared.wall() - max(status.st_mtime, status.st_ctime)
         return 0 <= age < self._shared.rest if is_open is None else is_open
+
+    def _is_unpacked_there(self, content: UnpackedContent, followed: Followed) -> bool:
+        """Whether the source's file, which has less than the archive, is still written, and has
+        what the archive has there: somebody unpacks it, and its source will have all lines."""
+        if followed.fd is None:
+            return False
+        try:
+            mark = zlib.crc32(read_tail(followed.fd, followed.size))
+            is_written = self._is_written(followed.fd, os.fstat(followed.fd))
+        except OSError as error:
+            followed.trouble = error
+            return False
+        return is_written and mark == content.mark(followed.size)
 
     def _is_finished(self, head: bytes) -> bool:
         """Whether the archive is unchanged since it was read, perhaps under another name or
@@ -252,6 +270,8 @@ class _Start:
 
     def _may_be_of(self, source: Followed | KnownSource, beginning: Beginning) -> bool:
         begun_ns = 0 if has_compressed_name(source.path) else source.begun_ns
+        if isinstance(source, Followed):  # unpacking keeps the archive's time
+            begun_ns = min(begun_ns, source.mtime_ns)
         is_alike = beginning.is_of(source.fingerprint)
         return is_alike and may_be_original(source.fingerprint, begun_ns, self._sighting.mtime_ns)
 

@@ -14,6 +14,7 @@ from agent.configuration.file_inputs import FileInput
 from agent.files.archive_choice import why_skipped
 from agent.files.backfill_plan import (
     MOST_LISTED,
+    MOST_UNLISTED,
     ArchiveState,
     ArchiveStatus,
     ArchiveTotal,
@@ -117,6 +118,7 @@ def _known_state(archive: Sighting, source: KnownSource | None, why: str) -> Arc
         source=source.id,
         events=progress.seq + progress.dead_seq,
         position=progress.position,
+        read_millis=source.seen_millis if is_read else 0,
     )
 
 
@@ -140,6 +142,11 @@ def _plan(states: Iterable[ArchiveStatus]) -> BackfillPlan:
             if (sizes := [archive.size for archive in archives if archive.state is state])
         ),
         archives=tuple(archives[:MOST_LISTED]),
+        unlisted=tuple(
+            (archive.source, archive.read_millis)
+            for archive in archives[MOST_LISTED:]
+            if archive.state is ArchiveState.READ and (archive.events or archive.why)
+        )[:MOST_UNLISTED],
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 MOST_LISTED: Final = 1_000
+MOST_UNLISTED: Final = 50_000
 
 
 class ArchiveState(StrEnum):
@@ -31,6 +32,7 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     unpacked_bytes: int = 0
     compressed_bytes: int = 0
     bytes_per_second: float = 0.0  # of the content, since this process began to read it
+    read_millis: int = 0  # when it was read to its end
 
 
 class ArchiveTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +42,13 @@ class ArchiveTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackfillPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The archives of an input: totals, and `MOST_LISTED` of them; those to be read come first."""
+    """The archives of an input: totals, and `MOST_LISTED` of them; those to be read come first.
+    `unlisted`: the sources of others that were read, with the time when that was, at most
+    `MOST_UNLISTED`."""
 
     totals: tuple[ArchiveTotal, ...] = ()
     archives: tuple[ArchiveStatus, ...] = ()
+    unlisted: tuple[tuple[str, int], ...] = ()
 
     def total(self, *states: ArchiveState) -> tuple[int, int]:
         """The number of archives in these states, and their bytes."""

@@ -17,7 +17,7 @@ from agent.files.input_files import InputFiles
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.source_ends import go_on_in
 from agent.recognition.compressed import is_compressed
-from agent.recognition.file_properties import read_tail, same_content
+from agent.recognition.file_properties import is_open_for_writing, read_tail, same_content
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     PATIENCE,
@@ -53,7 +53,7 @@ def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -
             _become_source(input_files, followed, shared, end_of_last_line(fd, size) if size else 0)
             return
         verdict = _judge(input_files, followed, fd, head, shared)
-        position = _read_in_archive(input_files, followed, fd, head, is_written=is_waiting)
+        position = _read_in_archive(input_files, followed, fd, head, shared)
         if position > followed.size:
             verdict = IdentityVerdict.WAIT
     except OSError as error:
@@ -84,7 +84,7 @@ def _become_source(
 
 
 def _read_in_archive(
-    input_files: InputFiles, followed: Followed, fd: int, head: bytes, *, is_written: bool
+    input_files: InputFiles, followed: Followed, fd: int, head: bytes, shared: SharedByInputs
 ) -> int:
     """Returns how much of an unpacked file was read from its archive: more than it has if it is
     still written, or if the archive was not read to its end yet."""
@@ -98,9 +98,22 @@ def _read_in_archive(
                 positions.append(followed.size + 1)
         else:
             is_there = position <= followed.size
-            if goes_on(b"", mark, read_tail(fd, position)) if is_there else is_written:
+            if (
+                goes_on(b"", mark, read_tail(fd, position))
+                if is_there
+                else _may_be_written(followed, fd, shared)
+            ):
                 positions.append(position)
     return max(positions)
+
+
+def _may_be_written(followed: Followed, fd: int, shared: SharedByInputs) -> bool:
+    """Whether a file may still grow soon: it has grown just now, or a short time ago, and a process
+    may have it open for writing, such as one that unpacks an archive on a busy disk."""
+    idle_seconds = shared.now - followed.idle_since
+    if idle_seconds < PATIENCE:
+        return True
+    return idle_seconds < shared.rest and is_open_for_writing(fd) is not False
 
 
 def _judge(

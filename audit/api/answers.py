@@ -296,14 +296,22 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     words: list[str]
     gone: bool = False  # it vanished or was truncated before an agent had read its end
+    events: int = -1  # that it has, if its agent has reported its end
+    size: int = -1  # the same in bytes
+    unread: str = ""  # why its agent will not read it to its end
+    waits: list[Wait] = []  # until all of its events have arrived
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `/api/v1/sources?cluster&topic&host&search&page&size`, files with faults
-    first."""
+    """The answer of `/api/v1/sources?cluster&topic&host&search&sources&page&size`, files with
+    faults first. With `sources`, each has its end and what it waits for, and the answer has the
+    roots that the topic is landed in."""
 
     page: ListPage
     items: list[SourceRow]
+    as_of: int = 0  # the time up to which the ledger has been read
+    destinations: list[str] = []
+    failing_loads: list[FailingLoad] = []
 
 
 class AgentRow(msgspec.Struct, frozen=True):
@@ -643,6 +651,7 @@ class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     by: str  # what proves it, in words
     missing: str  # what it waits for, or what is missing, in words; unchanged while that is
     names: list[str]  # of hosts
+    unknown: str = ""  # why waiting does not help: no such topic, or the hour is forgotten
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

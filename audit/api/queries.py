@@ -104,6 +104,7 @@ class SourcesQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     host: Text = ""
     search: Text = ""
+    sources: Text = ""  # several, separated by commas
 
 
 class AgentsQuery(Paged, frozen=True, kw_only=True):

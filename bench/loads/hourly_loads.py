@@ -8,6 +8,7 @@ it: no agents are waited for. The filesystem's own clock runs as usual.
 import contextlib
 import statistics
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ DAY: Final = 24
 _HOUR_MILLIS: Final = 3_600_000
 _AFTER_HOUR: Final = 300  # seconds until the load
 _HOUR: Final = _HOUR_MILLIS // STEP_MILLIS  # numbers of events
+_SETTLED: Final = 12.0  # seconds: a NameNode shows its counters as of ten seconds ago
 _PATIENCE: Final = 60.0
 
 
@@ -57,7 +59,7 @@ class Day(msgspec.Struct, frozen=True):
     what the loader keeps about its tables."""
 
     seconds: float  # the median
-    calls: Counter[str]  # of all its loads
+    calls: Counter[str]  # of all its loads; empty except for the first and the last day
     loads: int
     driver_bytes: int  # the peak of the driver's Python
     files: int
@@ -99,9 +101,10 @@ class HourlyLoads(msgspec.Struct):
             config = self._config(place)
             driver.ask("start", config)
             days = []
+            run = _Run(driver, config, place, write_hour, topics)
             for first in range(0, hours, DAY):
-                of_day = range(first, min(first + DAY, hours))
-                days.append(_day(_Run(driver, config, place, write_hour, topics), of_day))
+                end = min(first + DAY, hours)
+                days.append(_day(run, range(first, end), counts=first == 0 or end == hours))
             return days
 
     def _config(self, place: Place) -> Json:
@@ -144,22 +147,27 @@ class HourlyLoads(msgspec.Struct):
                 yield write
 
 
-def _day(run: _Run, hours: range) -> Day:
+def _calls(place: Place) -> Counter[str]:
+    time.sleep(_SETTLED)
+    return place.calls()
+
+
+def _day(run: _Run, hours: range, *, counts: bool) -> Day:
+    """With `counts`, of the calls as well, which takes half a minute."""
     driver, place = run.driver, run.place
     reset_peak(driver.pid)
     seconds = []
-    calls: Counter[str] = Counter()
+    calls_before = _calls(place) if counts else Counter()
     for hour in hours:
         run.write_hour(hour)
         at = (BEGAN + (hour + 1) * _HOUR_MILLIS) / 1000 + _AFTER_HOUR
-        calls_before = place.calls()
         answer = driver.ask("load_at", {"config": run.config, "at": at})
-        calls += place.calls() - calls_before
         if (answer["rows"], answer["complete"]) != (run.topics * EVENTS, run.topics):
             raise ServerFailed(
                 f"hour {hour}: {answer['rows']} rows, {answer['complete']} hours are complete"
             )
         seconds.append(answer["seconds"])
+    calls = _calls(place) - calls_before if counts else Counter()
     whole = driver.ask("content", {"uri": place.root})
     state = driver.ask("content", {"uri": f"{place.root}/_penstock"})
     return Day(

@@ -15,7 +15,7 @@ from loader.spark.session import end_jvm, open_session
 from pyspark_penstock import LandingSource
 
 
-class _Unwatched:
+class Unwatched:
     """A watcher that ignores all reports."""
 
     def planned(self, table: str, tasks: int, records: int) -> None:
@@ -75,7 +75,7 @@ class _Driver:
             msgspec.convert(config, LoaderConfig),
             LoadRequest(),
             lambda: spark,
-            _Unwatched(),
+            Unwatched(),
             clock=clock,
         )
         seconds = time.perf_counter() - start_time

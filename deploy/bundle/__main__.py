@@ -32,6 +32,7 @@ from deploy.bundle import agent, collection, oci_image, provenance, sbom, wheelh
 from deploy.bundle.archives import members_in, sha256, write_gz
 from deploy.bundle.downloads import debian_packages, pypi, zookeeper_jars
 from deploy.bundle.downloads.debian_packages import POOL, Package
+from deploy.bundle.downloads.locks import lock_text, read_lock
 from deploy.bundle.packages import debian_package, host_package, rpm_package
 from deploy.bundle.targets import BUNDLED_PYTHON, PROCESSORS, PYTHONS, Processor, Target
 from deploy.bundle.wheels import Wheel
@@ -101,7 +102,7 @@ def fix_environment(moment: int) -> None:
 def lock() -> int:
     """Writes the lock files: the dependencies of the working tree at the versions that the package
     archives have today."""
-    debian_packages.LOCK.write_text(debian_packages.lock_text(debian_packages.newest()))
+    debian_packages.LOCK.write_text(lock_text(debian_packages.COLUMNS, debian_packages.newest()))
     pins = wheels.pins((ROOT / "constraints.txt").read_text())
     with tempfile.TemporaryDirectory(prefix="penstock-lock-") as folder:
         work = Path(folder)
@@ -116,9 +117,9 @@ def lock() -> int:
                 fetch = partial(fetcher.fetch, target=target, into=directory)
                 wheels_by_name = wheels.fetched(requirements, own_wheel, pins, directory, fetch)
         jars = zookeeper_jars.needed(wheels_by_name["pyspark"].path)
-        zookeeper_jars.LOCK.write_text(zookeeper_jars.lock_text(jars))
+        zookeeper_jars.LOCK.write_text(lock_text(zookeeper_jars.COLUMNS, jars))
         fetcher.tool(pypi.INSTALLER)
-        pypi.LOCK.write_text(pypi.lock_text(fetcher.seen))
+        pypi.LOCK.write_text(lock_text(pypi.COLUMNS, fetcher.seen))
     locks = ", ".join(str(module.LOCK) for module in (debian_packages, pypi, zookeeper_jars))
     print(f"wrote {locks}. Next: build, test (make release-tried), commit.")
     return 0
@@ -190,7 +191,7 @@ class Release:
         version, commit_time = self._commit.version, self._commit.time
         source = wheels.exported(ROOT, self._commit.revision, self._work / "source")
         wheels.stamp(source, version)
-        files = pypi.locked(self._committed(pypi.LOCK).read_text())
+        files = read_lock(self._committed(pypi.LOCK).read_text(), pypi.File)
         (self._work / "pypi").mkdir()
         self._fetcher = pypi.Fetcher(self._work / "pypi", files, self._cache)
         self._pinned = wheels.pins((source / "constraints.txt").read_text())
@@ -235,7 +236,8 @@ class Release:
 
     def _own_wheels(self, source: Path, pool: Executor, *, packages: bool) -> Mapping[str, Path]:
         """Penstock's wheel for each processor. Only this machine's has the C modules. With
-        `packages`, the release also has this wheel and the source distribution as files."""
+        `packages`, the release also has this wheel, the source distribution, and the wheel of the
+        provider for Airflow, as files."""
         machine = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
         # Built from the source distribution, so that it is known to be complete.
@@ -245,7 +247,8 @@ class Release:
             pure_wheel, modules.result(), PROCESSORS[machine], self._work / "own"
         )
         if packages:
-            for path in (sdist, wheel):
+            provider = wheels.built(source / wheels.AIRFLOW, self._work / "airflow")
+            for path in (sdist, wheel, provider):
                 shutil.copyfile(path, self._out / path.name)
         return {**dict.fromkeys(PROCESSORS, pure_wheel), machine: wheel}
 
@@ -253,7 +256,7 @@ class Release:
         self, processors: list[str], own: Mapping[str, Path], pool: Executor, *, packages: bool
     ) -> list[Future[None]]:
         here = platform.machine()
-        rows = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
+        rows = read_lock(self._committed(debian_packages.LOCK).read_text(), Package)
         architectures = {PROCESSORS[name].debian for name in {*processors, here}}
         rows = [package for package in rows if package.architecture in architectures]
         self._used.update({sbom.of_debian(row, "").purl: row.sha256 for row in rows})
@@ -278,7 +281,7 @@ class Release:
         print(f"{path.stat().st_size / 1e6:8.1f} MB {seconds:6.1f} s  {name}", flush=True)
 
     def _jars(self) -> None:
-        jars = zookeeper_jars.locked(self._committed(zookeeper_jars.LOCK).read_text())
+        jars = read_lock(self._committed(zookeeper_jars.LOCK).read_text(), zookeeper_jars.Jar)
         with self._file(f"penstock-zookeeper-jars-{self._commit.version}.tar") as path:
             zookeeper_jars.write(path, jars, self._commit.time)
         self._parts.extend([sbom.of_jar(jar, path.name) for jar in jars])

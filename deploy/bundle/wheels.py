@@ -30,6 +30,7 @@ from deploy.bundle.targets import GLIBC, Processor, Target
 _STABLE_ABI: Final = ("-DPy_LIMITED_API=0x030b0000", "-DNDEBUG", "-g0", "-O3", "-fPIC", "-shared")
 _LINKED: Final = ("-fvisibility=hidden", "-Wl,--build-id=none", "-Wl,-s")
 _SHOWN_OUTPUT: Final = 2000
+AIRFLOW: Final = "deploy/airflow"  # the folder of the provider, which has a wheel of its own
 # The C modules, which `hatch_build` compiles for a single Python.
 MODULES: Final = (
     "wire/_records",
@@ -144,6 +145,7 @@ def stamp(source: Path, version: str) -> None:
     for name, pattern in (
         ("pyproject.toml", r'^version = "[^"]*"$'),
         ("penstock/__init__.py", r'^__version__ = "[^"]*"$'),
+        (f"{AIRFLOW}/airflow_providers_penstock/__init__.py", r'^__version__ = "[^"]*"$'),
     ):
         file = source / name
         text = file.read_text()
@@ -169,7 +171,8 @@ def sdist(source: Path, into: Path) -> Path:
 
 
 def built(source: Path, into: Path) -> Path:
-    """Builds Penstock's pure-Python wheel from its source distribution or folder."""
+    """Builds a pure-Python wheel from a source distribution or folder: Penstock's, the provider's
+    for Airflow."""
     # CC=false prevents compilation: the modules would be for this machine's Python and glibc.
     options = ["--no-deps", "--no-build-isolation", "--no-cache-dir", f"--wheel-dir={into}"]
     run_pip("wheel", *options, str(source), more={"CC": "false"})

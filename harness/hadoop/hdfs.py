@@ -9,16 +9,14 @@ With a KDC it is in Hadoop's secure mode: clients need tickets, blocks require t
 connections are authenticated, or `encrypted`. Every user with a ticket may do everything.
 """
 
-import http.client
 import json
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
-from xml.sax.saxutils import escape
+from typing import Final
 
-from harness.hadoop.hadoop import hadoop_command
+from harness.hadoop.hadoop import configuration_xml, hadoop_command, management_bean
 from harness.logins.kdc import REALM, Kdc
 from harness.processes.server_process import (
     LEAST_START_SECONDS,
@@ -43,19 +41,6 @@ log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
 
-_CALLS: Final = "NumOps"
-_SUMS: Final = "Overall"  # the same calls once more
-# Calls of DataNodes, which do not depend on clients.
-_OF_DATANODES: Final = frozenset(
-    {
-        "BlockReport",
-        "BlockReceivedAndDeleted",
-        "RegisterDatanode",
-        "SendHeartbeat",
-        "VersionRequest",
-    }
-)
-
 _SERVICE: Final = "hdfs/127.0.0.1"
 _HTTP: Final = "HTTP/127.0.0.1"
 # For clients, too.
@@ -65,6 +50,15 @@ _KERBERIZED: Final = {
     "dfs.datanode.kerberos.principal": f"{_SERVICE}@{REALM}",
     "dfs.data.transfer.protection": "authentication",
 }
+_DATANODES_CALLS: Final = frozenset(
+    {
+        "BlockReceivedAndDeleted",
+        "BlockReport",
+        "RegisterDatanode",
+        "SendHeartbeat",
+        "VersionRequest",
+    }
+)
 _ENCRYPTED: Final = {"hadoop.rpc.protection": "privacy", "dfs.encrypt.data.transfer": "true"}
 
 
@@ -75,14 +69,15 @@ class NameNode(RunningServer):
     def __init__(
         self,
         process: ServerProcess,
-        ports: tuple[int, int],
+        rpc_port: int,
+        http_port: int,
         names: Path,
         format_: Sequence[str],
     ) -> None:
-        """`ports` are those of calls and of HTTP. `format_` is the command that creates the folder
-        `names`."""
+        """`format_` is the command that creates the folder `names`."""
         self.process = process
-        self._rpc_port, self._http_port = ports
+        self._rpc_port = rpc_port
+        self._http_port = http_port
         self._names = names
         self._format = format_
 
@@ -101,21 +96,25 @@ class NameNode(RunningServer):
                 raise ServerFailed(f"formatting ended with {run.returncode}\n{output}")
         super().spawn()
 
-    def calls(self) -> Counter[str]:
-        """The number of clients' calls since the start, by method, such as `GetFileInfo`."""
-        activity = _bean(self._http_port, "NameNode", f"RpcDetailedActivityForPort{self._rpc_port}")
-        counts = {
-            name.removesuffix(_CALLS): count
-            for name, count in activity.items()
-            if name.endswith(_CALLS)
-        }
-        of_clients = (name for name in counts.keys() - _OF_DATANODES if not name.startswith(_SUMS))
-        return Counter({name: counts[name] for name in of_clients})
-
     def ready(self) -> bool:
-        state = _bean(self._http_port, "NameNode", "FSNamesystemState")
+        state = management_bean(self._http_port, "NameNode", "FSNamesystemState")
         # A DataNode's capacity is known after its first heartbeat; before, it gets no blocks.
         return state.get("FSState") == "Operational" and state.get("CapacityTotal", 0) > 0
+
+    def calls(self) -> Counter[str]:
+        """The number of clients' calls since the start, by method, such as `GetBlockLocations`."""
+        bean = management_bean(
+            self._http_port, "NameNode", f"RpcDetailedActivityForPort{self._rpc_port}"
+        )
+        counts = {name.removesuffix("NumOps"): count for name, count in bean.items()}
+        return Counter(
+            {
+                method: int(count)
+                for method, count in counts.items()
+                if f"{method}NumOps" in bean and f"Overall{method}NumOps" in bean
+                if method not in _DATANODES_CALLS
+            }
+        )
 
 
 class DataNode(RunningServer):
@@ -126,7 +125,9 @@ class DataNode(RunningServer):
         self._http_port = http_port
 
     def ready(self) -> bool:
-        actors = _bean(self._http_port, "DataNode", "DataNodeInfo").get("BPServiceActorInfo", "[]")
+        actors = management_bean(self._http_port, "DataNode", "DataNodeInfo").get(
+            "BPServiceActorInfo", "[]"
+        )
         return any(actor["ActorState"] == "RUNNING" for actor in json.loads(actors))
 
 
@@ -146,6 +147,7 @@ class RunningHdfs(RunningServers):
     ) -> None:
         self.directory = directory
         rpc, namenode_http, data, datanode_http, datanode_ipc, proxy = free_ports(6)
+        self._datanode_http = datanode_http
         self.uri = f"hdfs://127.0.0.1:{rpc}"
         self.configuration: Mapping[str, str] = {
             "dfs.replication": "1",
@@ -190,12 +192,18 @@ class RunningHdfs(RunningServers):
         )
         self.namenode = NameNode(
             self._process(_NAMENODE, "namenode.log"),
-            (rpc, namenode_http),
+            rpc,
+            namenode_http,
             directory / "name",
             self._command(_NAMENODE, "-format", "-nonInteractive"),
         )
         self.datanode = DataNode(self._process(_DATANODE, "datanode.log"), datanode_http)
         self.servers = (self.namenode, self.datanode)
+
+    def bytes_written(self) -> int:
+        """Returns the bytes that the DataNode has received since its start."""
+        activity = management_bean(self._datanode_http, "DataNode", "DataNodeActivity-*")
+        return int(activity["BytesWritten"])
 
     def spawn(self) -> None:
         # A DataNode waits for its NameNode, so it can start while that is being formatted.
@@ -220,8 +228,8 @@ class RunningHdfs(RunningServers):
         for pages in ("hdfs", "datanode"):
             (self._conf / "webapps" / pages).mkdir(parents=True, exist_ok=True)
         (self._conf / "log4j.properties").write_text(_LOGGING)
-        (self._conf / "core-site.xml").write_text(_xml(core))
-        (self._conf / "hdfs-site.xml").write_text(_xml(hdfs))
+        (self._conf / "core-site.xml").write_text(configuration_xml(core))
+        (self._conf / "hdfs-site.xml").write_text(configuration_xml(hdfs))
 
 
 def _servers(keytab: Path, of_http: Path) -> Mapping[str, str]:
@@ -235,25 +243,3 @@ def _servers(keytab: Path, of_http: Path) -> Mapping[str, str]:
         "ignore.secure.ports.for.testing": "true",
         "dfs.permissions.enabled": "false",
     }
-
-
-def _xml(properties: Mapping[str, str]) -> str:
-    lines = (
-        f"<property><name>{name}</name><value>{escape(value)}</value></property>\n"
-        for name, value in properties.items()
-    )
-    return f"<configuration>\n{''.join(lines)}</configuration>\n"
-
-
-def _bean(port: int, service: str, name: str) -> dict[str, Any]:
-    """Returns one of a server's management beans, over HTTP; empty if there is none."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", f"/jmx?qry=Hadoop:service={service},name={name}")
-        answer = connection.getresponse()
-        beans = json.loads(answer.read())["beans"] if answer.status == http.client.OK else []
-    except (OSError, http.client.HTTPException):
-        return {}
-    finally:
-        connection.close()
-    return beans[0] if beans else {}

@@ -39,6 +39,12 @@ def scala_version() -> str:
     return match[1]
 
 
+def create_bare_python(folder: Path) -> Path:
+    """Creates an interpreter of the same version as this one, without packages."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    return folder / "bin" / "python"
+
+
 class Daemon(RunningServer):
     """A Master or a Worker, started once. Ready once it has logged its line `times` times."""
 
@@ -88,7 +94,7 @@ class SparkCluster(RunningServers):
         }
 
     def spawn(self) -> None:
-        venv.create(self.directory / "python", with_pip=False, symlinks=True)
+        create_bare_python(self.directory / "python")
         (self.directory / "temporary").mkdir(exist_ok=True)
         super().spawn()
 

@@ -118,7 +118,7 @@ class DamageMarkers:
 
 def _last_run(state: HourState) -> int:
     """The run that last wrote the `_SUCCESS` of a complete hour."""
-    return max(state.complete, state.changed)
+    return max(state.complete, state.changed, state.rewritten)
 
 
 def _content(success: bytes, faults: Sequence[FaultyFile], cure: str) -> bytes:

@@ -40,7 +40,7 @@ from loader.checks.comparison import (
 from loader.checks.damage_markers import DamageMarkers
 from loader.checks.statements import digest, statements, weight
 from loader.commit.commit_log import CommitLog
-from loader.commit.layout import hour_path
+from loader.commit.layout import DAMAGED, hour_path
 from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
@@ -71,7 +71,7 @@ class Listing(NamedTuple):
 
 def listed(store: Store, table: str, hours: Collection[Hour] | None) -> Listing:
     """Lists the folders of these hours, or of all hours that have one. Raises StoreError."""
-    folders = [table] if hours is None else _folders(table, hours)
+    folders = [table] if hours is None else _folders(store, table, hours)
     files: dict[Hour, Entries] = {hour: {} for hour in hours or ()}
     names: dict[Hour, set[str]] = {}
     for folder in folders:
@@ -86,9 +86,14 @@ def listed(store: Store, table: str, hours: Collection[Hour] | None) -> Listing:
     return Listing(files, names)
 
 
-def _folders(table: str, hours: Collection[Hour]) -> list[str]:
-    """The folders to list: a day's folder if many of its hours are needed, else the hours' own."""
+def _folders(store: Store, table: str, hours: Collection[Hour]) -> list[str]:
+    """The folders to list: a day's folder if many of its hours are needed, else the hours' own. Of
+    several days, only those that exist: a quiet table has few."""
     days = Counter(_day(hour) for hour in hours)
+    if len(days) > 1:
+        existing_days = {entry.name for entry in store.list(table)}
+        days = Counter({day: count for day, count in days.items() if day in existing_days})
+        hours = [hour for hour in hours if _day(hour) in days]
     return sorted(
         {f"{table}/{day}" for day, count in days.items() if count > _FEW}
         | {hour_path(table, hour) for hour in hours if days[_day(hour)] <= _FEW}
@@ -217,10 +222,12 @@ class FileCheck:
         self._markers = markers
         self._most_bytes = most_bytes
 
-    def young(self, now: int) -> list[HourOutcome]:
-        """Checks young hours and those with known faults. Returns the faulty young hours; faults of
-        older hours only go to the ledger."""
-        manifest, checked_before = self._initial_state()
+    def young(self, manifest: Manifest, now: int) -> list[HourOutcome]:
+        """Checks young hours and those with known faults, as of the newest manifest, which is
+        published. Returns the faulty young hours; faults of older hours only go to the ledger."""
+        checked_before = self._checked_before()
+        if checked_before.run > manifest.run:
+            self._check_alone(manifest)
         young_hours = self._young(manifest, now)
         outcomes = self._check(
             manifest, checked_before, {*young_hours, *checked_before.faulty}, now, all_=False
@@ -229,24 +236,23 @@ class FileCheck:
 
     def on_request(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
         """Checks all content of these hours, or of all hours, and returns the outcomes."""
-        manifest, checked_before = self._initial_state()
-        return self._check(manifest, checked_before, hours, now, all_=True)
+        manifest = self._check_alone(self._commit_log.latest())
+        return self._check(manifest, self._checked_before(), hours, now, all_=True)
 
-    def changed_files(self, hours: Collection[Hour], now: int) -> dict[Hour, list[str]]:
-        """Returns the files of these hours whose content is not as committed."""
-        latest, before = self._initial_state()
+    def changed_files(
+        self, latest: Manifest, hours: Collection[Hour], now: int
+    ) -> dict[Hour, list[str]]:
+        """Returns the files of these hours whose content is not as committed up to this run."""
+        before = self._checked_before()
         present, _ = listed(self._commit_log.store, latest.table, hours)
         known = self._known(latest, before, hours, all_=False)
         spoilt_files = self._spoilt_files(known, hours, present, now, all_=True)
         changed = {hour: sorted(spoilt_files & known[hour].keys()) for hour in hours}
         return {hour: paths for hour, paths in changed.items() if paths}
 
-    def _initial_state(self) -> tuple[Manifest, Checked]:
-        manifest = self._commit_log.latest()
-        if manifest is None or not self._commit_log.is_visible(manifest.run):
-            raise self._run_taken()
+    def _checked_before(self) -> Checked:
         data = self._commit_log.store.read(state_path(self._commit_log.table))
-        return manifest, (data and from_bytes(data)) or Checked()
+        return (data and from_bytes(data)) or Checked()
 
     def _young(self, latest: Manifest, now: int) -> set[Hour]:
         since_millis, current_hour = now - self._young_millis, hour_of(now)
@@ -277,8 +283,11 @@ class FileCheck:
         outcomes = self._outcomes(
             latest, hours_to_check, known_files, present_files, spoilt_files, all_=all_
         )
-        if max(self._commit_log.runs(), default=0) != latest.run:
-            raise self._run_taken()
+        is_odd = any(outcome.faults for outcome in outcomes) or DAMAGED in set().union(
+            *names.values()
+        )
+        if is_odd:  # another loader's run may be the reason
+            self._check_alone(latest)
         self._markers.update(outcomes, names, latest.hours)
         digests = self._reported(before, outcomes, all_=all_)
         checked_hours = {outcome.hour for outcome in outcomes}
@@ -306,7 +315,10 @@ class FileCheck:
         self, latest: Manifest, before: Checked, hours: Iterable[Hour], *, all_: bool
     ) -> dict[Hour, Files]:
         """The committed files of these hours, and of all hours in the saved state."""
-        runs = [run for run in self._commit_log.runs() if run <= latest.run]
+        if all_ or before.run != latest.run:
+            runs = [run for run in self._commit_log.runs() if run <= latest.run]
+        else:
+            runs = [latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
             before = Checked()  # manifests in between are gone
         known_files = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
@@ -406,7 +418,13 @@ class FileCheck:
             return {**before.said, **digests}
         return dict(before.said)
 
-    def _run_taken(self) -> RunTaken:
-        return RunTaken(
-            f"table {self._commit_log.table}: another loader is at work; its files were not checked"
-        )
+    def _check_alone(self, latest: Manifest | None) -> Manifest:
+        """Checks that this is the newest manifest, and its files are visible. Raises RunTaken."""
+        listed_runs = self._commit_log.listed()
+        is_newest = latest is not None and latest.run == listed_runs.newest
+        if latest is None or not is_newest or latest.run not in listed_runs.visible:
+            raise RunTaken(
+                f"table {self._commit_log.table}: another loader is at work; its files were not"
+                " checked"
+            )
+        return latest

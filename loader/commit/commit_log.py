@@ -1,5 +1,10 @@
-"""The commit log of a table: a run commits by creating its manifest. The newest manifest holds the
-complete state.
+"""The commit log of a table: a run commits by creating its manifest.
+
+The newest manifest has the state of the table, but of hours and sources often only what changed
+since a complete manifest, which it names: two files are enough to read the state. A complete one is
+written again when all changes since the last would take more room than it (`_written`). The
+complete manifest on which a kept one builds is kept as well, with those between. So there is no
+file that a crash can leave behind or out of date.
 
 The loader that creates `manifest-N.json` commits run N; only one can. Before that, nothing that the
 run wrote counts; after it, the run has happened, and the next loader completes whatever is left to
@@ -27,6 +32,7 @@ from typing import Final
 import msgspec
 
 from ground.known_types import known_type
+from loader.commit.changes import changes, with_changes
 from loader.commit.layout import (
     manifest_path,
     published_path,
@@ -39,47 +45,100 @@ from loader.commit.layout import (
 from loader.errors import LoaderError, RunTaken, StoreError
 from loader.store.parallel import in_parallel
 from loader.store.store import Entry, Store
-from loader.values.manifests import VERSION, Manifest
+from loader.values.manifests import VERSION_OF_CHANGES, Manifest
 
 FEWEST_KEPT: Final = 10
 MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest that can be written or read
+COMPLETE_BELOW: Final = 32 * 1024  # bytes: a shorter manifest is always complete
+MOST_CHANGES: Final = 100  # runs from one complete manifest to the next
 READERS: Final = 8  # files whose checksums are computed at a time
+_REMEMBERED: Final = 2  # manifests: a load makes up to two runs
 
 
 class _Version(msgspec.Struct):
     version: int
 
 
-class CommitLog:
-    """The manifests of one table. Keeps nothing in memory."""
+class ListedRuns(msgspec.Struct, frozen=True):
+    """The runs that have a manifest, those that have a mark, and the table's other folders there,
+    from one listing."""
 
-    def __init__(self, store: Store, table: str, *, most_bytes: int = MOST_BYTES) -> None:
+    committed: frozenset[int]
+    visible: frozenset[int]
+    published: frozenset[int]
+    folders: frozenset[str] = frozenset()
+
+    @property
+    def newest(self) -> int:
+        """The newest run; 0 before the first."""
+        return max(self.committed, default=0)
+
+    @property
+    def unpublished(self) -> list[int]:
+        """Runs that may not be completely published yet, in ascending order."""
+        return sorted(self.committed - self.published)
+
+
+class CommitLog:
+    """The manifests of one table. Used by one thread. Remembers the newest state that it has read
+    or committed: manifests never change, so only newer ones need to be read."""
+
+    def __init__(
+        self,
+        store: Store,
+        table: str,
+        *,
+        most_bytes: int = MOST_BYTES,
+        complete_below: int = COMPLETE_BELOW,
+    ) -> None:
         self.store = store
         self.table = table
         self._most_bytes = most_bytes
+        self._complete_below = complete_below
+        self._latest: Manifest | None = None
+        self._base: Manifest | None = None  # the complete manifest on which it builds, or itself
+        self._remembered: dict[int, Manifest] = {}  # the newest ones, as they were written
 
     def runs(self) -> list[int]:
         """The runs whose manifests exist, in ascending order."""
-        return sorted(self._listed().committed)
+        return sorted(self.listed().committed)
 
-    def latest(self) -> Manifest | None:
-        """The newest manifest; None before the first run."""
-        runs = self.runs()
-        return self.read(runs[-1]) if runs else None
+    def latest(self, listed: ListedRuns | None = None) -> Manifest | None:
+        """The newest run's manifest, with all hours and sources; None before the first run.
+        `listed` are the runs, if they were just listed."""
+        newest = (listed or self.listed()).newest
+        if not newest:
+            return None
+        if self._latest is None or self._latest.run != newest:
+            manifest = self.read(newest)
+            self._base = self._base_of(manifest)
+            self._latest = with_changes(self._base, manifest) if manifest.since else manifest
+        return self._latest
 
     def read(self, run: int) -> Manifest:
-        """The manifest of a run. Raises StoreError if it cannot be read, since a manifest is never
-        skipped."""
+        """The manifest of a run, which may have only the hours and sources that changed. Raises
+        StoreError if it cannot be read, since a manifest is never skipped."""
+        manifest = self._remembered.get(run) or self._read(run)
+        self._remember(manifest)
+        return manifest
+
+    def _remember(self, manifest: Manifest) -> None:
+        self._remembered[manifest.run] = manifest
+        for run in sorted(self._remembered)[:-_REMEMBERED]:
+            del self._remembered[run]
+
+    def _read(self, run: int) -> Manifest:
         path = manifest_path(self.table, run)
         data = self.store.read(path, self._most_bytes)
         if data is None:
             raise StoreError(f"{self.store.uri(path)} does not exist")
         try:
             version = msgspec.json.decode(data, type=known_type(_Version)).version
-            if version > VERSION:
+            if version > VERSION_OF_CHANGES:
                 raise StoreError(
                     f"{self.store.uri(path)} was written by a newer Penstock (manifest version"
-                    f" {version}, this one reads {VERSION}): load with the newer Penstock"
+                    f" {version}, this one reads {VERSION_OF_CHANGES}): load with the newer"
+                    " Penstock"
                 )
             manifest = msgspec.json.decode(data, type=known_type(Manifest))
         except msgspec.MsgspecError as error:
@@ -91,29 +150,66 @@ class CommitLog:
             )
         return manifest
 
+    def _base_of(self, manifest: Manifest) -> Manifest:
+        """The complete manifest on which this one builds, or itself."""
+        if not manifest.since:
+            return manifest
+        if self._base is not None and self._base.run == manifest.since:
+            return self._base
+        uri = self.store.uri(manifest_path(self.table, manifest.run))
+        try:
+            base = self.read(manifest.since)
+        except StoreError as error:
+            raise StoreError(
+                f"{uri} has only what changed since run {manifest.since}: {error}"
+            ) from error
+        if base.since:
+            raise StoreError(f"{uri} is damaged: it builds on run {base.run}, which is incomplete")
+        return base
+
     def commit(self, manifest: Manifest) -> None:
         """Commits a run. Raises RunTaken if another loader was faster, and LoaderError if the
         manifest is too long to be read again. After StoreError the outcome is unknown."""
-        self._check_visible(manifest.run - 1)
-        data = msgspec.json.encode(manifest)
-        if len(data) > self._most_bytes:
-            raise LoaderError(_too_long(manifest, len(data), self._most_bytes))
+        written, data = self._written(manifest)
         self.store.sync([added.staged for added in manifest.adds])
         path = manifest_path(self.table, manifest.run)
-        newest_run = max(self.runs(), default=0)
+        listed_runs, previous_run = self.listed(), manifest.run - 1
+        if previous_run > 0 and previous_run not in listed_runs.visible:
+            raise RunTaken(
+                f"table {self.table}: another loader committed run {previous_run}, and is still"
+                " making it visible; this run was discarded"
+            )
         # The store lets old numbers be created again once their manifests are deleted.
-        if newest_run >= manifest.run or not self.store.create(path, data):
+        if listed_runs.newest >= manifest.run or not self.store.create(path, data):
             raise RunTaken(
                 f"table {self.table}: another loader committed run {manifest.run} meanwhile;"
                 " this run was discarded"
             )
+        self._latest = manifest
+        if not written.since:
+            self._base = manifest
+        self._remember(written)
+
+    def _written(self, manifest: Manifest) -> tuple[Manifest, bytes]:
+        """The manifest as it is written, complete or with changes only, and its file's content."""
+        data = msgspec.json.encode(manifest)
+        if len(data) > self._most_bytes:
+            raise LoaderError(_too_long(manifest, len(data), self._most_bytes))
+        latest, base = self._latest, self._base
+        if base is None or latest is None or latest.run != manifest.run - 1:
+            return manifest, data
+        runs = manifest.run - base.run
+        if len(data) < self._complete_below or runs > MOST_CHANGES:
+            return manifest, data
+        changed = changes(base, manifest)
+        data_of_changes = msgspec.json.encode(changed)
+        # Changes accumulate: before long they would take more room than complete manifests.
+        if changed is None or len(data_of_changes) * runs > len(data):
+            return manifest, data
+        return changed, data_of_changes
 
     def is_visible(self, run: int) -> bool:
         return self.store.size(visible_path(self.table, run)) is not None
-
-    def newest_visible(self) -> int:
-        """The newest run whose files are visible; 0 before the first."""
-        return max(self._listed().visible, default=0)
 
     def mark_visible(self, run: int) -> None:
         """Marks a run whose files and markers are all in place: the next run may be committed."""
@@ -121,17 +217,20 @@ class CommitLog:
 
     def unpublished(self) -> list[int]:
         """Runs that may not be completely published yet, in ascending order."""
-        listed_runs = self._listed()
-        return sorted(listed_runs.committed - listed_runs.published)
+        return self.listed().unpublished
 
     def mark_published(self, run: int) -> None:
         self.store.create(published_path(self.table, run), b"")
 
     def forget(self, keep: int) -> None:
-        """Removes all but the newest `keep` manifests, but never one of an unpublished run."""
-        listed_runs = self._listed()
-        kept_runs = set(sorted(listed_runs.committed)[-max(keep, FEWEST_KEPT) :])
-        old_runs = (listed_runs.committed & listed_runs.published) - kept_runs
+        """Removes all but the newest `keep` manifests and those on which they build, but never one
+        of an unpublished run."""
+        listed_runs = self.listed()
+        runs = sorted(listed_runs.committed)
+        old_runs = listed_runs.published.intersection(runs[: -max(keep, FEWEST_KEPT)])
+        if old_runs:
+            first_needed = self._first_needed(runs[-max(keep, FEWEST_KEPT)])
+            old_runs = frozenset(run for run in old_runs if run < first_needed)
         for run in sorted(old_runs):
             self.store.delete(manifest_path(self.table, run))
         # The marks go last: without them, the run would be published again.
@@ -140,20 +239,27 @@ class CommitLog:
         for run in sorted(old_runs | (listed_runs.published - listed_runs.committed)):
             self.store.delete(published_path(self.table, run))
 
-    def _check_visible(self, run: int) -> None:
-        if run > 0 and not self.is_visible(run):
-            raise RunTaken(
-                f"table {self.table}: another loader committed run {run}, and is still making it"
-                " visible; this run was discarded"
-            )
+    def _first_needed(self, first_kept: int) -> int:
+        """The first run without which this or a later one could not be read."""
+        try:
+            # A later run builds on the same one, or on a later one.
+            return self.read(first_kept).since or first_kept
+        except StoreError:
+            return 0  # unknown, so nothing is removed until this run is not kept any more
 
-    def _listed(self) -> "_Listed":
-        names = [entry.name for entry in self.store.list(table_state(self.table))]
+    def listed(self) -> ListedRuns:
+        entries = self.store.list(table_state(self.table))
+        names = [entry.name for entry in entries if not entry.is_folder]
 
         def runs(number: Callable[[str], int | None]) -> frozenset[int]:
             return frozenset(run for name in names if (run := number(name)) is not None)
 
-        return _Listed(runs(run_of_manifest), runs(run_of_visible), runs(run_of_published))
+        return ListedRuns(
+            runs(run_of_manifest),
+            runs(run_of_visible),
+            runs(run_of_published),
+            frozenset(entry.name for entry in entries if entry.is_folder),
+        )
 
 
 def _too_long(manifest: Manifest, size: int, limit: int) -> str:
@@ -170,14 +276,6 @@ def _too_long(manifest: Manifest, size: int, limit: int) -> str:
         f"table {manifest.table}: the manifest of run {manifest.run} would be {size:,} bytes long,"
         f" and the limit is {limit:,}; {advice[largest_part]}; nothing was committed"
     )
-
-
-class _Listed(msgspec.Struct, frozen=True):
-    """The runs that have a manifest, and those that have a mark."""
-
-    committed: frozenset[int]
-    visible: frozenset[int]
-    published: frozenset[int]
 
 
 class Attempt:

@@ -9,6 +9,8 @@
                                                         words and by name
     {table}/dt=2026-11-20/hour=07/_LATE-{run}           what that run added after the hour was
                                                         complete
+    {table}/_complete_hours.json                        the complete hours, with those without rows,
+                                                        which have no folder: complete_hours.py
     _dead/{table}/dt=2026-11-20/hour=07/part-…          dead letters
     _penstock/{table}/manifest-{run}.json               the commit log
     _penstock/{table}/visible-{run}                     its files and markers are in place
@@ -40,6 +42,7 @@ SUCCESS: Final = "_SUCCESS"
 DAMAGED: Final = "_DAMAGED"  # in place of `_SUCCESS`: see checks/damage_markers.py
 INCOMPLETE: Final = "_INCOMPLETE"
 LATE: Final = "_LATE-"
+COMPLETE_HOURS: Final = "_complete_hours.json"
 
 
 def table_state(table: str) -> str:
@@ -125,6 +128,7 @@ def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str =
         "late_rows": state.late_rows,
         "files": len(state.files) + state.unlisted,
         "bytes": state.bytes,
+        **({"schema_number": state.schema_number} if state.schema_number else {}),
         **({"decided_by": by} if by else {}),
     }
     return _marker(table, hour, SUCCESS, content)

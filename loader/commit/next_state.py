@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from loader.commit.accounts import accounts_of, by_log, is_complete, passages
+from loader.commit.complete_hours import hours_after
 from loader.commit.layout import (
     DAMAGED,
     DEAD,
@@ -32,7 +33,7 @@ from loader.commit.layout import (
     replaced_folder,
     success_marker,
 )
-from loader.commit.old_hours import trimmed_hours
+from loader.commit.old_hours import is_empty
 from loader.commit.sources import after_run
 from loader.commit.staging import Staged, StagedFile, check
 from loader.decoding.decoded import COLLISION
@@ -65,6 +66,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     now: int  # milliseconds
     loader: str
     schema: str  # all columns that the table ever had, as Spark's JSON
+    schema_number: int
     dead_share: float
     few_dead: int
     duplicate_share: float
@@ -95,7 +97,8 @@ def load_manifest(
     previous_hours = {} if previous is None else previous.hours
     added_files = [*added(plan.slices, staged, table=table, run=run, now=now)]
     visible_files = [file for file in added_files if file.path.startswith(f"{table}/")]
-    hours = _hours(previous_hours, visible_files, run, now)
+    hours = _hours(previous_hours, visible_files, run, terms)
+    after = hours_after(previous, table, hours, run=run, now=now)
     return Manifest(
         version=VERSION,
         run=run,
@@ -105,11 +108,15 @@ def load_manifest(
         loader=terms.loader,
         topics=topics_after(plan, staged.reports),
         adds=tuple(added_files),
-        markers=tuple(_late_markers(table, run, visible_files, hours)),
+        markers=(
+            *_late_markers(table, run, visible_files, previous_hours, hours),
+            *after.markers,
+        ),
         passages=passages(plan.slices, staged.reports, staged.sources, previous_hours),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=trimmed_hours(hours, now),
+        hours=after.hours,
+        complete=after.complete,
         sources=after_run(
             () if previous is None else previous.sources,
             staged.sources,
@@ -117,6 +124,7 @@ def load_manifest(
             forget=terms.forget_after,
         ),
         schema=terms.schema,
+        schema_number=terms.schema_number,
         ledger_seq=0 if previous is None else previous.ledger_seq + previous.ledger_entries,
     )
 
@@ -242,8 +250,10 @@ def _partition_at_rest(state: PartitionState) -> PartitionState:
 
 
 def _hours(
-    before: Mapping[Hour, HourState], adds: Sequence[Added], run: int, now: int
+    before: Mapping[Hour, HourState], adds: Sequence[Added], run: int, terms: Terms
 ) -> dict[Hour, HourState]:
+    """The hours after these files. A complete hour whose files may have other columns is open: it
+    is closed again once it has one schema."""
     files_by_hour: dict[Hour, list[Added]] = defaultdict(list)
     for file in adds:
         files_by_hour[file.hour].append(file)
@@ -251,27 +261,40 @@ def _hours(
     for hour, files in files_by_hour.items():
         state = before.get(hour, HourState(rows=0, files=()))
         rows = sum(file.rows for file in files)
+        is_first = not (state.files or state.unlisted)
+        is_uniform = is_first or state.schema_number == terms.schema_number
         hours[hour] = msgspec.structs.replace(
             state,
             rows=state.rows + rows,
             files=(*state.files, *(file.path for file in files)),
             bytes=state.bytes + sum(file.bytes for file in files),
             changed=run,
+            complete=state.complete if is_uniform else -1,
             late_rows=state.late_rows + (rows if is_complete(state) else 0),
-            at=now,
+            at=terms.now,
+            schema_number=terms.schema_number if is_uniform else 0,
+            # Without rows it had no marker that said so: the next closing writes one.
+            incomplete="" if is_empty(state) else state.incomplete,
         )
     return hours
 
 
 def _late_markers(
-    table: str, run: int, adds: Sequence[Added], hours: Mapping[Hour, HourState]
+    table: str,
+    run: int,
+    adds: Sequence[Added],
+    before: Mapping[Hour, HourState],
+    after: Mapping[Hour, HourState],
 ) -> Iterable[Marker]:
     for hour in sorted({file.hour for file in adds}):
-        if is_complete(hours.get(hour)):
+        if is_complete(before.get(hour)):
             files = [file.path for file in adds if file.hour == hour]
             rows = sum(file.rows for file in adds if file.hour == hour)
             yield late_marker(table, hour, run, rows, files)
-            yield success_marker(table, hour, hours[hour], run)
+            if is_complete(after[hour]):
+                yield success_marker(table, hour, after[hour], run)
+            else:
+                yield no_marker(table, hour, SUCCESS)
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
@@ -314,7 +337,8 @@ def rebuild_manifest(
     _check_none_is_emptied(previous, reports, hours)
     run, now = next_run(previous), terms.now
     added_files = tuple(added(plan.slices, staged, table=previous.table, run=run, now=now))
-    states = _hours_rebuilt(previous, added_files, hours, lacking, now)
+    states = _hours_rebuilt(previous, added_files, hours, lacking, terms)
+    after = hours_after(previous, previous.table, states, run=run, now=now)
     incomplete = [
         incomplete_marker(previous.table, hour, states[hour], run, ()) for hour in sorted(lacking)
     ]
@@ -335,14 +359,16 @@ def rebuild_manifest(
         adds=added_files,
         removes=tuple(_replaced(previous, hours)),
         kept_in=replaced_folder(previous.table, run) if lacking else "",
-        markers=(*gone, *incomplete),
+        markers=(*gone, *incomplete, *after.markers),
         passages=new_passages,
         rebuilt=tuple(sorted(hours)),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=trimmed_hours(states, now),
+        hours=after.hours,
+        complete=after.complete,
         sources=after_run(previous.sources, staged.sources, now=now, forget=terms.forget_after),
         schema=terms.schema,
+        schema_number=terms.schema_number,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
     )
 
@@ -438,7 +464,7 @@ def _hours_rebuilt(
     adds: Sequence[Added],
     rebuilt: Collection[Hour],
     lacking: Mapping[Hour, _Lack],
-    now: int,
+    terms: Terms,
 ) -> dict[Hour, HourState]:
     """The hours after a rebuild. One without rows is still known, and is to be closed."""
     files_by_hour: defaultdict[Hour, list[Added]] = defaultdict(list)
@@ -446,7 +472,7 @@ def _hours_rebuilt(
         if not file.path.startswith(f"{DEAD}/"):
             files_by_hour[file.hour].append(file)
     run = next_run(previous)
-    empty_state = HourState(rows=0, files=(), changed=run, at=now)
+    empty_state = HourState(rows=0, files=(), changed=run, at=terms.now)
     hours = {
         hour: empty_state if hour in rebuilt else state for hour, state in previous.hours.items()
     }
@@ -456,7 +482,8 @@ def _hours_rebuilt(
             files=tuple(file.path for file in files),
             bytes=sum(file.bytes for file in files),
             changed=run,
-            at=now,
+            at=terms.now,
+            schema_number=terms.schema_number,
         )
     for hour, lack in lacking.items():
         state = msgspec.structs.replace(hours[hour], whole=lack.had)

@@ -1,8 +1,9 @@
-"""Limits the old hours in a manifest, and recalls them from their folders when needed.
+"""Limits the old hours in a manifest, and recalls states that it lacks when they are needed.
 
 A manifest lists all hours, so what it keeps of each must shrink with age. First the names of its
 files go, since its folder has them as well. Then, if it is complete, the hour itself goes: its
-`_SUCCESS`, or `_DAMAGED` in its place, has what is needed if rows should still arrive.
+`_SUCCESS`, or `_DAMAGED` in its place, has what is needed if rows should still arrive. A complete
+hour without rows has no state at all (complete_hours.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import has
 from ground.known_types import known_type
 from loader.commit.layout import DAMAGED, SUCCESS, hour_path
 from loader.store.store import Store
@@ -30,6 +32,11 @@ def trimmed_hours(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourS
     }
 
 
+def is_empty(state: HourState) -> bool:
+    """Whether the hour has no rows, and no files were deleted from it."""
+    return not (state.rows or state.files or state.unlisted or state.whole)
+
+
 def may_be_forgotten(hour: Hour, now: int) -> bool:
     """Whether the hour is old enough to have been dropped from the manifest."""
     return now - hour > REMEMBERED_MILLIS
@@ -44,6 +51,7 @@ class _Success(msgspec.Struct, frozen=True):
     late_rows: int
     files: int
     bytes: int
+    schema_number: int = 0
 
 
 def state_from_marker(success: bytes) -> HourState | None:
@@ -60,6 +68,7 @@ def state_from_marker(success: bytes) -> HourState | None:
         changed=marker.run,
         complete=marker.complete_since_run,
         late_rows=marker.late_rows,
+        schema_number=marker.schema_number,
     )
 
 
@@ -74,17 +83,24 @@ def _without_list(state: HourState) -> HourState:
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
-    """Returns the manifest with these hours restored from their markers, in case they were dropped
-    because they were complete long ago."""
+    """Returns the manifest with the states of these hours that it lacks: of complete hours without
+    rows, and of those that were complete long ago, from their markers."""
     states: dict[Hour, HourState] = {}
     for hour in hours:
-        if hour in manifest.hours or not may_be_forgotten(hour, now):
+        if hour in manifest.hours:
             continue
-        folder = hour_path(manifest.table, hour)
-        marker_content = store.read(f"{folder}/{SUCCESS}") or store.read(f"{folder}/{DAMAGED}")
-        if marker_content is not None and (state := state_from_marker(marker_content)) is not None:
+        state = _from_folder(store, manifest.table, hour) if may_be_forgotten(hour, now) else None
+        if state is None and has(manifest.complete, hour):
+            state = HourState(rows=0, files=(), complete=manifest.run)
+        if state is not None:
             states[hour] = state
     return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})
+
+
+def _from_folder(store: Store, table: str, hour: Hour) -> HourState | None:
+    folder = hour_path(table, hour)
+    marker_content = store.read(f"{folder}/{SUCCESS}") or store.read(f"{folder}/{DAMAGED}")
+    return None if marker_content is None else state_from_marker(marker_content)
 
 
 def listed(store: Store, manifest: Manifest, hours: Iterable[Hour]) -> Manifest:

@@ -21,9 +21,8 @@ later runs wait as well, until the next load.
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Final
 
 from client.connection.brokers import Brokers
@@ -31,8 +30,9 @@ from client.errors import ClientError
 from client.groups.offset_commits import Consumed, commit_offsets
 from client.producing.delivery import TopicPartition
 from ledger.publishing import write_entries
-from loader.commit.commit_log import CommitLog
+from loader.commit.commit_log import CommitLog, ListedRuns
 from loader.commit.layout import (
+    COMPLETE_HOURS,
     DAMAGED,
     SUCCESS,
     replaced,
@@ -42,12 +42,14 @@ from loader.commit.layout import (
 )
 from loader.errors import StoreError
 from loader.ledger.entries import entries_of
+from loader.store.parallel import in_parallel
 from loader.store.store import CREATING, Entry, Store
 from loader.values.manifests import Added, Manifest, Marker
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
 _DAY_MILLIS: Final = 86_400_000
+_READERS: Final = 8  # markers that are read at a time
 ABANDONED_MILLIS: Final = _DAY_MILLIS
 REPLACED_MILLIS: Final = 30 * _DAY_MILLIS
 
@@ -74,33 +76,43 @@ def publish(store: Store, manifest: Manifest) -> None:
             store.delete(folder)
 
 
-def restore_markers(store: Store, commit_log: CommitLog, *, since: int) -> list[str]:
+def restore_markers(
+    store: Store, commit_log: CommitLog, *, since: int, listed: ListedRuns | None = None
+) -> list[str]:
     """Restores markers to what the newest run that writes them wrote, considering all runs from
-    `since` on. Returns the paths of the restored markers."""
+    `since` on; `listed` are the runs, if they were just listed. Returns the paths of the restored
+    markers."""
     restored_paths: list[str] = []
+    listed = listed or commit_log.listed()
     while True:
-        manifests = [commit_log.read(run) for run in commit_log.runs() if run >= since]
+        manifests = [commit_log.read(run) for run in sorted(listed.committed) if run >= since]
         if not manifests:
             return restored_paths
         newest_manifest = manifests[-1]
-        publish(store, newest_manifest)
+        if newest_manifest.run not in listed.visible:
+            publish(store, newest_manifest)
         wrong_markers = _wrong_markers(store, manifests)
         for marker in wrong_markers:
             _mark(store, marker)
         restored_paths += [marker.path for marker in wrong_markers]
+        if not wrong_markers:
+            return restored_paths
         # This may have overwritten a marker of a run committed meanwhile.
-        if not wrong_markers or commit_log.runs()[-1] == newest_manifest.run:
+        listed = commit_log.listed()
+        if listed.newest == newest_manifest.run:
             return restored_paths
 
 
 def clean(
     store: Store,
     table: str,
+    listed: ListedRuns | None = None,
     *,
     abandoned_after: int = ABANDONED_MILLIS,
     replaced_after: int = REPLACED_MILLIS,
 ) -> None:
-    """Removes files of unfinished runs, and replaced files that were kept for a time.
+    """Removes the table's files of unfinished runs, and replaced files that were kept for a time.
+    `listed` is the table's commit log, if it was just listed.
 
     Another loader may be working on the next run. Its files are left alone unless they are a day
     old by the store's own clock: if the host's clock counted, one that is wrong by a day would
@@ -109,8 +121,19 @@ def clean(
     something could not be removed, after trying everything; a later load removes it, and nothing
     needs to wait.
     """
+    listed = listed or CommitLog(store, table).listed()
+    _remove(store, _leftovers(store, table, listed, abandoned_after, replaced_after))
+
+
+def clean_creating(store: Store, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
+    """Removes files of all tables that were never completely created, like `clean`."""
+    entries = [(entry, abandoned_after) for entry in store.list(CREATING)]
+    _remove(store, _old(store, entries))
+
+
+def _remove(store: Store, paths: Iterable[str]) -> None:
     first_error: StoreError | None = None
-    for path in _leftovers(store, table, abandoned_after, replaced_after):
+    for path in paths:
         try:
             store.delete(path)
         except StoreError as error:
@@ -120,17 +143,25 @@ def clean(
 
 
 def _leftovers(
-    store: Store, table: str, abandoned_after: int, replaced_after: int
+    store: Store, table: str, listed: ListedRuns, abandoned_after: int, replaced_after: int
 ) -> Iterator[str]:
-    visible_run = CommitLog(store, table).newest_visible()
-    candidates = [(entry, replaced_after) for entry in store.list(replaced(table))]
-    for entry in store.list(staging(table)):
+    visible_run = max(listed.visible, default=0)
+    entries = {
+        folder: store.list(folder) if folder.rpartition("/")[2] in listed.folders else ()
+        for folder in (replaced(table), staging(table))
+    }
+    candidates = [(entry, replaced_after) for entry in entries[replaced(table)]]
+    for entry in entries[staging(table)]:
         run = run_of_folder(entry.name)
         if run is not None and run <= visible_run:
             yield entry.path
         elif run is not None:
             candidates.append((entry, abandoned_after))
-    candidates.extend((entry, abandoned_after) for entry in store.list(CREATING))
+    yield from _old(store, candidates)
+
+
+def _old(store: Store, candidates: Collection[tuple[Entry, int]]) -> Iterator[str]:
+    """The paths of those entries that are older than their milliseconds."""
     if not candidates:
         return
     store_time = _store_time(store)
@@ -155,12 +186,15 @@ def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
     added_by_folder: dict[str, list[Added]] = defaultdict(list)
     removed_by_folder: dict[str, list[str]] = defaultdict(list)
     markers: dict[str, list[Marker]] = defaultdict(list)
+    complete_hours: list[Marker] = []  # once the hours have their own markers
     for added in manifest.adds:
         added_by_folder[_folder(added.path)].append(added)
     for path in manifest.removes:
         removed_by_folder[_folder(path)].append(path)
     for marker in manifest.markers:
-        if marker.written:
+        if marker.path == f"{manifest.table}/{COMPLETE_HOURS}":
+            complete_hours.append(marker)
+        elif marker.written:
             markers[_folder(marker.path)].append(marker)
         elif commit_log.is_visible(manifest.run):
             return
@@ -172,6 +206,10 @@ def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
             return
         for marker in markers[folder]:
             _mark(store, marker)
+    for marker in complete_hours:
+        if commit_log.is_visible(manifest.run):
+            return
+        _mark(store, marker)
     kept = {f"{manifest.kept_in}/{folder}" for folder in removed_by_folder if manifest.kept_in}
     store.sync(sorted({*added_by_folder, *removed_by_folder, *kept}))
 
@@ -217,22 +255,25 @@ def _is_damaged(store: Store, path: str) -> bool:
 def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
     """Markers that differ, except in hours whose files were deleted."""
     markers_by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
-    folders = {_folder(path) for path in markers_by_path}
+    paths = [path for path in sorted(markers_by_path) if not path.endswith(f"/{DAMAGED}")]
+    contents = in_parallel(store.read, paths, threads=_READERS)
+    wrong_markers = [
+        markers_by_path[path]
+        for path, content in zip(paths, contents, strict=True)
+        if (content or b"") != markers_by_path[path].written
+        and not (markers_by_path[path].written and _is_damaged(store, path))
+    ]
+    folders = {_folder(marker.path) for marker in wrong_markers}
+    # A run's manifest has at least the hours of its own markers.
+    hours = {hour: state for manifest in manifests for hour, state in manifest.hours.items()}
     folders_with_files = {
         folder
-        for state in manifests[-1].hours.values()
+        for state in hours.values()
         for path in state.files
         if (folder := _folder(path)) in folders
     }
     emptied_folders = {folder for folder in folders_with_files if not store.list(folder)}
-    return [
-        marker
-        for path, marker in sorted(markers_by_path.items())
-        if _folder(path) not in emptied_folders
-        and not path.endswith(f"/{DAMAGED}")
-        and (store.read(path) or b"") != marker.written
-        and not (marker.written and _is_damaged(store, path))
-    ]
+    return [marker for marker in wrong_markers if _folder(marker.path) not in emptied_folders]
 
 
 def _last_written(store: Store, entry: Entry) -> int:
@@ -271,22 +312,23 @@ class Publication:
         self._doing = doing
         self._warn = warn
         self._ledger_failed = False
+        self._owing: list[int] = []  # runs that the ledger lacks, in ascending order
         self.rolled_forward: int | None = None  # an interrupted run that this load made visible
 
-    def publish_unfinished(self) -> None:
-        """Publishes runs that were interrupted or that the ledger lacks."""
-        runs = self._commit_log.runs()
-        if runs:
-            self._publish_owing(runs[-1])
-            self._restore_markers(runs[-1])
+    def publish_unfinished(self, listed: ListedRuns) -> None:
+        """Publishes those of the listed runs that were interrupted or that the ledger lacks."""
+        self._owing = listed.unpublished
+        if listed.committed:
+            self._publish_owing(listed.newest)
+            self._restore_markers(listed)
 
     def _publish_owing(self, newest: int) -> None:
-        unpublished_runs = [run for run in self._commit_log.unpublished() if run <= newest]
+        unpublished_runs = self._owing
         if not unpublished_runs:
             return
         self._doing(f"completing run {unpublished_runs[0]}")
         if newest not in unpublished_runs:
-            self._write_to_ledger(unpublished_runs)
+            self._write_to_ledger()
             return
         # A run is only committed once the one before it is visible: at most this one is not.
         was_visible = self._commit_log.is_visible(newest)
@@ -294,9 +336,10 @@ class Publication:
         if not was_visible:
             self.rolled_forward = newest
 
-    def _restore_markers(self, newest: int) -> None:
+    def _restore_markers(self, listed: ListedRuns) -> None:
         """Restores markers of the previous load, which may have made two runs."""
-        for path in restore_markers(self._commit_log.store, self._commit_log, since=newest - 1):
+        store, since = self._commit_log.store, listed.newest - 1
+        for path in restore_markers(store, self._commit_log, since=since, listed=listed):
             self._warn(f"{path} differed from what the newest run wrote; it was restored")
 
     def publish(self, manifest: Manifest) -> None:
@@ -306,17 +349,17 @@ class Publication:
         self._commit_offsets(manifest)
         if not manifest.ledger_entries:
             self._commit_log.mark_published(manifest.run)
-        # Another loader may have committed later runs, which are not visible yet.
-        unpublished_runs = [run for run in self._commit_log.unpublished() if run <= manifest.run]
-        self._write_to_ledger(unpublished_runs, {manifest.run: manifest})
+            self._owing = [run for run in self._owing if run != manifest.run]
+        elif manifest.run not in self._owing:
+            self._owing.append(manifest.run)
+        self._write_to_ledger()
 
-    def _write_to_ledger(
-        self, owing: Sequence[int], at_hand: Mapping[int, Manifest] = MappingProxyType({})
-    ) -> None:
+    def _write_to_ledger(self) -> None:
         if self._ledger_failed:
             return
-        for run in owing:
-            manifest = at_hand.get(run) or self._commit_log.read(run)
+        while self._owing:
+            run = self._owing[0]
+            manifest = self._commit_log.read(run)
             try:
                 write_entries(
                     self._brokers,
@@ -329,6 +372,7 @@ class Publication:
                 self._warn(f"run {run} and later ones are not in the ledger yet: {error}")
                 return
             self._commit_log.mark_published(run)
+            del self._owing[0]
 
     def _commit_offsets(self, manifest: Manifest) -> None:
         """Commits offsets so that Kafka's tools can show the loader's lag. Best effort."""

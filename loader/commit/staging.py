@@ -20,7 +20,7 @@ from ground.intervals import Intervals, union
 from loader.commit.accounts import accounts_of, by_log
 from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
-from loader.landing.pieces import PIECE_END, FileKind
+from loader.landing.pieces import PIECE_END, FileKind, WrittenFile
 from loader.store.parallel import in_parallel
 from loader.store.store import Entry, Store
 from loader.values.reports import SliceReport, half_open
@@ -60,12 +60,22 @@ class Staged(msgspec.Struct, frozen=True):
     sources: LandedSources = msgspec.field(default_factory=LandedSources)  # of all reports
 
 
-def staged(store: Store, directory: str, sources: LandedSources) -> Staged:
-    """The results of a landing job. Adds its sources to `sources`. Raises Mismatch for unknown
-    files, and for duplicate reports or files."""
+def staged(
+    store: Store,
+    directory: str,
+    sources: LandedSources,
+    written: Sequence[WrittenFile] | None = None,
+) -> Staged:
+    """The results of a landing job; `written` has its files if the driver did it. Adds its sources
+    to `sources`. Raises Mismatch for unknown files, and for duplicate reports or files."""
     reports: dict[int, Entry] = {}
     files = []
-    for entry, keys in _job_files(store, directory):
+    if written is None:
+        entries = store.list_recursively(directory)
+    else:
+        entries = [Entry(file.path, False, file.size, 0) for file in written]
+    kept_reports = {file.path: file.report for file in written or () if file.report}
+    for entry, keys in _matched(directory, entries):
         try:
             kind, number = FileKind(keys["kind"]), int(keys["slice"])
         except ValueError:
@@ -84,7 +94,7 @@ def staged(store: Store, directory: str, sources: LandedSources) -> Staged:
     if repeated_keys:
         kind, number, _ = repeated_keys[0]
         raise Mismatch(f"{directory}: slice {number} has two files of {kind} in one folder")
-    return Staged(_reports(store, reports, sources), tuple(files), sources)
+    return Staged(_reports(store, reports, kept_reports, sources), tuple(files), sources)
 
 
 def reshaped(before: Staged, kinds: Iterable[FileKind], store: Store, directory: str) -> Staged:
@@ -168,7 +178,8 @@ def sources_of(store: Store, directories: Iterable[str]) -> Mapping[int, Mapping
         for entry, keys in _job_files(store, directory):
             if keys["kind"] == FileKind.REPORT:
                 landed_sources: dict[str, Intervals] = {}
-                for run in _report(store, entry, int(keys["slice"])).sources:
+                data = store.read(entry.path, MOST_REPORT_BYTES)
+                for run in _report(data, entry, int(keys["slice"])).sources:
                     landed_sources[run.source] = union(
                         landed_sources.get(run.source, ()), half_open(run.intervals)
                     )
@@ -195,7 +206,11 @@ def memory_warnings(results: Staged) -> Iterator[str]:
 
 def _job_files(store: Store, directory: str) -> Iterable[tuple[Entry, Mapping[str, str]]]:
     """The files of a job, with the values in their folders' names."""
-    for entry in store.list_recursively(directory):
+    return _matched(directory, store.list_recursively(directory))
+
+
+def _matched(directory: str, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Mapping[str, str]]]:
+    for entry in entries:
         if entry.name.startswith(("_", ".")):
             continue  # Spark's
         folder = entry.path.removeprefix(f"{directory}/").rpartition("/")[0]
@@ -213,23 +228,30 @@ def _hour(folder: str) -> Hour | None:
 
 
 def _reports(
-    store: Store, by_slice: Mapping[int, Entry], sources: LandedSources
+    store: Store,
+    by_slice: Mapping[int, Entry],
+    kept: Mapping[str, bytes],
+    sources: LandedSources,
 ) -> dict[int, SliceReport]:
-    """Reads several at a time; only a few are in memory with their sources."""
+    """Reads several at a time, unless the driver has kept them; only a few are in memory with their
+    sources."""
     reports = {}
+
+    def read(item: tuple[int, Entry]) -> SliceReport:
+        number, entry = item
+        data = kept.get(entry.path) or store.read(entry.path, MOST_REPORT_BYTES)
+        return _report(data, entry, number)
+
     entries = sorted(by_slice.items())
     for start in range(0, len(entries), REPORTS_AT_ONCE):
         batch = entries[start : start + REPORTS_AT_ONCE]
-        for report in in_parallel(
-            lambda item: _report(store, item[1], item[0]), batch, threads=READERS
-        ):
+        for report in in_parallel(read, batch, threads=READERS):
             sources.add(report)
             reports[report.slice] = msgspec.structs.replace(report, sources=(), scattered=())
     return reports
 
 
-def _report(store: Store, entry: Entry, number: int) -> SliceReport:
-    data = store.read(entry.path, MOST_REPORT_BYTES)
+def _report(data: bytes | None, entry: Entry, number: int) -> SliceReport:
     try:
         text = (data or b"").removesuffix(PIECE_END.encode())
         report = _REPORTS.decode(text)

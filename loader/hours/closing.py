@@ -1,12 +1,16 @@
 """Decides what to do with past hours: declare them complete (`_SUCCESS`) or incomplete
 (`_INCOMPLETE`). Builds the manifest of the run that does so. Pure.
 
-Rule 1: an hour's small files are merged in the run that declares it complete, never later.
+Rule 1: an hour's small files are merged in the run that declares it complete, and files without
+        the table's columns get them: a complete hour has one schema.
 Rule 2: a complete hour stays complete, also when it is rebuilt. What is added afterwards is late.
+        If that has other columns than the hour's files, the hour is open until it is closed anew.
 Rule 3: after the deadline, an incomplete hour gets a marker that says what is missing, and a new
         one when that changes; it becomes complete like any other.
 Rule 4: an hour without rows is judged like any other, since it is worth knowing that nothing
-        happened. Only the last two days are considered, and no hour before the table's first.
+        happened. It gets no folder and no marker: the manifest and one file of the table name the
+        complete hours (commit/complete_hours.py). Only the last two days are considered, and no
+        hour before the table's first.
 Rule 5: files that were deleted, by a user's retention or by mistake, no longer belong to the hour.
         A manifest has the rows of an hour, but not of each file: so the rows of the remaining files
         are counted again.
@@ -20,13 +24,16 @@ from typing import Final
 
 import msgspec
 
-from loader.commit.layout import INCOMPLETE, hour_path, incomplete_marker, no_marker, success_marker
+from ground.intervals import has
+from loader.commit.complete_hours import hours_after
+from loader.commit.layout import INCOMPLETE, incomplete_marker, no_marker, success_marker
 from loader.commit.next_state import at_rest
-from loader.commit.old_hours import trimmed_hours
+from loader.commit.old_hours import is_empty
+from loader.commit.rewrites import replaced
 from loader.config import CompletenessConfig
-from loader.errors import Mismatch
 from loader.hours.completeness import Complete, HourVerdict
 from loader.values.manifests import VERSION, Added, HourState, Manifest, Marker, RunKind
+from loader.values.rewrites import Rewritten
 from loader.values.tables import HOUR_MILLIS, Hour, hour_of
 
 NO_ROWS: Final = HourState(rows=0, files=())
@@ -46,25 +53,27 @@ class Closing(msgspec.Struct, frozen=True):
         return not self.missing
 
 
-class Merge(msgspec.Struct, frozen=True):
-    """Files of an hour that are to be merged into fewer files."""
-
-    hour: Hour
-    files: tuple[str, ...]
-    bytes: int
-    files_wanted: int
-
-
 def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
     """Past hours that are not complete, in order."""
-    hours = {} if previous is None else previous.hours
-    known_hours = (hour for hour, state in hours.items() if _is_open(hour, state, now))
-    return tuple(sorted((*known_hours, *_without_rows(hours, now))))
+    if previous is None:
+        return ()
+    known_hours = (hour for hour, state in previous.hours.items() if _is_open(hour, state, now))
+    return tuple(sorted((*known_hours, *_without_rows(previous, now))))
 
 
-def complete_hours(manifest: Manifest, hours: Iterable[Hour]) -> tuple[Hour, ...]:
-    """Returns those of the given hours that are complete."""
-    return tuple(hour for hour in hours if manifest.hours.get(hour, NO_ROWS).complete >= 0)
+def opened_hours(before: Manifest | None, after: Manifest) -> tuple[Hour, ...]:
+    """The hours that were complete before a run, and are not any more. The manifest before it may
+    have forgotten them; then they have late rows."""
+    hours_before = {} if before is None else before.hours
+    return tuple(
+        hour
+        for hour, state in after.hours.items()
+        if state.complete < 0
+        and (
+            hours_before.get(hour, NO_ROWS).complete >= 0
+            or (state.late_rows > 0 and state.changed == after.run)
+        )
+    )
 
 
 def to_close(
@@ -85,24 +94,15 @@ def to_close(
     return tuple(closings)
 
 
-def merge_of(
-    hour: Hour, files: Collection[str], sizes: Mapping[str, int], config: CompletenessConfig
-) -> Merge | None:
-    """The merge of an hour's small files, if it would reduce their number. `sizes` are by path."""
-    small_files = tuple(sorted(path for path in files if sizes[path] < config.merge_below))
-    total_bytes = sum(sizes[path] for path in small_files)
-    file_count = max(1, -(-total_bytes // config.merge_to))
-    return (
-        Merge(hour, small_files, total_bytes, file_count) if file_count < len(small_files) else None
-    )
-
-
-def _without_rows(hours: Mapping[Hour, HourState], now: int) -> Iterator[Hour]:
-    """Recent hours that the manifest does not have."""
+def _without_rows(previous: Manifest, now: int) -> Iterator[Hour]:
+    """Recent hours of which the manifest knows nothing."""
     current_hour = hour_of(now)
-    first_hour = max(min(hours, default=current_hour), current_hour - LOOKED_BACK)
+    known_since = min((*previous.hours, *(first for first, _ in previous.complete)), default=now)
+    first_hour = max(hour_of(known_since), current_hour - LOOKED_BACK)
     return (
-        Hour(hour) for hour in range(first_hour, current_hour, HOUR_MILLIS) if hour not in hours
+        Hour(hour)
+        for hour in range(first_hour, current_hour, HOUR_MILLIS)
+        if hour not in previous.hours and not has(previous.complete, hour)
     )
 
 
@@ -150,32 +150,20 @@ def with_remaining(
     return msgspec.structs.replace(latest, hours=latest.hours | hours)
 
 
-class MergedFile(msgspec.Struct, frozen=True):
-    """A file made by a merge. Paths are relative to the root."""
-
-    staged: str
-    rows: int
-    bytes: int
-    suffix: str = ".parquet"
-
-
-class Merged(msgspec.Struct, frozen=True):
-    merge: Merge
-    files: tuple[MergedFile, ...]
-
-
 def close_manifest(
     previous: Manifest,
     closings: Sequence[Closing],
-    merged: Sequence[Merged],
+    rewritten: Sequence[Rewritten],
     *,
+    uniform: Collection[Hour] = (),
     now: int,
     loader: str,
 ) -> Manifest:
-    """The manifest of the run that closes these hours. Raises Mismatch if a merge has lost or
-    gained rows, as far as that is known."""
+    """The manifest of the run that closes these hours. All files of the hours in `uniform` have the
+    table's columns from now on. Raises Mismatch if a rewrite has lost or gained rows, as far as
+    that is known."""
     run = previous.run + 1
-    merged_by_hour = {merged_hour.merge.hour: merged_hour for merged_hour in merged}
+    rewritten_by_hour = {part.rewrite.hour: part for part in rewritten}
     hours = dict(previous.hours)
     all_added: list[Added] = []
     removed_paths: list[str] = []
@@ -184,19 +172,24 @@ def close_manifest(
         hour, state = closing.hour, hours.get(closing.hour, NO_ROWS)
         if not closing.complete:
             hours[hour] = msgspec.structs.replace(state, incomplete=closing.missing)
-            markers.append(incomplete_marker(previous.table, hour, hours[hour], run, closing.names))
+            if not is_empty(state):
+                names = closing.names
+                markers.append(incomplete_marker(previous.table, hour, hours[hour], run, names))
             continue
-        if (merged_hour := merged_by_hour.pop(hour, None)) is not None:
-            added_files = _added(previous.table, merged_hour, run)
-            state = _without_small(previous.table, state, merged_hour, added_files)
+        if (hour_rewritten := rewritten_by_hour.pop(hour, None)) is not None:
+            state, added_files = replaced(previous.table, state, hour_rewritten, run)
             all_added += added_files
-            removed_paths += merged_hour.merge.files
+            removed_paths += hour_rewritten.rewrite.files
+        if hour in uniform:
+            state = msgspec.structs.replace(state, schema_number=previous.schema_number)
         hours[hour] = msgspec.structs.replace(state, complete=run, incomplete="", at=now)
         if state.incomplete:
             markers.append(no_marker(previous.table, hour, INCOMPLETE))
-        markers.append(success_marker(previous.table, hour, hours[hour], run, closing.by))
-    if merged_by_hour:
-        raise ValueError(f"merged, but not closed: {sorted(merged_by_hour)}")
+        if not is_empty(state):
+            markers.append(success_marker(previous.table, hour, hours[hour], run, closing.by))
+    if rewritten_by_hour:
+        raise ValueError(f"rewritten, but not closed: {sorted(rewritten_by_hour)}")
+    after = hours_after(previous, previous.table, hours, run=run, now=now)
     return Manifest(
         version=VERSION,
         run=run,
@@ -207,47 +200,13 @@ def close_manifest(
         topics=at_rest(previous.topics),
         adds=tuple(all_added),
         removes=tuple(removed_paths),
-        markers=tuple(markers),
-        hours=trimmed_hours(hours, now),
+        markers=(*markers, *after.markers),
+        hours=after.hours,
+        complete=after.complete,
         sources=previous.sources,
         schema=previous.schema,
         format=previous.format,
         header=previous.header,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
-    )
-
-
-def _added(table: str, merged: Merged, run: int) -> list[Added]:
-    hour = merged.merge.hour
-    return [
-        Added(
-            staged=file.staged,
-            path=f"{hour_path(table, hour)}/part-merged-{index:04}-{run}{file.suffix}",
-            hour=hour,
-            rows=file.rows,
-            bytes=file.bytes,
-        )
-        for index, file in enumerate(merged.files)
-    ]
-
-
-def _without_small(
-    table: str, state: HourState, merged: Merged, added: Sequence[Added]
-) -> HourState:
-    merged_paths = set(merged.merge.files)
-    kept_files = tuple(path for path in state.files if path not in merged_paths)
-    rows = sum(file.rows for file in added)
-    if len(kept_files) + len(merged_paths) != len(state.files):
-        raise Mismatch(
-            f"{hour_path(table, merged.merge.hour)}: the merged files are not files of this hour"
-        )
-    if rows > state.rows or (not kept_files and rows != state.rows):
-        raise Mismatch(
-            f"{hour_path(table, merged.merge.hour)}: merging {state.rows:,} rows resulted in"
-            f" {rows:,}"
-        )
-    return msgspec.structs.replace(
-        state,
-        files=(*kept_files, *(file.path for file in added)),
-        bytes=state.bytes - merged.merge.bytes + sum(file.bytes for file in added),
+        schema_number=previous.schema_number,
     )

@@ -46,6 +46,14 @@ class FileKind(StrEnum):
     REPORT = "report"
 
 
+class WrittenFile(msgspec.Struct, frozen=True):
+    """A file that the driver staged itself, or a report, which it keeps instead."""
+
+    path: str
+    size: int
+    report: bytes = b""  # the content of a report
+
+
 def hours_of_each(slices: int) -> int:
     """The number of hours that have files of their own, for each slice of a task."""
     return min(MOST_HOURS, MOST_FILES // slices)

@@ -20,6 +20,8 @@ from client.reading.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import Dead, Decoded
+from loader.decoding.spark_types import columns_of_spark
+from loader.decoding.table_columns import in_columns
 from loader.errors import DamagedBatch, Mismatch
 from loader.landing.collisions import without_losers
 from loader.landing.duplicates import Duplicates
@@ -182,6 +184,7 @@ class Landing:
     ) -> None:
         self._piece = piece
         self._only_hours = frozenset(spec.only_hours)
+        self._columns = columns_of_spark(spec.columns) if spec.columns else None
         self._slice = LandedSlice(piece, spec.window_millis, spec.times, self._only_hours)
         self._duplicates = Duplicates(seen)
         self._memory_bytes = spec.memory_bytes
@@ -273,9 +276,10 @@ class Landing:
             return
         time_bounds = bounds(new.times)
         self._slice.landed(new.times, time_bounds)
+        rows = new.rows if self._columns is None else in_columns(new.rows, self._columns)
         if self._held is None:
-            self._held = HeldRows(new.rows.schema, self._memory_bytes)
-        self._held.add(new.rows, new.times, time_bounds)
+            self._held = HeldRows(rows.schema, self._memory_bytes)
+        self._held.add(rows, new.times, time_bounds)
         if self._held.is_full:
             for hour, batches in self._held.take_largest():
                 yield from self._files.rows(hour, batches)

@@ -44,6 +44,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     writer_schemas: dict[int, str] = {}  # by id: known schemas, without references
     accept_gap: bool = False  # missing offsets are given up
     only_hours: tuple[Hour, ...] = ()  # of a rebuild: rows of other hours are skipped
+    columns: str = ""  # the table's, as Spark's JSON; empty: those of the reader's schema
 
 
 class LandingJob(msgspec.Struct, frozen=True):

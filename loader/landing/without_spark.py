@@ -1,5 +1,5 @@
 """Loads few records without Spark: the driver itself reads the slices, one after the other, and
-stages the same files as tasks would.
+stages the same files as tasks would, except reports, which it need not read back.
 
 Planning a Spark job takes longer than reading some ten thousand records, and starting Spark takes
 seconds; most topics have no more in most nights. The number of records is known in advance, their
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from client.connection.brokers import Brokers
 from loader.errors import StoreError
-from loader.landing.pieces import MOST_HOURS, PIECE_END, file_of
+from loader.landing.pieces import MOST_HOURS, PIECE_END, FileKind, WrittenFile, file_of
 from loader.landing.task import landed
 from loader.landing.task_spec import LandingJob
 from loader.landing.writer_schemas import WriterSchemas
@@ -44,21 +44,26 @@ def is_local(path: str) -> bool:
 
 def land_locally(
     store: Store, job: LandingJob, directory: str, brokers: Brokers, done: Callable[[int], None]
-) -> None:
-    """Reads all slices, and stages their files in the directory. `done` receives the number of
-    finished slices after each slice, and may raise an error to stop. Raises TooLarge, and the
-    errors of tasks."""
+) -> list[WrittenFile]:
+    """Reads all slices, stages their files in the directory, and returns these with the reports.
+    `done` receives the number of finished slices after each slice, and may raise an error to stop.
+    Raises TooLarge, and the errors of tasks."""
+    written: list[WrittenFile] = []
     spec = msgspec.structs.replace(job.spec, memory_bytes=min(job.spec.memory_bytes, MEMORY_BYTES))
     with WriterSchemas(spec) as schemas:
         for finished_count, piece in enumerate(job.slices, 1):
             seen_events = job.seen_in(piece)
             pieces = landed(piece, spec, seen_events, brokers, schemas, most_hours=MOST_HOURS)
-            write_pieces(store, pieces, directory)
+            written += write_pieces(store, pieces, directory)
             done(finished_count)
+    return written
 
 
-def write_pieces(store: Store, pieces: Iterable[pa.RecordBatch], directory: str) -> None:
-    """Writes the files of these pieces as Spark would. Raises TooLarge before writing any."""
+def write_pieces(
+    store: Store, pieces: Iterable[pa.RecordBatch], directory: str
+) -> list[WrittenFile]:
+    """Writes the files of these pieces as Spark would, except reports. Raises TooLarge before
+    writing any."""
     files: dict[str, list[bytes | pa.Buffer]] = defaultdict(list)
     size = 0
     for piece in pieces:
@@ -67,8 +72,14 @@ def write_pieces(store: Store, pieces: Iterable[pa.RecordBatch], directory: str)
         if size > MEMORY_BYTES:
             raise TooLarge
         files[folder] += (value, _END)
+    written = []
     for folder, parts in files.items():
-        store.write(f"{directory}/{folder}/{FILE}", b"".join(parts))
+        path, data = f"{directory}/{folder}/{FILE}", b"".join(parts)
+        is_report = folder.startswith(f"kind={FileKind.REPORT}/")
+        if not is_report:
+            store.write(path, data)
+        written.append(WrittenFile(path, len(data), data if is_report else b""))
+    return written
 
 
 def rows_in_file(store: Store, path: str) -> int:

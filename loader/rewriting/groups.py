@@ -1,21 +1,18 @@
-"""Groups an hour's small files for merging, and verifies that merged files have the same rows. Only
-files with the same columns are merged, so that no value is lost, even if the table's schema has
-changed meanwhile. A file with unique columns stays as it is.
+"""Groups the files of a rewrite by the file that replaces them, and verifies that new files have as
+many rows. New files have the table's columns, so files with other columns can be in one group.
 """
 
 import heapq
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from loader.errors import Mismatch
-from loader.hours.closing import Merge, Merged, MergedFile
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Entry, Store
+from loader.values.rewrites import Rewrite, Rewritten, RewrittenFile
 from loader.values.tables import hour_folder
 
 _NUMBER: Final = re.compile(r"/(?:kind=rows/slice|merged_*)=(\d+)/")
@@ -41,67 +38,44 @@ def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Files that are merged into one. Paths are relative to the root."""
+    """Files that one file replaces. Paths are relative to the root."""
 
     number: int
-    merge: Merge
+    rewrite: Rewrite
     files: tuple[str, ...]
-    columns: str
+    columns: str  # of all files; empty: unknown, or they differ
+    is_converted: bool  # whether files do not have the table's columns
     row_groups: int
     size: int  # bytes
     largest: int  # the size of the largest file
 
 
 def groups_of(
-    merges: Iterable[Merge],
+    rewrites: Iterable[Rewrite],
     sizes: Mapping[str, int],
     footers: Mapping[str, Footer],
-    *,
-    first: int = 0,
+    table_columns: Container[str],
 ) -> list[Group]:
-    """The groups of files to merge, numbered from `first` on. The `merge` of each group lists only
-    those files of the hour that can be merged."""
+    """The groups of files. Footers with `columns` in `table_columns` are of files with the columns
+    of the table."""
     groups: list[Group] = []
-    for merge in merges:
-        parts = list(_mergeable(merge, sizes, footers))
-        files = tuple(sorted(path for part in parts for path in part))
-        mergeable = replace(
-            merge, files=files, bytes=sum(map(sizes.__getitem__, files)), files_wanted=len(parts)
-        )
-        for part in parts:
-            groups.append(_group(first + len(groups), mergeable, part, sizes, footers))
+    for rewrite in rewrites:
+        sizes_by_path = {path: sizes[path] for path in rewrite.files}
+        for files in grouped(sizes_by_path, rewrite.files_wanted):
+            columns = {footers[path].columns for path in files}
+            groups.append(
+                Group(
+                    len(groups),
+                    rewrite,
+                    tuple(files),
+                    columns=min(columns) if len(columns) == 1 else "",
+                    is_converted=not all(text in table_columns for text in columns),
+                    row_groups=sum(footers[path].row_groups for path in files),
+                    size=sum(sizes[path] for path in files),
+                    largest=max(sizes[path] for path in files),
+                )
+            )
     return groups
-
-
-def _mergeable(
-    merge: Merge, sizes: Mapping[str, int], footers: Mapping[str, Footer]
-) -> Iterator[list[str]]:
-    sizes_by_columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for path in merge.files:
-        sizes_by_columns[footers[path].columns][path] = sizes[path]
-    for _, sizes_by_path in sorted(sizes_by_columns.items()):
-        share = merge.files_wanted * sum(sizes_by_path.values())
-        count = max(1, -(-share // max(merge.bytes, 1)))
-        if count < len(sizes_by_path):
-            yield from grouped(sizes_by_path, count)
-
-
-def _group(
-    number: int,
-    merge: Merge,
-    files: list[str],
-    sizes: Mapping[str, int],
-    footers: Mapping[str, Footer],
-) -> Group:
-    return Group(
-        number,
-        merge,
-        tuple(files),
-        columns=footers[files[0]].columns,
-        row_groups=sum(footers[path].row_groups for path in files),
-        size=sum(sizes[path] for path in files),
-        largest=max(sizes[path] for path in files),
-    )
 
 
 def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
@@ -112,10 +86,10 @@ def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[En
             continue  # Spark's
         number = _NUMBER.search(entry.path)
         if number is None or entries_by_number.setdefault(int(number[1]), entry) is not entry:
-            raise Mismatch(f"{entry.path} was not written by a merge")
+            raise Mismatch(f"{entry.path} was not written by this rewrite")
     if entries_by_number.keys() != set(range(len(groups))):
         raise Mismatch(
-            f"{directory}: merged into {len(entries_by_number)} files instead of {len(groups)}"
+            f"{directory}: rewritten to {len(entries_by_number)} files instead of {len(groups)}"
         )
     return [entries_by_number[number] for number in range(len(groups))]
 
@@ -125,20 +99,20 @@ def verified(
     entries: Sequence[Entry],
     rows_in_file: Callable[[str], int],
     target: RowFormat,
-) -> tuple[Merged, ...]:
-    """The merges, if each new file has as many rows as the old ones. `rows` are by path. Raises
+) -> tuple[Rewritten, ...]:
+    """The rewrites, if each new file has as many rows as the old ones. `rows` are by path. Raises
     Mismatch."""
-    files_by_merge: dict[Merge, list[MergedFile]] = {}
+    files_by_rewrite: dict[Rewrite, list[RewrittenFile]] = {}
     for group, entry in zip(groups, entries, strict=True):
         rows_before, rows_after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
         if rows_before != rows_after:
             raise Mismatch(
-                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {rows_before:,}"
-                f" rows, but the merged file has {rows_after:,}"
+                f"{hour_folder(group.rewrite.hour)}: {len(group.files)} files have {rows_before:,}"
+                f" rows, but the new file has {rows_after:,}"
             )
-        file = MergedFile(entry.path, rows_after, entry.size, _suffix(entry, target))
-        files_by_merge.setdefault(group.merge, []).append(file)
-    return tuple(Merged(merge, tuple(files)) for merge, files in files_by_merge.items())
+        file = RewrittenFile(entry.path, rows_after, entry.size, _suffix(entry, target))
+        files_by_rewrite.setdefault(group.rewrite, []).append(file)
+    return tuple(Rewritten(rewrite, tuple(files)) for rewrite, files in files_by_rewrite.items())
 
 
 def _suffix(entry: Entry, target: RowFormat) -> str:

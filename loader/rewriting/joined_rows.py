@@ -1,4 +1,5 @@
-"""Joins Parquet files of equal columns into one, in a task that reads and writes rows natively."""
+"""Joins Parquet files into one with the columns of the table, in a task that reads and writes rows
+natively."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -7,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loader.config import FileCompression
+from loader.decoding.spark_types import columns_of_spark
+from loader.decoding.table_columns import in_columns
 from loader.landing.slice_files import SliceFiles
 from loader.values.tables import Hour
 
@@ -16,14 +19,18 @@ CONTENT: Final = "content"
 HELD_BYTES: Final = 128 * 1024 * 1024  # rows of a row group, in memory
 
 
-def task(files: Iterable[pa.RecordBatch], compression: str) -> Iterator[pa.RecordBatch]:
+def task(
+    files: Iterable[pa.RecordBatch], compression: str, columns: str
+) -> Iterator[pa.RecordBatch]:
+    """`columns` are the table's, as Spark's JSON."""
     pa.set_cpu_count(1)
-    yield from joined(files, FileCompression(compression))
+    yield from joined(files, FileCompression(compression), columns_of_spark(columns))
 
 
 def joined(
     files: Iterable[pa.RecordBatch],
     compression: FileCompression,
+    columns: pa.Schema,
     *,
     held_bytes: int = HELD_BYTES,
 ) -> Iterator[pa.RecordBatch]:
@@ -38,7 +45,7 @@ def joined(
                     yield from joined_file.end()
                 number, hour = file_number, Hour(batch.column(HOUR)[index].as_py())
                 new_files = SliceFiles(number, compression, held_bytes, most_hours=1)
-                joined_file = _Joining(new_files, hour, held_bytes)
+                joined_file = _Joining(new_files, hour, columns, held_bytes)
             content = pa.BufferReader(batch.column(CONTENT)[index].as_buffer())
             yield from joined_file.add(pq.ParquetFile(content))
     if joined_file is not None:
@@ -46,20 +53,25 @@ def joined(
 
 
 def join_files(
-    files: Iterable[pq.ParquetFile], number: int, hour: Hour, compression: FileCompression
+    files: Iterable[pq.ParquetFile],
+    number: int,
+    hour: Hour,
+    compression: FileCompression,
+    columns: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
     """Joins files of one hour, and returns the pieces of the new file."""
     new_files = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
-    joining = _Joining(new_files, hour, HELD_BYTES)
+    joining = _Joining(new_files, hour, columns, HELD_BYTES)
     for file in files:
         yield from joining.add(file)
     yield from joining.end()
 
 
 class _Joining:
-    def __init__(self, files: SliceFiles, hour: Hour, held_bytes: int) -> None:
+    def __init__(self, files: SliceFiles, hour: Hour, columns: pa.Schema, held_bytes: int) -> None:
         self._files = files
         self._hour = hour
+        self._columns = columns
         self._held_bytes = held_bytes
         self._held: list[pa.RecordBatch] = []
         self._bytes = 0
@@ -67,8 +79,9 @@ class _Joining:
     def add(self, file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group, use_threads=False)
-            self._held += rows.to_batches()
-            self._bytes += rows.nbytes
+            batches = [in_columns(batch, self._columns) for batch in rows.to_batches()]
+            self._held += batches
+            self._bytes += sum(batch.nbytes for batch in batches)
             if self._bytes >= self._held_bytes:
                 yield from self._pieces()
 

@@ -1,8 +1,10 @@
-"""Merges small files of hours into fewer. Rows are counted before and after.
+"""Rewrites files of hours: merges small ones, and gives all of them the table's columns. Rows are
+counted before and after, and compared where files are converted.
 
 Rule 1: each new file is written by one task, which reads its files one after the other; files of
         several hours share a job. There is no shuffle.
-Rule 2: only files with the same columns are merged (groups.py).
+Rule 2: new files have the table's columns. Conversions are exact (decoding/table_columns.py), and
+        files that have a column which the table lacks are never rewritten.
 Rule 3: where it suffices, Parquet files are appended without decoding: row groups are copied. At
         0.45 µs of CPU for a row of 19 columns and 71 bytes, mostly for checksums, it costs half of
         joining them natively (measured), and needs no job. But tiny row groups would remain tiny,
@@ -15,10 +17,9 @@ Rule 4: other small Parquet files are joined natively: a task receives whole fil
         are in memory as a whole, so they must not be large.
 Rule 5: everything else is read and written by Spark; lines of text stay as they are.
 
-Hours with little data are merged without Spark (without_spark.py).
+Hours with little data are rewritten without Spark (without_spark.py).
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -32,22 +33,24 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from loader.config import FileFormat
-from loader.hours.closing import Merge, Merged
+from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END
-from loader.rewriting.contents import count_rows, footers, rows_of
+from loader.rewriting.contents import rows_of
+from loader.rewriting.file_columns import check_values, read_columns, table_footers
 from loader.rewriting.files import (
     as_pattern,
-    columns_in,
+    columns_of,
     read,
     read_lines,
     rewriting_session,
     write,
 )
-from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
+from loader.rewriting.groups import Group, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import CONTENT, HOUR, NUMBER
 from loader.rewriting.row_format import RowFormat
 from loader.spark.job import FOLDERS
 from loader.store.store import Store
+from loader.values.rewrites import Rewrite, Rewritten
 
 LEAST_ROW_GROUP: Final = 1024 * 1024  # average bytes: smaller row groups are not appended
 _WRITERS: Final = 2  # files that are appended to at a time
@@ -70,7 +73,11 @@ def append(
     """Merges suitable groups by appending their row groups unchanged, into
     `{directory}/merged={number}/part.c000.parquet`. Returns the groups' numbers."""
     suitable_groups = [
-        group for group in groups if group.size >= least_row_group * group.row_groups
+        group
+        for group in groups
+        if group.columns
+        and not group.is_converted
+        and group.size >= least_row_group * group.row_groups
     ]
     if not suitable_groups or not str(spark.sparkContext.master).startswith("local"):
         return set()
@@ -137,12 +144,12 @@ def join(
 def task_of(target: RowFormat) -> Task:
     """The function that executors run. It consists of plain values, because nothing of Penstock can
     be imported when it is unpickled."""
-    compression = target.compression.value
+    compression, columns = target.compression.value, target.columns
 
     def task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import_module("penstock")  # puts the programs' folders on the path
         joined_rows = import_module("loader.rewriting.joined_rows")
-        yield from joined_rows.task(files, compression)
+        yield from joined_rows.task(files, compression, columns)
 
     return task
 
@@ -153,7 +160,7 @@ def _files(session: SparkSession, store: Store, group: Group) -> DataFrame:
     frame = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
     return frame.coalesce(1).select(
         sql.lit(group.number).alias(NUMBER),
-        sql.lit(group.merge.hour).cast("long").alias(HOUR),
+        sql.lit(group.rewrite.hour).cast("long").alias(HOUR),
         CONTENT,
     )
 
@@ -165,24 +172,28 @@ def _mapped(session: SparkSession, rows: DataFrame, task: Task) -> DataFrame:
     return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), session)
 
 
-def merge_hours(
+def rewrite_hours(
     spark: SparkSession,
     store: Store,
-    merges: Sequence[Merge],
+    rewrites: Sequence[Rewrite],
     sizes: Mapping[str, int],
     *,
     directory: str,
     target: RowFormat,
+    compares_all: bool = False,
     append_above: int = LEAST_ROW_GROUP,
     join_below: int = MOST_BYTES,
-) -> tuple[Merged, ...]:
+) -> tuple[Rewritten, ...]:
     """Writes the new files below the directory, which must not exist. `sizes` are by path.
 
-    Leaves out files whose columns no other file has. Raises Mismatch if the number of rows changes.
+    With `compares_all`, the values of all files are compared, not only of those that are converted.
+    Raises Mismatch if the number of rows or a value changes, or if files have columns that do not
+    fit the table's.
     """
-    footers = _footers(spark, store, [path for merge in merges for path in merge.files], target)
-    groups = groups_of(merges, sizes, footers)
     session = rewriting_session(spark)
+    paths = [path for rewrite in rewrites for path in rewrite.files]
+    old_files = read_columns(session, store, paths, target)
+    groups = groups_of(rewrites, sizes, old_files.footers, table_footers(old_files, target))
     parquet_groups = groups if target.format is FileFormat.PARQUET else []
     done_numbers = append(
         spark, store, parquet_groups, f"{directory}/appended", least_row_group=append_above
@@ -196,55 +207,44 @@ def merge_hours(
     other_groups = [group for group in groups if group.number not in done_numbers]
     for number, part in enumerate(_parts(small_groups)):
         join(session, store, part, f"{directory}/joined-{number}", target)
-    for number, part in enumerate(
-        groups_part for equal_groups in _alike(other_groups) for groups_part in _parts(equal_groups)
-    ):
+    for number, part in enumerate(_parts(other_groups)):
         _rewrite(session, store, part, f"{directory}/merged-{number}", target)
     entries = entries_of(store, directory, groups)
-    inputs = {store.uri(path): footers[path] for group in groups for path in group.files}
-    rows_before = rows_of(spark, inputs, target.format)
-    after = count_rows(spark, [store.uri(entry.path) for entry in entries], target.format)
-
-    def rows(path: str) -> int:
-        uri = store.uri(path)
-        return rows_before[uri] if uri in rows_before else after[uri]
-
-    return verified(groups, entries, rows, target)
-
-
-def _footers(
-    spark: SparkSession, store: Store, paths: Sequence[str], target: RowFormat
-) -> dict[str, Footer]:
-    uris = {store.uri(path): path for path in paths}
-    return {uris[uri]: footer for uri, footer in footers(spark, list(uris), target.format).items()}
+    new_files = read_columns(session, store, [entry.path for entry in entries], target)
+    if table_footers(new_files, target) != new_files.columns.keys():
+        raise Mismatch(f"{directory}: a new file does not have the columns of the table")
+    all_footers = {
+        store.uri(path): footer
+        for files in (old_files, new_files)
+        for path, footer in files.footers.items()
+    }
+    rows = rows_of(spark, all_footers, target.format)
+    rewritten = verified(groups, entries, lambda path: rows[store.uri(path)], target)
+    compared_groups = [
+        (group, entry)
+        for group, entry in zip(groups, entries, strict=True)
+        if compares_all or group.is_converted
+    ]
+    check_values(session, store, compared_groups, old_files, target)
+    return rewritten
 
 
 def _parts(groups: Sequence[Group]) -> list[Sequence[Group]]:
     return [groups[start : start + MOST_FILES] for start in range(0, len(groups), MOST_FILES)]
 
 
-def _alike(groups: Sequence[Group]) -> list[list[Group]]:
-    """Groups with the same columns together."""
-    groups_by_columns: defaultdict[str, list[Group]] = defaultdict(list)
-    for group in groups:
-        groups_by_columns[group.columns].append(group)
-    return list(groups_by_columns.values())
-
-
 def _rewrite(
     session: SparkSession, store: Store, groups: Sequence[Group], directory: str, target: RowFormat
 ) -> None:
-    """Merges groups with the same columns, which are those of their files, not the table's current
-    ones."""
+    """Rewrites groups by Spark's own readers and writers."""
     has_lines = target.format is FileFormat.JSON
+    columns = columns_of(target)
 
     def rows(uris: list[str]) -> DataFrame:
         if has_lines:
             return read_lines(session, uris)
         return read(session, uris, target.format, columns)
 
-    if not has_lines:
-        columns = columns_in(session, store.uri(groups[0].files[0]), target.format)
     column = "merged" if has_lines else _free_name(columns.names)
     frames = [
         rows(list(map(store.uri, group.files)))

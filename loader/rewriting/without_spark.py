@@ -1,8 +1,9 @@
-"""Merges small files without Spark if there is little data: the driver joins them itself, hour by
-hour, as tasks would. Also reads the offsets and the columns of a file. For Parquet only.
+"""Rewrites files without Spark if there is little data: the driver joins them itself, hour by hour,
+as tasks would, and compares all values afterwards. Also reads the offsets and the columns of a
+file. For Parquet only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -10,53 +11,82 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from client.producing.delivery import TopicPartition
-from loader.errors import StoreError
-from loader.hours.closing import Merge, Merged
-from loader.landing.without_spark import opened, rows_in_file, write_pieces
-from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
+from loader.decoding.spark_types import columns_of_spark
+from loader.decoding.table_columns import are_same, fit, have_same_values, in_columns
+from loader.errors import Mismatch, StoreError
+from loader.landing.without_spark import opened, write_pieces
+from loader.rewriting.groups import Footer, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Store
 from loader.values.replaced_rows import PartitionRows, Readable
+from loader.values.rewrites import Rewrite, Rewritten
 
 HOUR_BYTES: Final = 4 * 1024 * 1024  # of an hour's files, which take ten times that in memory
 ALL_BYTES: Final = 32 * 1024 * 1024  # of a table's files in one load: a second or two
 
 
-def is_little(merges: Sequence[Merge]) -> bool:
-    """Whether the driver merges these files itself."""
-    sizes = [merge.bytes for merge in merges]
+def is_little(rewrites: Sequence[Rewrite]) -> bool:
+    """Whether the driver rewrites these files itself."""
+    sizes = [rewrite.bytes for rewrite in rewrites]
     return max(sizes, default=0) <= HOUR_BYTES and sum(sizes) <= ALL_BYTES
 
 
-def merge_without_spark(
+def rewrite_without_spark(
     store: Store,
-    merges: Sequence[Merge],
+    rewrites: Sequence[Rewrite],
     sizes: Mapping[str, int],
     *,
     directory: str,
     target: RowFormat,
-) -> tuple[Merged, ...]:
-    """Does the work of `merge_hours`. Raises TooLarge if the data grows too much, and
-    StoreError."""
-    groups: list[Group] = []
-    rows: dict[str, int] = {}
-    for merge in merges:
-        files = {path: opened(store, path) for path in merge.files}
-        rows |= {path: file.metadata.num_rows for path, file in files.items()}
-        # The name before the brace depends on the program that wrote the file.
-        footers = {path: Footer(str(file.schema).partition("{")[2]) for path, file in files.items()}
-        for group in groups_of([merge], sizes, footers, first=len(groups)):
-            inputs = [files[path] for path in group.files]
-            try:
-                pieces = join_files(inputs, group.number, merge.hour, target.compression)
-                write_pieces(store, pieces, f"{directory}/joined")
-            except (pa.ArrowException, OSError) as error:
-                raise StoreError(f"cannot merge {group.files[0]} and others: {error}") from error
-            groups.append(group)
+) -> tuple[Rewritten, ...]:
+    """Does the work of `rewrite_hours`. Raises TooLarge if the data grows too much, StoreError, and
+    Mismatch."""
+    table = columns_of_spark(target.columns)
+    files = {path: opened(store, path) for rewrite in rewrites for path in rewrite.files}
+    for path, file in files.items():
+        if not fit(file.schema_arrow, table):
+            raise Mismatch(f"{store.uri(path)}: its columns do not fit those of the table")
+    rows = {path: file.metadata.num_rows for path, file in files.items()}
+    groups = groups_of(rewrites, sizes, dict.fromkeys(files, Footer()), ())
+    for group in groups:
+        inputs = [files[path] for path in group.files]
+        hour = group.rewrite.hour
+        try:
+            pieces = join_files(inputs, group.number, hour, target.compression, table)
+            write_pieces(store, pieces, f"{directory}/joined")
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"cannot rewrite {group.files[0]} and others: {error}") from error
     entries = entries_of(store, directory, groups)
-    rows |= {entry.path: rows_in_file(store, entry.path) for entry in entries}
+    for group, entry in zip(groups, entries, strict=True):
+        new_file = opened(store, entry.path)
+        _check_values([files[path] for path in group.files], new_file, table, entry.path)
+        rows[entry.path] = new_file.metadata.num_rows
     return verified(groups, entries, rows.__getitem__, target)
+
+
+def _check_values(
+    files: Iterable[pq.ParquetFile], new_file: pq.ParquetFile, table: pa.Schema, path: str
+) -> None:
+    """Checks that the new file has the columns of the table, and the rows of the files in their
+    order. Raises Mismatch."""
+    new_rows = _rows(new_file)
+    if not are_same(new_rows.schema, table):
+        raise Mismatch(f"{path} does not have the columns of the table")
+    start = 0
+    for file in files:
+        rows = in_columns(_rows(file), table)
+        part = new_rows.slice(start, rows.num_rows).cast(table)
+        if not have_same_values(rows, part):
+            raise Mismatch(f"{path} does not have the values of the files that it replaces")
+        start += rows.num_rows
+
+
+def _rows(file: pq.ParquetFile) -> pa.RecordBatch:
+    rows = file.read(use_threads=False).combine_chunks()
+    return pa.RecordBatch.from_arrays(
+        [column.combine_chunks() for column in rows.columns], schema=rows.schema
+    )
 
 
 def partition_rows_in(store: Store, path: str, readable: Readable) -> list[PartitionRows] | None:
@@ -93,9 +123,9 @@ def _readable_rows(rows: pa.Table, partition: TopicPartition, readable: Readable
     return int(rows.filter(is_readable).num_rows)
 
 
-def columns_in(store: Store, path: str) -> frozenset[str] | None:
+def columns_in(store: Store, path: str) -> pa.Schema | None:
     """The columns of a file; None if it is not a readable Parquet file. Raises StoreError."""
     try:
-        return frozenset(pq.read_schema(pa.BufferReader(store.read(path) or b"")).names)
+        return pq.read_schema(pa.BufferReader(store.read(path) or b""))
     except (pa.ArrowException, OSError):
         return None

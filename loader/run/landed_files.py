@@ -10,8 +10,11 @@ from typing import Final
 import msgspec
 
 from loader.config import FileFormat
+from loader.decoding.spark_types import columns_of_spark
+from loader.decoding.table_columns import are_same
 from loader.errors import SparkFailed
 from loader.landing.without_spark import rows_in_file
+from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import ALL_BYTES, columns_in, partition_rows_in
 from loader.run.load_context import LoadContext, TableLoad
 from loader.values.replaced_rows import PartitionRows, Readable
@@ -60,7 +63,28 @@ def lacking_columns(load: TableLoad, paths: Sequence[str], columns: Set[str]) ->
     if not columns or not _is_little(load.context, paths):
         return set()
     present_columns = (columns_in(load.context.store, path) for path in paths)
-    return {name for names in present_columns if names is not None for name in columns - names}
+    return {
+        name
+        for schema in present_columns
+        if schema is not None
+        for name in columns - {*schema.names}
+    }
+
+
+def of_other_columns(load: TableLoad, paths: Sequence[str], target: RowFormat) -> list[str]:
+    """Those of the files that do not have the columns of the table. Raises LoaderError."""
+    if not paths or target.format is FileFormat.JSON:  # lines have no columns
+        return []
+    context, store = load.context, load.context.store
+    if not _is_little(context, paths):
+        on = f"{load.name}: reading columns"
+        return context.spark.of_other_columns(on, store, paths, target)
+    table = columns_of_spark(target.columns)
+    return [
+        path
+        for path in paths
+        if (columns := columns_in(store, path)) is None or not are_same(columns, table)
+    ]
 
 
 def _by_spark(load: TableLoad, uris: Sequence[str], readable: Readable) -> list[PartitionRows]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
+from loader.commit.publishing import clean_creating
 from loader.config import LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError, cure_of
 from loader.hours.audit import Audit
@@ -43,7 +44,7 @@ from schemas.registry_client import RegistryClient
 if TYPE_CHECKING:
     from loader.run.spark_work import SparkWork
 
-_REBUILD_PATIENCE: Final = 600.0  # a loader that runs all the time has the table for one load
+_PATIENCE: Final = 600.0  # a loader that runs all the time has the table for one load
 _LOOK_SECONDS: Final = 0.2
 log = logging.getLogger(__name__)
 
@@ -103,11 +104,21 @@ def load(
             report_health(context, brokers, began_millis)
             with ThreadPoolExecutor(config.tasks.tables, "table") as executor:
                 outcomes = list(executor.map(lambda table: run_table(context, table), tables))
+            _clean(context)
             watcher.finishing("reporting to the ledger")
             report_successes(context, tables, outcomes, began_millis)
             report_health(context, brokers, began_millis)
             watcher.finishing("")
             return outcomes
+
+
+def _clean(context: LoadContext) -> None:
+    if context.request.dry_run:
+        return
+    try:
+        clean_creating(context.store)
+    except StoreError as error:
+        log.warning("cannot remove all files that were never completed: %s", error)
 
 
 def _report_no_start(
@@ -161,7 +172,9 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     began_millis = context.now()
     try:
         context.check_stopped(table.name)
-        patience_seconds = _REBUILD_PATIENCE if context.request.rebuild else 0.0
+        request = context.request
+        is_patient = request.rebuild or request.upgrade_schema or request.compaction is not None
+        patience_seconds = _PATIENCE if is_patient else 0.0
         lock = sole_loader(
             context.store.root, table.name, patience=patience_seconds, stopping=context.stopping
         )

@@ -36,6 +36,13 @@ def loader_name() -> str:
     return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]} penstock {penstock}"
 
 
+class Compaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to join small files of complete hours, instead of a load."""
+
+    older_than: int  # milliseconds since the end of an hour
+    target_bytes: int  # the approximate size of new files; smaller ones are joined
+
+
 class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[str, ...] = ()  # names or patterns; empty: all configured tables
     accept_gap: bool = False
@@ -44,6 +51,8 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     remove_rows: int = 0  # that a rebuild may remove although the brokers no longer have them
     check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
+    compaction: Compaction | None = None
+    upgrade_schema: bool = False  # rewrites hours whose files do not have the table's columns
     config_options: tuple[str, ...] = ()  # `--config FILE`, for commands that mend a load
     every: float = 0.0  # seconds from one load to the next; 0: the configuration says it
 
@@ -53,7 +62,8 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reads_nothing(self) -> bool:
-        return self.dry_run or self.check_files is not None
+        is_load = self.check_files is None and self.compaction is None
+        return self.dry_run or not is_load
 
     @property
     def is_unreported(self) -> bool:

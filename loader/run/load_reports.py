@@ -55,6 +55,7 @@ from schemas.registry_client import RegistryClient
 VERSION: Final = 1
 AGAIN_MILLIS: Final = 50 * 60_000  # so that hourly loads report it each time
 LONGEST: Final = 2_000  # characters of a reason
+_STATES: Final = f"{PENSTOCK}/~loads"
 _TRIED: Final = 12  # approximate bytes of a statement beside its texts
 Json = dict[str, Any]
 _NO_END: Final = (Interrupted, RunTaken)  # neither failure nor success of the table
@@ -72,7 +73,7 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True):
 
 def state_path(table: str) -> str:
     """The table's state file. No table's name begins with `~`."""
-    return f"{PENSTOCK}/~loads/{table}.json"
+    return f"{_STATES}/{table}.json"
 
 
 def from_bytes(data: bytes) -> Failing | None:
@@ -151,10 +152,12 @@ def report_successes(
     commands: dict[str, dict[str, str]] = defaultdict(dict)  # by destination and topic
     config_options = context.request.config_options
     try:
+        known_paths = {entry.path for entry in context.store.list(_STATES)}
         for table, outcome in zip(tables, outcomes, strict=True):
             if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END):
                 # Before the report: if that fails, the next load repeats it.
-                context.store.delete(state_path(table.name))
+                if state_path(table.name) in known_paths:
+                    context.store.delete(state_path(table.name))
                 command = load_command(table.name, config_options) if config_options else ""
                 by_topic = {source.topic: command and f"`{command}`" for source in table.topics}
                 # The ledger has a renamed root's first name; but a load that could not start knew

@@ -19,6 +19,16 @@ class PartitionRange(msgspec.Struct, frozen=True):
     to_offset: int
 
 
+class CompactedHour(msgspec.Struct, frozen=True):
+    """Files of an hour that were, or would be, joined to fewer."""
+
+    hour: Hour
+    files: int
+    new_files: int
+    bytes: int
+    new_bytes: int | None = None  # None: only planned
+
+
 class TableOutcome(msgspec.Struct):
     """The outcome of one table's load, filled in during the load."""
 
@@ -40,6 +50,9 @@ class TableOutcome(msgspec.Struct):
     next_load: str = ""  # the command that closes these
     incomplete: list[Hour] = []
     merged_files: int = 0  # that were merged into fewer
+    compacted: list[CompactedHour] = []
+    upgraded: list[Hour] = []  # hours whose files got the table's columns
+    upgraded_files: int = 0  # that had others
     checked: list[Hour] = []  # hours whose files were checked on request
     faults: list[FaultyFile] = []  # of files
     other_damage: str = ""  # in hours that a rebuild was not asked for: no error
@@ -54,7 +67,8 @@ class TableOutcome(msgspec.Struct):
         """Whether the load neither read, closed, repaired nor checked anything, and nothing
         failed."""
         has_changed = self.run is not None or self.rolled_forward is not None
-        return not (has_changed or self.records or self.checked) and self.error is None
+        has_found = bool(self.records or self.checked or self.compacted)
+        return not (has_changed or has_found) and self.error is None
 
 
 def has_failed(outcome: TableOutcome) -> bool:

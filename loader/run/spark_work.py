@@ -10,11 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from loader.config import FileFormat
-from loader.hours.closing import Merge, Merged
 from loader.landing.task_spec import LandingJob
 from loader.rewriting.contents import count_rows, partition_rows
-from loader.rewriting.files import check_avro
-from loader.rewriting.merging import merge_hours
+from loader.rewriting.file_columns import of_other_columns
+from loader.rewriting.files import check_avro, rewriting_session
+from loader.rewriting.merging import rewrite_hours
 from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
 from loader.run.hive import register
@@ -22,6 +22,7 @@ from loader.spark.job import land, working
 from loader.store.hadoop import HadoopStore
 from loader.store.store import Store
 from loader.values.replaced_rows import PartitionRows, Readable
+from loader.values.rewrites import Rewrite, Rewritten
 from loader.values.tables import Hour
 
 
@@ -63,19 +64,32 @@ class SparkWork:
         with working(on):
             return partition_rows(self.session, uris, format_, readable)
 
-    def merge_hours(
+    def of_other_columns(
+        self, on: str, store: Store, paths: Sequence[str], target: RowFormat
+    ) -> list[str]:
+        with working(on):
+            return of_other_columns(rewriting_session(self.session), store, paths, target)
+
+    def rewrite_hours(
         self,
         on: str,
         store: Store,
-        merges: Sequence[Merge],
+        rewrites: Sequence[Rewrite],
         sizes: Mapping[str, int],
         *,
         directory: str,
         target: RowFormat,
-    ) -> tuple[Merged, ...]:
+        compares_all: bool,
+    ) -> tuple[Rewritten, ...]:
         with working(on):
-            return merge_hours(
-                self.session, store, merges, sizes, directory=directory, target=target
+            return rewrite_hours(
+                self.session,
+                store,
+                rewrites,
+                sizes,
+                directory=directory,
+                target=target,
+                compares_all=compares_all,
             )
 
     def register(

@@ -6,9 +6,11 @@
 4. One manifest commits the run. From here on it has happened, even if the process dies.
 5. Files and markers become visible; ledger entries and consumer offsets are written.
 6. Complete hours are merged and closed, by a manifest of their own.
-7. The files in the folders are compared with what runs have committed.
+7. Older hours get the table's columns, by manifests of their own.
+8. The files in the folders are compared with what runs have committed.
 
-A run that only checks files consists of the first step and the last.
+A run that only checks files consists of the first step and the last; one that compacts the table
+has runs that rewrite hours between these.
 """
 
 import time
@@ -17,23 +19,31 @@ from contextlib import contextmanager
 
 from client.connection.brokers import Brokers
 from loader.checks.comparison import NO_HOUR
-from loader.commit.commit_log import Attempt, CommitLog, check_untouched, with_checksums
+from loader.commit.commit_log import (
+    Attempt,
+    CommitLog,
+    ListedRuns,
+    check_untouched,
+    with_checksums,
+)
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
 from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError, load_command
-from loader.hours.closing import complete_hours
+from loader.hours.closing import opened_hours
 from loader.hours.completeness import Completeness
 from loader.ledger.entries import destination_of, in_ledger
 from loader.ledger.origins import origins_of
 from loader.planning.plan import Plan
 from loader.rewriting.row_format import RowFormat
-from loader.run.load_context import LoadContext, TableLoad
+from loader.run.load_context import Compaction, LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
 from loader.run.table_check import TableCheck
+from loader.run.table_compaction import compact
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
+from loader.run.table_upgrade import upgrade_few, upgrade_on_request
 from loader.values.manifests import Manifest
 from loader.values.tables import HOUR_MILLIS, Hour, TableSource
 
@@ -55,6 +65,8 @@ class TableRun:
             warn=self._load.warn,
         )
         self._check = TableCheck(self._load)
+        self._not_upgraded = ""  # the reason, if hours were not upgraded on request
+        self._committed: Manifest | None = None  # the newest run that this one made
 
     def run(self) -> None:
         """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` then has the
@@ -67,13 +79,17 @@ class TableRun:
 
     def _run(self) -> None:
         load, context = self._load, self._load.context
+        runs = self._commit_log.listed()
         if not context.request.dry_run:
-            self._publish_unfinished()
-            self._clean()
+            self._publish_unfinished(runs)
+            self._clean(runs)
         if (hours_to_check := context.request.check_files) is not None:
             self._check.on_request(hours_to_check or None)
             return
-        latest = self._commit_log.latest()
+        latest = self._commit_log.latest(runs)
+        if (compaction := context.request.compaction) is not None:
+            self._compact(latest, compaction)
+            return
         previously_complete: tuple[Hour, ...] = ()
         self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
@@ -82,21 +98,45 @@ class TableRun:
         elif hours := context.request.rebuild:
             latest = recalled(context.store, latest, hours, context.now())
             latest = listed(context.store, latest, hours)
-            previously_complete = complete_hours(latest, hours)
         check_format(load.name, form_of(latest), context.config.format)
         completeness = completeness_of(load, latest)
         plan = planned(load, latest)
         if context.request.dry_run:
             return
         with self._unless_taken(latest):
+            before = latest
             if not plan.nothing_to_do:
                 latest = self._read(latest, plan)
+                previously_complete = opened_hours(before, latest)
             if latest is not None:
                 self._register(latest)
-                self._close_if_possible(latest, completeness, previously_complete)
+                newest = self._close_if_possible(latest, completeness, previously_complete)
+                if newest is not None:
+                    self._upgrade(before, newest)
                 self._note_rebuilt(latest)
-        self._clean()
-        self._check.young(latest)
+        if self.outcome.run is not None:
+            self._clean(None)
+        self._check.young(self._committed or latest)
+        if self._not_upgraded:
+            raise LoaderError(f"table {load.name}: {self._not_upgraded}")
+
+    def _compact(self, latest: Manifest | None, compaction: Compaction) -> None:
+        """Joins small files. The manifests of all runs stay until their files were checked, since
+        the check learns from them which files there are."""
+        load, context = self._load, self._load.context
+        if latest is None:
+            load.warn("nothing to compact: the table was never loaded")
+            return
+        check_format(load.name, form_of(latest), context.config.format)
+        with self._unless_taken(latest):
+            failure = compact(load, latest, compaction, self._commit)
+        if context.request.dry_run:
+            return
+        self._clean(None)
+        self._check.young(self._committed or latest)
+        self._commit_log.forget(context.config.keep_manifests)
+        if failure:
+            raise LoaderError(f"table {load.name}: {failure}")
 
     def _register(self, latest: Manifest) -> None:
         """Registers the table in the metastore, if one is configured. Failures are warnings, since
@@ -117,9 +157,9 @@ class TableRun:
         except LoaderError as error:
             load.warn(str(error))
 
-    def _publish_unfinished(self) -> None:
+    def _publish_unfinished(self, listed: ListedRuns) -> None:
         try:
-            self._publication.publish_unfinished()
+            self._publication.publish_unfinished(listed)
         finally:
             self.outcome.rolled_forward = self._publication.rolled_forward
 
@@ -159,8 +199,10 @@ class TableRun:
         manifest = with_checksums(context.store, manifest)
         attempt.commit(manifest)
         self.outcome.run = manifest.run
+        self._committed = manifest
         self._publication.publish(manifest)
-        self._commit_log.forget(context.config.keep_manifests)
+        if context.request.compaction is None:
+            self._commit_log.forget(context.config.keep_manifests)
         return manifest
 
     def _close_if_possible(
@@ -168,20 +210,34 @@ class TableRun:
         latest: Manifest,
         completeness: Completeness | None,
         previously_complete: Sequence[Hour],
-    ) -> None:
-        """Closes hours. If rows were committed before, errors are only warnings, and the next load
-        tries again."""
+    ) -> Manifest | None:
+        """Closes hours, and returns the newest manifest. If rows were committed before, errors are
+        only warnings, and the next load tries again; the result is None then."""
         if completeness is None and not previously_complete:
-            return
+            return latest
         committed_run = self.outcome.run
         try:
-            close_hours(self._load, latest, completeness, previously_complete, self._commit)
+            return close_hours(self._load, latest, completeness, previously_complete, self._commit)
         except (RunTaken, Interrupted):
             raise
         except LoaderError as error:
             if committed_run is None:
                 raise
             self._load.warn(f"no hour was closed: {error}")
+            return None
+
+    def _upgrade(self, before: Manifest | None, latest: Manifest) -> None:
+        """Gives the table's columns to hours that lack them: to all on request, otherwise to few,
+        and then errors are only warnings."""
+        if self._load.context.request.upgrade_schema:
+            self._not_upgraded = upgrade_on_request(self._load, latest, self._commit)
+            return
+        try:
+            upgrade_few(self._load, before, latest, self._commit)
+        except (RunTaken, Interrupted):
+            raise
+        except LoaderError as error:
+            self._load.warn(f"older hours keep the columns of a former schema: {error}")
 
     def _note_rebuilt(self, latest: Manifest) -> None:
         outcome, now = self.outcome, self._load.context.now()
@@ -195,8 +251,8 @@ class TableRun:
             elif hour not in outcome.complete:
                 outcome.waiting.setdefault(hour, state.lack or "a later load")
 
-    def _clean(self) -> None:
+    def _clean(self, listed: ListedRuns | None) -> None:
         try:
-            clean(self._load.context.store, self._load.name)
+            clean(self._load.context.store, self._load.name, listed)
         except StoreError as error:
             self._load.warn(f"cannot remove all files of unfinished runs: {error}")

@@ -51,7 +51,7 @@ class TableCheck:
         if latest is None or not hours:
             return
         try:
-            faults = self._files(hours, latest).young(self._load.context.now())
+            faults = self._files(hours, latest).young(latest, self._load.context.now())
         except RunTaken:
             return  # the other loader checks them
         except StoreError as error:
@@ -76,7 +76,8 @@ class TableCheck:
         """The files of these hours whose content is not as committed. Raises StoreError,
         RunTaken."""
         young_hours = self._load.context.config.check_files_hours
-        return self._files(young_hours, latest).changed_files(hours, self._load.context.now())
+        files = self._files(young_hours, latest)
+        return files.changed_files(latest, hours, self._load.context.now())
 
     def damaged(self, batch: DamagedBatch, topics: Sequence[TopicState]) -> None:
         """Reports a damaged batch in the ledger."""

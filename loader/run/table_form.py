@@ -1,8 +1,10 @@
 """The columns of a table, from the latest schemas of its topics, and the format of its files.
 
-Files are not rewritten when a schema changes. So every column that a table ever had remains, as
-wide as any file needs it (decoding/widening.py); readers see null where a file lacks it. A change
-that cannot be widened, another file format, or another form of the header requires another table.
+Every column that a table ever had remains, as wide as any file needs it (decoding/widening.py), and
+new files have all of them. Older files get them when their hour is closed, or by a run that
+rewrites hours (run/table_upgrade.py); until then readers see null where a file lacks a column. A
+change that cannot be widened, another file format, or another form of the header requires another
+table.
 
 For Parquet, the columns are also in `{table}/_common_metadata`, as a footer without rows: Spark
 looks there first, so a plain read sees all of them. Other programs skip this file.
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 from loader.config import FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
 from loader.decoding.spark_types import columns_of_spark, spark_json
+from loader.decoding.table_columns import are_same
 from loader.decoding.widening import CannotWiden, widened
 from loader.errors import ColumnChanged, LoaderError, NoSchema, SchemaDeleted
 from loader.values.manifests import Manifest, Marker
@@ -150,13 +153,14 @@ class TableForm(msgspec.Struct, frozen=True):
     columns: str  # all that there ever were, as Spark's JSON
     format: FileFormat
     header: str  # flat or nested; empty: events have none
+    number: int = 1  # grows when columns change; 0: unknown, by an earlier Penstock
 
 
 def form_of(latest: Manifest | None) -> TableForm | None:
     """The table's current form; None if it was never loaded."""
     if latest is None:
         return None
-    return TableForm(latest.schema, FileFormat(latest.format), latest.header)
+    return TableForm(latest.schema, FileFormat(latest.format), latest.header, latest.schema_number)
 
 
 def check_format(table: str, former: TableForm | None, format_: FileFormat) -> None:
@@ -189,7 +193,9 @@ def next_form(
             f"table {table}: column `{error.column}` is {error.former} in its files, but"
             f" {error.latest} in the latest schema ({latest}); these cannot be read as one column"
         ) from error
-    return TableForm(spark_json(widened_columns), format_, header or former.header)
+    has_changed = not are_same(widened_columns, columns_of_spark(former.columns))
+    number = max(former.number, 0) + has_changed
+    return TableForm(spark_json(widened_columns), format_, header or former.header, max(number, 1))
 
 
 def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Manifest:
@@ -197,6 +203,7 @@ def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Ma
     return msgspec.structs.replace(
         manifest,
         schema=form.columns,
+        schema_number=form.number,
         format=form.format.value,
         header=form.header,
         markers=(*_columns_marker(manifest.table, form, former), *manifest.markers),

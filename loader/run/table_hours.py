@@ -14,33 +14,31 @@ from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.commit.commit_log import Attempt
 from loader.commit.layout import hour_path, run_folder
 from loader.commit.next_state import next_run
-from loader.config import FileFormat
+from loader.commit.old_hours import is_empty, listed
+from loader.commit.rewrites import rewrite_of
 from loader.errors import LoaderError
 from loader.hours.closing import (
-    Merge,
-    Merged,
     close_manifest,
     files_left,
     gone_files,
-    merge_of,
     open_hours,
     to_close,
     with_remaining,
 )
 from loader.hours.completeness import AuditGate, Complete, Completeness, HourVerdict, Waiting
 from loader.hours.ledger_reading import topic_ends
-from loader.landing.without_spark import TooLarge
 from loader.ledger.entries import destination_of
-from loader.rewriting.row_format import RowFormat
-from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
 from loader.run.table_check import TableCheck, markers_of
+from loader.run.table_rewriting import has_table_columns, other_files, rewrite_files
 from loader.values.manifests import Manifest
+from loader.values.rewrites import Rewritten
 from loader.values.tables import Hour
 
 MOST_ASKED: Final = 1_000  # the newest hours of a table, in one load
 _BEFORE_REBUILD: Final = "complete before it was rebuilt"
+_BEFORE_LATE_ROWS: Final = "complete before late rows with other columns"
 
 # Commits the first manifest, which follows the second.
 Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
@@ -84,10 +82,14 @@ def close_hours(
     completeness: Completeness | None,
     previously_complete: Sequence[Hour],
     commit: Commit,
-) -> None:
+) -> Manifest:
     """Merges complete hours and declares them complete; marks hours past their deadline as
-    incomplete. Rebuilt hours in `previously_complete` are complete if as many events were read,
-    because the rebuild has read as far as the loads before it."""
+    incomplete. Returns the newest manifest.
+
+    Hours in `previously_complete` were opened by a rebuild, and are complete again if as many
+    events were read, because it has read as far as the loads before it; or by late rows with other
+    columns.
+    """
     context, now = load.context, load.context.now()
     states = {topic.topic: topic for topic in latest.topics}
     topics = {topic: states.get(topic) for topic in load.topics}
@@ -102,31 +104,48 @@ def close_hours(
     }
     for hour in previously_complete:
         if not lacks.get(hour) and not isinstance(verdicts.get(hour), Complete):
-            verdicts[hour] = Complete(_BEFORE_REBUILD)
+            verdicts[hour] = Complete(
+                _BEFORE_REBUILD if hour in context.request.rebuild else _BEFORE_LATE_ROWS
+            )
     for hour in context.request.rebuild:
         if isinstance(verdict := verdicts.get(hour), Waiting):
             load.outcome.waiting[hour] = verdict.missing
     closings = to_close(latest, verdicts, now, context.config.completeness)
     if not closings:
-        return
+        return latest
     load.doing(f"closing {_hours(len(closings))}")
     complete = [closing.hour for closing in closings if closing.complete]
-    hours_with_rows = [hour for hour in complete if hour in latest.hours]
+    hours_with_rows = [
+        hour for hour in complete if hour in latest.hours and not is_empty(latest.hours[hour])
+    ]
     sizes = {
         entry.path: entry.size
         for hour in hours_with_rows
         for entry in context.store.list(hour_path(load.name, hour))
     }
-    latest = _without_deleted(load, latest, hours_with_rows, sizes)
+    previous, latest = latest, _without_deleted(load, latest, hours_with_rows, sizes)
     changed_hours = _mark_changed(load, latest, hours_with_rows)
-    hours_to_merge = [hour for hour in hours_with_rows if hour not in changed_hours]
+    latest, others = _with_columns_known(load, latest, hours_with_rows, changed_hours)
+    mergeable = {hour: files for hour, files in others.items() if hour not in changed_hours}
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
     with Attempt(load.commit_log, folder) as attempt:
-        merged_files = _merged(load, latest, hours_to_merge, sizes, folder)
-        manifest = close_manifest(latest, closings, merged_files, now=now, loader=context.loader)
-        commit(manifest, latest, attempt)
-    load.outcome.complete += complete
+        rewritten, failed_hours = _rewritten(load, latest, mergeable, sizes, folder)
+        uniform = {hour for hour in others if hour not in failed_hours}
+        closings = tuple(
+            closing
+            for closing in closings
+            if not closing.complete or closing.hour in uniform or closing.hour not in latest.hours
+        )
+        if not closings:
+            return previous
+        manifest = close_manifest(
+            latest, closings, rewritten, uniform=uniform, now=now, loader=context.loader
+        )
+        latest = commit(manifest, latest, attempt)
+    load.outcome.merged_files += sum(len(part.rewrite.files) for part in rewritten)
+    load.outcome.complete += [closing.hour for closing in closings if closing.complete]
     load.outcome.incomplete += [closing.hour for closing in closings if not closing.complete]
+    return latest
 
 
 def _hours(count: int) -> str:
@@ -169,60 +188,72 @@ def _mark_changed(load: TableLoad, latest: Manifest, hours: Sequence[Hour]) -> C
     return changed_files
 
 
-def _merged(
+def _with_columns_known(
+    load: TableLoad, latest: Manifest, hours: Sequence[Hour], changed: Collection[Hour]
+) -> tuple[Manifest, dict[Hour, list[str]]]:
+    """The manifest with all files of hours whose files may have other columns than the table, and
+    these files by hour. Hours without an entry stay open."""
+    unknown_hours = [hour for hour in hours if not has_table_columns(latest, hour)]
+    others_by_hour: dict[Hour, list[str]] = {
+        hour: [] for hour in hours if hour not in unknown_hours
+    }
+    if not unknown_hours:
+        return latest, others_by_hour
+    latest = listed(load.context.store, latest, unknown_hours)
+    intact_hours = [hour for hour in unknown_hours if hour not in changed]
+    try:
+        return latest, others_by_hour | other_files(load, latest, intact_hours)
+    except LoaderError:
+        load.check_stopped()
+    for hour in intact_hours:
+        try:
+            others_by_hour |= other_files(load, latest, [hour])
+        except LoaderError as error:
+            load.check_stopped()
+            load.warn(f"{hour_path(load.name, hour)} stays open: {error}")
+    return latest, others_by_hour
+
+
+def _rewritten(
     load: TableLoad,
     latest: Manifest,
-    hours: Sequence[Hour],
+    others: Mapping[Hour, Collection[str]],
     sizes: Mapping[str, int],
     folder: str,
-) -> tuple[Merged, ...]:
-    """Merges the small files of these hours, staged in the folder."""
-    context, store = load.context, load.context.store
-    merges: list[Merge] = []
-    for hour in hours:
-        files = latest.hours[hour].files
-        if (merge := merge_of(hour, files, sizes, context.config.completeness)) is not None:
-            merges.append(merge)
-    if not merges:
-        return ()
-    load.check_stopped()
-    target = RowFormat(context.config.format, context.config.compression, latest.schema)
-    try:
-        merged_files = _merged_without_spark(load, merges, sizes, folder, target)
-        if merged_files is None:
-            merged_files = context.spark.merge_hours(
-                f"{load.name}: merging",
-                store,
-                merges,
+) -> tuple[list[Rewritten], list[Hour]]:
+    """Merges small files of these hours, and gives the table's columns to `others`, their files
+    that do not have them. Also returns hours of which that failed."""
+    config = load.context.config.completeness
+    rewrites = [
+        rewrite
+        for hour in others
+        if (
+            rewrite := rewrite_of(
+                hour,
+                latest.hours[hour].files,
                 sizes,
-                directory=f"{folder}/merged",
-                target=target,
+                below=config.merge_below,
+                to=config.merge_to,
+                others=others[hour],
             )
+        )
+        is not None
+    ]
+    try:
+        return [*rewrite_files(load, latest, rewrites, sizes, folder)], []
     except LoaderError as error:
         load.check_stopped()
         # Hours are complete even if their files cannot be merged.
         load.warn(f"small files were not merged: {error}")
-        return ()
-    load.outcome.merged_files += sum(len(merge.merge.files) for merge in merged_files)
-    return merged_files
-
-
-def _merged_without_spark(
-    load: TableLoad,
-    merges: Sequence[Merge],
-    sizes: Mapping[str, int],
-    folder: str,
-    target: RowFormat,
-) -> tuple[Merged, ...] | None:
-    """Merges without Spark. None if there is too much data; partial results are deleted with the
-    folder."""
-    context = load.context
-    is_small = target.format is FileFormat.PARQUET and is_little(merges)
-    if not is_small or not context.config.tasks.without_spark:
-        return None
-    try:
-        return merge_without_spark(
-            context.store, merges, sizes, directory=f"{folder}/here", target=target
-        )
-    except TooLarge:
-        return None
+    rewritten: list[Rewritten] = []
+    failed_hours: list[Hour] = []
+    for index, rewrite in enumerate(rewrites):
+        if not others[rewrite.hour]:
+            continue
+        try:
+            rewritten += rewrite_files(load, latest, [rewrite], sizes, f"{folder}/alone-{index}")
+        except LoaderError as error:
+            load.check_stopped()
+            load.warn(f"{hour_path(load.name, rewrite.hour)} stays open: {error}")
+            failed_hours.append(rewrite.hour)
+    return rewritten, failed_hours

@@ -29,7 +29,7 @@ from loader.commit.staging import Staged, memory_warnings, read_again, reshaped,
 from loader.config import FileFormat
 from loader.decoding.decoded import COLLISION
 from loader.errors import LoaderError, RowsLost
-from loader.landing.pieces import FileKind
+from loader.landing.pieces import FileKind, WrittenFile
 from loader.landing.task_spec import (
     NOTHING_BESIDES,
     Besides,
@@ -166,6 +166,7 @@ class TableReading:
         self._latest = latest
         self._plan = plan_
         self._collisions: tuple[Collision, ...] = ()
+        self._reports: list[WrittenFile] = []  # of slices that were landed without Spark
         self._columns = table_columns(load.context.registry, load.table, config.header)
         for warning in self._columns.warnings:
             load.warn(warning)
@@ -175,7 +176,7 @@ class TableReading:
             load.name, self._former, columns, config.format, self._columns.latest
         )
         self._times = times_from(load.context.now(), config.oldest, config.newest)
-        self._target = RowFormat(config.format, config.compression, columns.spark_json)
+        self._target = RowFormat(config.format, config.compression, self._form.columns)
 
     def manifest(self) -> Manifest:
         """Stages and verifies everything, and returns the manifest. Raises LoaderError."""
@@ -251,6 +252,7 @@ class TableReading:
             now=context.now(),
             loader=context.loader,
             schema=self._form.columns,
+            schema_number=self._form.number,
             dead_share=config.dead_share,
             few_dead=config.few_dead,
             duplicate_share=config.duplicate_share,
@@ -320,6 +322,8 @@ class TableReading:
         slices = self._plan.slices
         check_duplicates(self._load.name, [*results.reports.values()], self._terms())
         self._load.doing("comparing duplicates")
+        for report in self._reports:
+            self._load.context.store.write(report.path, report.report)
         comparison = Comparison(self._load, self._spec(only_hours), slices, results, known)
         settled = comparison.settle([f"{self.folder}/{PIECES}", f"{self.folder}/{PIECES}-{AGAIN}"])
         self._collisions = tuple(settled.collisions)
@@ -344,19 +348,22 @@ class TableReading:
         self._load.check_stopped()
         directory = f"{self.folder}/{name}"
         job = landing_job(self._spec(only_hours), [[piece] for piece in slices], seen, besides)
-        if not self._landed_without_spark(job, directory, again=name != PIECES):
+        written = self._landed_without_spark(job, directory, again=name != PIECES)
+        if written is None:
             tasks = TASKS_PER_CORE * context.spark.cores
             job = msgspec.structs.replace(job, groups=grouped(job.slices, tasks))
             report_progress = self._advanced(job.groups, again=name != PIECES)
             context.spark.land(job, context.store.uri(directory), report_progress)
-        return staged(context.store, directory, sources)
+        return staged(context.store, directory, sources, written)
 
-    def _landed_without_spark(self, job: LandingJob, directory: str, *, again: bool) -> bool:
-        """Lands a small job without Spark. Returns whether it did."""
+    def _landed_without_spark(
+        self, job: LandingJob, directory: str, *, again: bool
+    ) -> list[WrittenFile] | None:
+        """Lands a small job without Spark. None if it is not small."""
         context = self._load.context
         is_small = is_little(job, context.config.tasks.without_spark)
         if context.config.format is not FileFormat.PARQUET or not is_small:
-            return False
+            return None
         report_progress = self._advanced(job.groups, again=again)
 
         def done(slices: int) -> None:
@@ -364,11 +371,12 @@ class TableReading:
             self._load.check_stopped()
 
         try:
-            land_locally(context.store, job, directory, self._load.brokers, done)
+            written = land_locally(context.store, job, directory, self._load.brokers, done)
         except TooLarge:
             context.store.delete(directory)
-            return False
-        return True
+            return None
+        self._reports += [file for file in written if file.report]
+        return written
 
     def _spec(self, only_hours: tuple[Hour, ...]) -> TaskSpec:
         config = self._load.context.config
@@ -381,6 +389,7 @@ class TableReading:
             header=config.header,
             with_cluster=self._load.table.with_cluster,
             compression=config.compression,
+            columns=self._form.columns,
             memory_bytes=config.tasks.memory_bytes,
             window_millis=config.window * 1000,
             times=self._times,

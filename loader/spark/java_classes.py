@@ -119,7 +119,7 @@ def classes_directory(environ: Mapping[str, str]) -> Path | None:
 def _name(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """The name for this Java, Spark and class path."""
     java = find_java().resolve()
-    jars = _jars(environ)
+    jars = spark_jars(environ)
     identity = (
         *(str(java), java.stat().st_mtime_ns, java.stat().st_size),
         *(str(jars), jars.stat().st_mtime_ns),
@@ -129,7 +129,7 @@ def _name(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
     return PREFIX + hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
-def _jars(environ: Mapping[str, str]) -> Path:
+def spark_jars(environ: Mapping[str, str]) -> Path:
     """Spark's own jars. Finds PySpark without importing it."""
     if spark_home := environ.get("SPARK_HOME"):
         return Path(spark_home, "jars")

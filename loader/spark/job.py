@@ -150,7 +150,7 @@ def _no_interpreter(match: re.Match[str]) -> str:
 def _no_module(match: re.Match[str]) -> str:
     return (
         f"executors have no Python module `{match['name'] or match['package']}`: --pack-env ships "
-        "what `penstock[loader]` requires, anything else must be installed for their interpreter"
+        "what the extra `loader` requires, anything else must be installed for their interpreter"
     )
 
 
@@ -164,7 +164,7 @@ def _not_loaded(match: re.Match[str]) -> str:
 def _planning(match: re.Match[str]) -> str:
     return (
         "the Python that executors run (spark.pyspark.python) cannot plan on this host: run with "
-        "--pack-env, or install `penstock[loader]` for it here too"
+        "--pack-env, or install Penstock with the extra `loader` for it here too"
     )
 
 

@@ -294,7 +294,12 @@ def pack_name(files: Sequence[PackedFile]) -> str:
     return f"{PREFIX}{version(OWN)}-{platform_name}-{digest.hexdigest()[:16]}.zip"
 
 
-def write_archive(files: Sequence[PackedFile], path: Path, progress: Progress) -> None:
+def write_archive(
+    files: Sequence[PackedFile],
+    path: Path,
+    progress: Progress = _silent,
+    compression: int = zipfile.ZIP_DEFLATED,
+) -> None:
     """Writes the archive, with the files in the order given.
 
     Concurrent writers of the same archive do not interfere.
@@ -302,7 +307,7 @@ def write_archive(files: Sequence[PackedFile], path: Path, progress: Progress) -
     temporary_path = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     with (
         replacing(path, temporary=temporary_path) as target,
-        zipfile.ZipFile(target, "w") as archive,
+        zipfile.ZipFile(target, "w", compression, compresslevel=LEVEL) as archive,
     ):
         _write_files(archive, files, progress)
 
@@ -315,7 +320,7 @@ def _write_files(archive: zipfile.ZipFile, files: Sequence[PackedFile], progress
         entry.create_system = _UNIX
         entry.external_attr = _READABLE_FILE
         content = file.source.read_bytes()
-        archive.writestr(entry, content, zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
+        archive.writestr(entry, content, archive.compression, compresslevel=LEVEL)
         done_bytes += len(content)
         progress(done_bytes, total_bytes)
 

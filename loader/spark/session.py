@@ -16,6 +16,7 @@ Rule 5: a process has one JVM, for all consecutive sessions. It ends when this p
 """
 
 import contextlib
+import logging
 import os
 import shutil
 import subprocess
@@ -31,8 +32,11 @@ from pyspark.sql.datasource import DataSource
 
 from loader.config import LoaderConfig
 from loader.errors import EnvironmentFailed
+from loader.spark.java_classes import spark_jars
 from loader.spark.job import working
 from loader.spark.packing import PackedEnvironment, runs_here
+from loader.spark.staging import StagedFile, StagingFolder, archive_name
+from loader.store.filesystems import hadoop_configuration
 from loader.store.kerberos import for_tokens, log_in
 
 # DEFAULTS may be overridden by the operator's settings, NEEDED may not.
@@ -51,12 +55,19 @@ NEEDED: Final = {
     # `hour=07` must stay a string, not become the number 7.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
+YARN: Final = "yarn"
 UNPACKED: Final = "penstock-environment"
 ARCHIVES: Final = "spark.archives"
+YARN_ARCHIVES: Final = "spark.yarn.dist.archives"
+# Where YARN finds Spark's jars; without any of them, each application uploads its own.
+YARN_SPARK: Final = "spark.yarn.archive"
+YARN_JARS: Final = "spark.yarn.jars"
 EXECUTORS_PATH: Final = "spark.executorEnv.PYTHONPATH"
 INTERPRETER: Final = "spark.pyspark.python"
 LOCAL_ADDRESS: Final = "SPARK_LOCAL_IP"
 PATIENCE_SECONDS: Final = 20.0  # for Spark's own clean-up when the JVM ends
+
+log = logging.getLogger(__name__)
 
 
 def open_session(
@@ -69,33 +80,86 @@ def open_session(
 
     The JVM's output goes to the file descriptor `output`, or to that of this process.
     """
-    configured_settings = config.spark.settings
-    os.environ.update(
-        driver_environment(packed, config.spark.master, configured_settings, os.environ)
-    )
-    settings = {**DEFAULTS, **local(config.spark.master), **configured_settings, **NEEDED}
+    settings = _prepared(config, packed)
     kerberos = config.kerberos
-    if packed is not None:
-        settings |= spark_settings(packed, config.spark.master, settings)
-    builder = SparkSession.builder.master(config.spark.master).appName(
-        f"penstock load {config.root}"
-    )
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    if config.hive is not None:
-        builder = builder.enableHiveSupport()
-    if kerberos is not None:
-        for key, value in for_tokens(kerberos).items():
-            builder = builder.config(key, value)
     with working("starting Spark"):
-        if output is not None or kerberos is not None:
-            start_jvm({**settings, "spark.master": config.spark.master}, output)
+        if output is not None or kerberos is not None or config.spark.staged:
+            _start_jvm_and_log_in(config, settings, output)
+        if config.spark.staged:
+            settings |= staged_settings(_staging_folder(config, settings), packed, settings)
+        builder = SparkSession.builder.master(config.spark.master).appName(
+            f"penstock load {config.root}"
+        )
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        if config.hive is not None:
+            builder = builder.enableHiveSupport()
         if kerberos is not None:
-            log_in(SparkContext._jvm, kerberos, settings)
+            for key, value in for_tokens(kerberos).items():
+                builder = builder.config(key, value)
         session = builder.getOrCreate()
     for source in sources:
         session.dataSource.register(source)
     return session
+
+
+def stage(
+    config: LoaderConfig, packed: PackedEnvironment | None, output: int | None = None
+) -> list[StagedFile]:
+    """Copies Spark's jars, and the pack if there is one, to `spark.staged`, without a session.
+    Raises LoaderError."""
+    settings = _prepared(config, None)
+    with working("copying Spark"):
+        _start_jvm_and_log_in(config, settings, output)
+        folder = _staging_folder(config, settings)
+        files = [folder.stage_spark(spark_jars(os.environ))]
+        return files if packed is None else [*files, folder.stage_pack(packed)]
+
+
+def _prepared(config: LoaderConfig, packed: PackedEnvironment | None) -> dict[str, str]:
+    """Sets this process's environment, and returns Spark's settings."""
+    spark = config.spark
+    os.environ.update(driver_environment(packed, spark.master, spark.settings, os.environ))
+    settings = {**DEFAULTS, **local(spark.master), **spark.settings, **NEEDED}
+    if packed is not None:
+        settings |= spark_settings(packed, spark.master, settings)
+    return settings
+
+
+def _start_jvm_and_log_in(
+    config: LoaderConfig, settings: Mapping[str, str], output: int | None
+) -> None:
+    start_jvm({**settings, "spark.master": config.spark.master}, output)
+    if config.kerberos is not None:
+        log_in(SparkContext._jvm, config.kerberos, settings)
+
+
+def _staging_folder(config: LoaderConfig, settings: Mapping[str, str]) -> StagingFolder:
+    """The folder, through the running JVM."""
+    configuration = hadoop_configuration(SparkContext._jvm, settings)
+    return StagingFolder(config.spark.staged, SparkContext._gateway, configuration)
+
+
+def staged_settings(
+    folder: StagingFolder, packed: PackedEnvironment | None, settings: Mapping[str, str]
+) -> dict[str, str]:
+    """Settings that name what is in the folder, instead of what the load would upload."""
+    staged: dict[str, str] = {}
+    if not settings.get(YARN_SPARK) and not settings.get(YARN_JARS):
+        if (spark := folder.find(archive_name(spark_jars(os.environ)))) is not None:
+            staged[YARN_SPARK] = spark.uri
+        else:
+            log.warning("uploading Spark, which is not staged: run `penstock load --stage-spark`")
+    if packed is not None:
+        if (pack := folder.find(packed.path.name)) is not None:
+            archives = settings[YARN_ARCHIVES].replace(packed.path.as_uri(), pack.uri)
+            staged[YARN_ARCHIVES] = archives
+        else:
+            log.warning(
+                "uploading the environment, which is not staged: run `penstock load --stage-spark "
+                "--pack-env`"
+            )
+    return staged
 
 
 def local(master: str) -> Mapping[str, str]:
@@ -108,12 +172,14 @@ def local(master: str) -> Mapping[str, str]:
 def spark_settings(
     packed: PackedEnvironment, master: str, conf: Mapping[str, str]
 ) -> dict[str, str]:
-    """Settings that extend the user's `conf`: the same on standalone, YARN and Kubernetes."""
+    """Settings that extend the user's `conf`."""
     if runs_here(master):
         return {}
     archive = f"{packed.path.as_uri()}#{UNPACKED}"
+    # YARN fetches these itself, also from HDFS, and keeps them on its nodes.
+    archives = YARN_ARCHIVES if master == YARN else ARCHIVES
     return {
-        ARCHIVES: ",".join(path for path in (conf.get(ARCHIVES), archive) if path),
+        archives: ",".join(path for path in (conf.get(archives), archive) if path),
         EXECUTORS_PATH: ":".join(path for path in (UNPACKED, conf.get(EXECUTORS_PATH)) if path),
     }
 

@@ -52,10 +52,10 @@ class Taken(Exception):
 
 
 class Creation(Protocol):
-    """Creates files. Paths are Hadoop's; folders exist already, if they are needed. Raises py4j's
-    exceptions."""
+    """Creates files. Paths are Hadoop's; folders of targets exist already, if they are needed,
+    unless they are only written. Raises py4j's exceptions."""
 
-    needs_folders: bool  # whether a file can only be created in a folder that exists
+    needs_folders: bool  # whether a file can only be renamed into a folder that exists
 
     def prove(self) -> None:
         """Checks that files can be created atomically, as far as this can be determined. Raises
@@ -112,12 +112,28 @@ class RenamedCreation:
         return
 
     def create(self, target: Any, data: bytes) -> None:
+        if not data:
+            self._create_empty(target)
+            return
         temporary = self._temporary()
         self.write(temporary, data)
+        self.publish(temporary, target)
+
+    def publish(self, temporary: Any, target: Any) -> None:
+        """Gives a complete file its name. Raises Taken, and deletes the file, if another has it."""
         try:
             self._context.rename(temporary, target, self._exclusive)
         except Py4JJavaError as error:
             self._files.delete(temporary, False)
+            if _is_taken(error):
+                raise Taken from error
+            raise
+
+    def _create_empty(self, target: Any) -> None:
+        """Creates an empty file, which is complete from the beginning."""
+        try:
+            self._files.create(target, False).close()
+        except Py4JJavaError as error:
             if _is_taken(error):
                 raise Taken from error
             raise
@@ -223,7 +239,7 @@ class HadoopStore:
         """`gateway` is py4j's, `configuration` the JVM's Hadoop configuration."""
         self._jvm = gateway.jvm
         self.root = root.rstrip("/")
-        with _as_store_error("open", self.root):
+        with as_store_error("open", self.root):
             path = self._jvm.org.apache.hadoop.fs.Path(self.root)
             check_scheme(path.toUri().getScheme(), self.root)
             for key, value in OF_S3A.items():
@@ -241,7 +257,7 @@ class HadoopStore:
 
     def prove(self) -> None:
         path = f"{CREATING}/{uuid.uuid4().hex}"
-        with _as_store_error("create files in", self.root):
+        with as_store_error("create files in", self.root):
             self._creation.prove()
         is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
@@ -250,7 +266,7 @@ class HadoopStore:
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
-        with _as_store_error("create", path):
+        with as_store_error("create", path):
             self._make_folder(path)
             try:
                 self._creation.create(target, data)
@@ -263,41 +279,42 @@ class HadoopStore:
         return True
 
     def replace(self, path: str, data: bytes) -> None:
-        with _as_store_error("write", path):
+        with as_store_error("write", path):
             self._make_folder(path)
             self._creation.replace(self._at(path), data)
 
     def write(self, path: str, data: bytes) -> None:
-        with _as_store_error("write", path):
-            self._make_folder(path)
+        with as_store_error("write", path):
             self._creation.write(self._at(path), data)
 
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
-        with _as_store_error("read", path):
+        with as_store_error("read", path):
             try:
-                target = self._at(path)
-                status = self._files.getFileStatus(target)
-                if status.isDirectory():
-                    raise StoreError(f"{self.uri(path)} is a folder")
-                size = status.getLen()
-                if size > limit:
-                    raise StoreError(f"{self.uri(path)} is longer than {limit:,} bytes")
-                return self._content(target, status)
+                stream = self._files.open(self._at(path))
             except Py4JJavaError as error:
-                if _java_class(error) == _MISSING:
+                if _java_class(error) != _MISSING:
+                    raise
+                if self.size(path) is None:
                     return None
-                raise
+                raise StoreError(f"{self.uri(path)} is a folder") from None
+            try:
+                data = bytes(stream.readNBytes(limit + 1))
+            finally:
+                stream.close()
+            if len(data) > limit:
+                raise StoreError(f"{self.uri(path)} is longer than {limit:,} bytes")
+            return data
 
     def list(self, path: str) -> Sequence[Entry]:
-        with _as_store_error("list", path):
+        with as_store_error("list", path):
             return self._listed(lambda: self._files.listStatusIterator(self._at(path)))
 
     def list_recursively(self, path: str) -> Sequence[Entry]:
-        with _as_store_error("list", path):
+        with as_store_error("list", path):
             return self._listed(lambda: self._files.listFiles(self._at(path), True))
 
     def size(self, path: str) -> int | None:
-        with _as_store_error("look at", path):
+        with as_store_error("look at", path):
             try:
                 return int(self._files.getFileStatus(self._at(path)).getLen())
             except Py4JJavaError as error:
@@ -308,7 +325,7 @@ class HadoopStore:
     def checksum(self, path: str) -> str:
         """The filesystem's checksum. HDFS computes it from the checksums of blocks, without reading
         the blocks."""
-        with _as_store_error("look at", path):
+        with as_store_error("look at", path):
             try:
                 checksum = self._files.getFileChecksum(self._at(path))
             except Py4JJavaError as error:
@@ -318,7 +335,7 @@ class HadoopStore:
             return "" if checksum is None else str(checksum.toString())
 
     def rename(self, source: str, target: str) -> bool:
-        with _as_store_error("rename", source):
+        with as_store_error("rename", source):
             try:
                 self._make_folder(target)
                 self._creation.move(self._at(source), self._at(target))
@@ -339,24 +356,16 @@ class HadoopStore:
         which write closed files to disk if `dfs.datanode.synconclose` is set."""
 
     def delete(self, path: str) -> None:
-        with _as_store_error("delete", path):
+        with as_store_error("delete", path):
             self._files.delete(self._at(path), True)
-            self._folders.clear()
-
-    def _content(self, target: Any, status: Any) -> bytes:
-        # `open` would make S3A ask for the status again.
-        opening = self._files.openFile(target).withFileStatus(status).build()
-        stream = self._jvm.org.apache.hadoop.util.functional.FutureIO.awaitFuture(opening)
-        try:
-            return bytes(stream.readNBytes(status.getLen()))
-        finally:
-            stream.close()
+            for folder in tuple(self._folders):
+                if f"{folder}/".startswith(f"{path}/"):
+                    self._folders.discard(folder)
 
     def _at(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self.uri(path))
 
     def _temporary(self) -> Any:
-        self._make_folder(f"{CREATING}/file")
         return self._at(f"{CREATING}/{uuid.uuid4().hex}")
 
     def _make_folder(self, path: str) -> None:
@@ -410,7 +419,8 @@ def _java_class(error: Py4JJavaError) -> str:
 
 
 @contextmanager
-def _as_store_error(what: str, path: str) -> Iterator[None]:
+def as_store_error(what: str, path: str) -> Iterator[None]:
+    """Converts Java's exceptions to a StoreError with a one-line message."""
     try:
         yield
     except Py4JJavaError as error:

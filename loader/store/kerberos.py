@@ -19,8 +19,8 @@ from py4j.protocol import Py4JJavaError
 from ground.logins.kerberos import Cure, why_unreadable
 from loader.config import Kerberos
 from loader.errors import LoaderError, NoTicket
+from loader.store.filesystems import hadoop_configuration
 
-_HADOOPS: Final = "spark.hadoop."
 _RENEWED: Final = "hadoop.kerberos.keytab.login.autorenewal.enabled"
 # Java's messages, from specific to general.
 _CURES: Final[tuple[tuple[re.Pattern[str], Cure], ...]] = (
@@ -53,10 +53,7 @@ def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
     """Logs this JVM in, or renews its login. `settings` are Spark's. Raises LoaderError."""
     if reason_unreadable := why_unreadable(kerberos.keytab):
         raise NoTicket(reason_unreadable)
-    configuration = jvm.org.apache.hadoop.conf.Configuration()
-    for key, value in settings.items():
-        if key.startswith(_HADOOPS):
-            configuration.set(key.removeprefix(_HADOOPS), value)
+    configuration = hadoop_configuration(jvm, settings)
     configuration.setBoolean(_RENEWED, True)
     users = jvm.org.apache.hadoop.security.UserGroupInformation
     try:

@@ -1,8 +1,10 @@
 """The format of a table's commit log: `{root}/_penstock/{table}/manifest-{run}.json`.
 
-A manifest has everything that its run changed, and the complete state after it: the newest one says
-where to continue. It is created atomically, and never changed. Its effects are made visible
-afterwards, in steps that can be repeated (loader/commit/publishing.py).
+A manifest has everything that its run changed, and the state after it: the newest one says where to
+continue. Of hours and sources, which are most of the state, many manifests have only those that
+differ from an earlier one (loader/commit/changes.py). A manifest is created atomically, and never
+changed. Its effects are made visible afterwards, in steps that can be repeated
+(loader/commit/publishing.py).
 """
 
 from enum import StrEnum
@@ -10,10 +12,13 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import Intervals
 from loader.values.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
+from loader.values.rewrites import RewriteReason
 from loader.values.tables import Hour
 
-VERSION: Final = 1
+VERSION: Final = 1  # of a manifest with all hours and sources
+VERSION_OF_CHANGES: Final = 2  # of one without; Penstock builds that know only complete ones stop
 FIRST_RUN: Final = 1
 SEVERAL: Final = -1  # the partition of sources whose events were in more than one
 
@@ -22,6 +27,7 @@ class RunKind(StrEnum):
     LOAD = "load"  # new rows
     CLOSE = "close"  # hours merged and declared complete, or marked as incomplete
     REBUILD = "rebuild"  # hours read again from the brokers
+    REWRITE = "rewrite"  # the same rows in other files
 
 
 class Added(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +75,8 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     landed: dict[str, Landed]
 
 
-class HourState(msgspec.Struct, frozen=True, kw_only=True):
-    """An hour that has files: `files` are the paths of all visible files."""
+class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An hour that has files, or is waited for: `files` are the paths of all visible files."""
 
     rows: int
     files: tuple[str, ...]
@@ -82,6 +88,8 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
     late_rows: int = 0  # that came after it was complete
     at: int = 0  # when it last got rows, or became complete, milliseconds
     whole: int = 0  # rows before files were deleted, or a rebuild read fewer events; 0: neither
+    schema_number: int = 0  # the manifest's when all files got its columns; 0: unknown, or several
+    rewritten: int = -1  # the run that last replaced files by others with the same rows
 
     @property
     def lack(self) -> str:
@@ -130,7 +138,8 @@ class Collision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}` or `_common_metadata`."""
+    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`, `_common_metadata` or
+    `_complete_hours.json`."""
 
     path: str  # relative to the root
     content: str = ""
@@ -178,3 +187,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ledger_seq: int = 0  # ledger entries of earlier runs
     ledger_entries: int = 0  # of this run
     ledger: LedgerJournal | None = None  # None: nothing was ever written to the ledger
+    schema_number: int = 0  # grows when columns of `schema` change; 0: by an earlier Penstock
+    reason: RewriteReason | None = None  # of a run of kind REWRITE
+    # The run with whose hours and sources those of this manifest make up the state; 0: this
+    # manifest has all of them.
+    since: int = 0
+    gone_hours: tuple[Hour, ...] = ()  # of that run, not in the state any more
+    gone_sources: dict[str, tuple[str, ...]] = {}  # likewise, by topic
+    complete: Intervals = ()  # all complete hours, also those without rows, which `hours` lacks

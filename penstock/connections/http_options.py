@@ -35,13 +35,15 @@ def http_option(
     credentials: str,
     *,
     is_needed: bool = True,
+    has_default: bool = True,
 ) -> Callable[[F], F]:
     """Adds `--PROGRAM URL` and `--PROGRAM-security FILE`. If the command does not always need the
-    URL, it is None unless the option or the variable names one."""
+    URL, it is None unless the option or the variable names one. `has_default`: the command tries
+    the default address if the profile names none either."""
     url = address_option(
         program,
         f"--{program}",
-        default=default,
+        default=default if has_default else "",
         variable=variable,
         is_needed=is_needed,
         type=HttpUrlType(program, default),

@@ -78,13 +78,13 @@ def profile_option(command: F) -> F:
 def address_option(
     key: str, *names: str, default: str, variable: str, is_needed: bool = True, **more: Any
 ) -> Callable[[F], F]:
-    """Returns an option whose default is the profile's value of `key`, else `default`. Unless
-    `is_needed`, the default is None, so that commands that do not need the option work with an
-    unreadable profile."""
+    """Returns an option whose default is the profile's value of `key`, else `default`, if there is
+    one. Unless `is_needed`, the default is None, so that commands that do not need the option work
+    with an unreadable profile."""
     option = click.option(
         *names,
         default=(lambda: default_address(key, default)) if is_needed else None,
-        show_default=f"the profile's, or {default}",
+        show_default=f"the profile's, or {default}" if default else "the profile's",
         envvar=variable,
         show_envvar=True,
         **more,

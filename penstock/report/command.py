@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TextIO
+from typing import TextIO
 
 import click
 import msgspec
@@ -14,58 +14,23 @@ from audit.api.answers import ReportAnswer, TopicReport
 from audit.reconciling.findings import State
 from ground.http.client import HttpUrl
 from ground.printable import one_line
-from penstock.cli.failures import Failed, usage_words
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
+from penstock.cli.verdict_command import (
+    COMPLETE,
+    FAULTY,
+    NOT_LOADED,
+    PENDING,
+    TOO_FEW,
+    UNKNOWN,
+    VerdictCommand,
+)
 from penstock.connections.cluster import existing_topics
 from penstock.report.alerts import raised_alerts
 from penstock.report.audit_requests import asked_report, audit_option, last_day, verdict
 from penstock.report.page import report_page
 from penstock.report.table import show_report
 from penstock.report.words import Count
-
-COMPLETE: Final = 0
-FAULTY: Final = 1
-PENDING: Final = 2
-UNKNOWN: Final = 3
-NO_VERDICT: Final = 4
-NOT_LOADED: Final = 5
-TOO_FEW: Final = 6
-
-
-class NoVerdict(Failed):
-    """There is no verdict on whether every line has arrived."""
-
-    exit_code = NO_VERDICT
-
-
-class _Report(click.Command):
-    """A command whose exit codes 1 and 2 are verdicts, so that its errors have another exit
-    code."""
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        try:
-            return super().make_context(info_name, args, parent, **extra)
-        except click.ClickException as error:
-            raise _no_verdict(error) from None
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except click.ClickException as error:
-            raise _no_verdict(error) from None
-
-
-def _no_verdict(error: click.ClickException) -> NoVerdict:
-    if isinstance(error, click.UsageError):
-        return NoVerdict(f"{usage_words(error)} (see penstock report --help)")
-    return NoVerdict(error.format_message())
 
 
 def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
@@ -93,7 +58,7 @@ def _has_events(report: ReportAnswer) -> bool:
     return any(tier.events for topic in report.topics for tier in topic.tiers)
 
 
-@click.command(cls=_Report)
+@click.command(cls=VerdictCommand)
 @click.argument("topics", nargs=-1, metavar="[TOPIC]…", shell_complete=existing_topics)
 @audit_option
 @click.option("--cluster", default="", metavar="NAME", help="Only topics of this cluster.")

@@ -16,8 +16,8 @@ from click.core import ParameterSource
 from audit.cures.fault_cures import Cure, advice
 from client.errors import BadAddress
 from ground.http.client import HttpUrl, parse_program_url
-from penstock.cli.finite_range import FiniteRange
 from penstock.cli.output import json_option, print_table
+from penstock.cli.watch_option import watch_option
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, brokers_security
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
 from penstock.connections.profile import SYSTEM, profile
@@ -74,7 +74,6 @@ _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
 _SECONDS: Final = 3.0
-_WATCHED_SECONDS: Final = 2.0
 
 
 class Figure(int):
@@ -241,14 +240,7 @@ def _has_no_agent() -> bool:
     metavar="DIR",
     help="The directory of a `penstock up`: show the status of its programs.",
 )
-@click.option(
-    "--watch",
-    type=FiniteRange(min=0.2, max=86_400),
-    is_flag=False,
-    flag_value=_WATCHED_SECONDS,
-    metavar="[SECONDS]",
-    help="Refresh every SECONDS, 2 by default, until Ctrl-C.",
-)
+@watch_option
 @json_option
 def command(
     *,

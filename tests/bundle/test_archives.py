@@ -13,6 +13,7 @@ from deploy.bundle.agent import unpack
 from deploy.bundle.archives import members_in, write_gz, write_tar
 from deploy.bundle.downloads import debian_packages
 from deploy.bundle.downloads.debian_packages import LOCK, NAMES, Package
+from deploy.bundle.downloads.locks import lock_text, read_lock
 from deploy.bundle.targets import PROCESSORS
 from deploy.bundle.wheels import Wheel
 
@@ -67,12 +68,12 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_lock_names_every_package_for_every_processor() -> None:
-    packages = debian_packages.locked(LOCK.read_text())
+    packages = read_lock(LOCK.read_text(), Package)
     for processor in PROCESSORS.values():
         mine = [each for each in packages if each.architecture == processor.debian]
         assert sorted(each.name for each in mine) == sorted(NAMES)
     assert all(len(each.sha256) == 64 for each in packages)
-    assert debian_packages.lock_text(packages) == LOCK.read_text()
+    assert lock_text(debian_packages.COLUMNS, packages) == LOCK.read_text()
     # One interpreter makes the bytecode of all.
     assert len({each.version for each in packages if "python" in each.name}) == 1
 

@@ -17,6 +17,7 @@ from cluster.zookeeper_server.jars import find_tls_class_path
 from deploy.bundle import collection, wheels
 from deploy.bundle.archives import sha256
 from deploy.bundle.downloads import zookeeper_jars
+from deploy.bundle.downloads.locks import lock_text, read_lock
 from harness.hosts.ansible_tools import ansible_tool
 from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
@@ -189,8 +190,8 @@ def test_a_kill_at_any_step_leaves_a_command_that_works(tmp_path: Path) -> None:
 
 def test_zookeeper_runs_from_the_jars_of_the_lock(tmp_path: Path) -> None:
     """Where this fails: `python -m deploy.bundle lock`."""
-    jars = zookeeper_jars.locked(zookeeper_jars.LOCK.read_text())
-    assert zookeeper_jars.lock_text(jars) == zookeeper_jars.LOCK.read_text()
+    jars = read_lock(zookeeper_jars.LOCK.read_text(), zookeeper_jars.Jar)
+    assert lock_text(zookeeper_jars.COLUMNS, jars) == zookeeper_jars.LOCK.read_text()
     zookeeper_jars.write(tmp_path / "jars.tar", jars, MOMENT)
     with tarfile.open(tmp_path / "jars.tar") as tar:
         tar.extractall(tmp_path, filter="data")
@@ -202,13 +203,15 @@ def test_zookeeper_runs_from_the_jars_of_the_lock(tmp_path: Path) -> None:
 
 
 def test_the_version_names_the_commit(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", "penstock/__init__.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    provider = f"{wheels.AIRFLOW}/airflow_providers_penstock/__init__.py"
+    for name in ("pyproject.toml", "penstock/__init__.py", provider):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
     wheels.stamp(tmp_path, VERSION)
     told = [f'\nversion = "{VERSION}"\n', f'\n__version__ = "{VERSION}"\n']
     assert told[0] in (tmp_path / "pyproject.toml").read_text()
-    assert told[1] in (tmp_path / "penstock/__init__.py").read_text()
+    for name in ("penstock/__init__.py", provider):
+        assert told[1] in (tmp_path / name).read_text()
     (tmp_path / "penstock/__init__.py").write_text('__version__ = "0.0.9"\n')
     with pytest.raises(
         SystemExit, match=r'differ: pyproject.*, penstock/__init__\.py has "0\.0\.9"'

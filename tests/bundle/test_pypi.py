@@ -7,6 +7,7 @@ import pytest
 from deploy.bundle import wheels
 from deploy.bundle.archives import sha256
 from deploy.bundle.downloads import pypi
+from deploy.bundle.downloads.locks import lock_text, read_lock
 from deploy.bundle.downloads.pypi import BUILDER, INSTALLER, LOCK, Fetcher, File
 from deploy.bundle.targets import PROCESSORS, Target
 from tests.bundle.made_wheels import made_wheel
@@ -17,8 +18,8 @@ TARGET = Target(PROCESSORS["aarch64"], "3.13")
 
 def test_the_lock_has_the_versions_that_are_pinned() -> None:
     """Where this fails: `python -m deploy.bundle lock`."""
-    files = pypi.locked(LOCK.read_text())
-    assert pypi.lock_text(files) == LOCK.read_text()
+    files = read_lock(LOCK.read_text(), File)
+    assert lock_text(pypi.COLUMNS, files) == LOCK.read_text()
     assert all(len(each.sha256) == 64 for each in files)
     pinned = wheels.pins((ROOT / "constraints.txt").read_text())
     tools = {BUILDER, INSTALLER}

@@ -20,6 +20,7 @@ from deploy.bundle import agent, collection
 from deploy.bundle.packages import debian_package, host_package, rpm_package
 from deploy.bundle import oci_image, wheelhouse, wheels
 from deploy.bundle.downloads import zookeeper_jars
+from deploy.bundle.downloads.locks import read_lock
 from deploy.bundle.__main__ import fix_environment
 from deploy.bundle.archives import members_in, write_gz
 from deploy.bundle.targets import PROCESSORS, Target
@@ -48,7 +49,7 @@ for package, name in ((debian_package, "agent.deb"), (rpm_package, "agent.rpm"))
 image = oci_image.add_platform(work / "image", tree, processor, {}, 1700000000)
 oci_image.write(out / "agent.oci.tar", work / "image", [image], "1", 1700000000)
 collection.write(out / "collection.tar.gz", Path.cwd(), "1", 1700000000)
-jars = zookeeper_jars.locked(zookeeper_jars.LOCK.read_text())
+jars = read_lock(zookeeper_jars.LOCK.read_text(), zookeeper_jars.Jar)
 zookeeper_jars.write(out / "jars.tar", jars, 1700000000)
 wheelhouse.write(out / "house.tar", found, found["penstock"], Target(processor, "3.11"), 1700000000)
 """

@@ -23,6 +23,9 @@ from loader.config import LoaderConfig
         ("audit", "http://u:secret@a", "`audit`: the URL: a user and password"),
         ("audit", "http://a,http://b", "`audit`: must be one URL: a single audit covers all"),
         ("kerberos", {"principal": "me", "keytab": ""}, "needs a `principal` and its `keytab`"),
+        ("spark", {"staged": "hdfs:///x"}, "`spark.staged` is of use with `master: yarn` only"),
+        ("spark", {"master": "yarn", "staged": "/x"}, "`spark.staged: /x` must be a URL: hdfs://"),
+        ("spark", {"conf": {"spark.submit.deployMode": "Cluster"}}, "runs in client mode only"),
     ],
 )
 def test_values_that_cannot_be(key: str, value: Any, why: str) -> None:

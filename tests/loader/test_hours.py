@@ -136,16 +136,19 @@ def test_an_hours_way(
 def test_hours_in_which_nothing_happened(
     spark: SparkSession, application: Application, agent: Agent, patient: LoaderConfig
 ) -> None:
-    """They are complete like others, and a reader of the table does not mind."""
+    """They are complete like others, without a folder, and a reader of the table does not mind."""
     began = hour_of(int(time.time() * 1000)) - 4 * HOUR
     application.write(5, time=began)
     agent.is_past(began + 3 * HOUR)
     first = load_once(spark, patient)
     assert first.complete == [began, began + HOUR, began + 2 * HOUR]
-    for at, rows in enumerate((5, 0, 0)):
-        there = HourFolder(patient, began + at * HOUR)
-        assert {name: each["rows"] for name, each in there.markers.items()} == {"_SUCCESS": rows}
-        assert len(there.parts) == bool(rows)
+    table = folder_of(patient, application.topic)
+    assert [each.parent for each in table.glob("dt=*/hour=*/_SUCCESS")] == [
+        table / hour_folder(Hour(began))
+    ]
+    assert len(list(table.glob("dt=*/hour=*"))) == 1
+    told = json.loads((table / "_complete_hours.json").read_text())
+    assert told["complete"] == [[hour_folder(Hour(began)), hour_folder(Hour(began + 2 * HOUR))]]
     assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
     assert load_once(spark, patient).did_nothing
 

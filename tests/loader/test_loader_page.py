@@ -3,14 +3,12 @@
 Keys are held by tests/penstock/config.
 """
 
-import ast
 import re
 import shlex
 from pathlib import Path
 
 import click
 import msgspec
-import pytest
 
 from loader.commit.layout import late_marker, part_path, success_marker
 from loader.decoding.columns import VALUE
@@ -24,7 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("loader*.md")))
 UNIT = (ROOT / "deploy" / "systemd" / "penstock-load.service").read_text()
 TIMER = (ROOT / "deploy" / "systemd" / "penstock-load.timer").read_text()
-DAG = (ROOT / "deploy" / "airflow" / "penstock_load.py").read_text()
 
 
 def test_every_option_is_explained() -> None:
@@ -65,17 +62,9 @@ def test_every_reason_of_dead_letters_is_explained() -> None:
     assert explained == constants - {VALUE}
 
 
-def deployed() -> dict[str, str]:
-    """Commands that others run for us, by who does."""
-    literals = [each.value for each in ast.walk(ast.parse(DAG)) if isinstance(each, ast.Constant)]
-    (by_airflow,) = [text for text in literals if str(text).startswith("exec ")]
-    (by_cron,) = re.findall(r"^5 \* \* \* \*\s+(.*?) >>", PAGE, re.MULTILINE)
-    return {"airflow": str(by_airflow).removeprefix("exec "), "cron": by_cron}
-
-
-@pytest.mark.parametrize("who", ["airflow", "cron"])
-def test_what_is_deployed_is_understood(who: str) -> None:
-    program, name, *arguments = shlex.split(deployed()[who])
+def test_the_command_of_cron_is_understood() -> None:
+    (command_line,) = re.findall(r"^5 \* \* \* \*\s+(.*?) >>", PAGE, re.MULTILINE)
+    program, name, *arguments = shlex.split(command_line)
     assert (Path(program).name, name) == ("penstock", "load")
     with command.make_context("load", arguments) as context:
         assert isinstance(context, click.Context)
@@ -83,8 +72,6 @@ def test_what_is_deployed_is_understood(who: str) -> None:
 
 
 def test_nothing_to_do_is_no_failure() -> None:
-    assert f"NOTHING_TO_DO = {NOTHING_TO_DO}\n" in DAG
-    assert "skip_on_exit_code=NOTHING_TO_DO" in DAG
     assert f"SuccessExitStatus={NOTHING_TO_DO} {INTERRUPTED}\n" in UNIT
     assert f"[ $? = {NOTHING_TO_DO} ]" in PAGE
 

@@ -9,8 +9,8 @@ import shutil
 from bench.peers import PEERS
 from cluster.errors import EmbeddedError
 from cluster.zookeeper_server.jars import DEBIAN_JARS, find_class_path, find_java
+from harness.hadoop.hadoop import HDFS_JARS
 from harness.hadoop.hadoop import VERSION as HADOOP
-from harness.hadoop.hadoop import hadoop_classpath, why_no_hadoop
 from harness.hadoop.spark_jvm import quick_java
 from harness.hosts.systemd_process import SYSTEMD, why_no_systemd
 from harness.java.maven_jars import JarsUnavailable
@@ -121,8 +121,8 @@ def _kerberos() -> str:
 
 
 def _hadoop() -> str:
-    if hadoop_classpath() is None:
-        return f"its tests are skipped: {why_no_hadoop()}"
+    if HDFS_JARS.classpath is None:
+        return f"its tests are skipped: {HDFS_JARS.why_not}"
     return f"{HADOOP}, by Maven"
 
 

@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 # How a file asks for what is worth waiting for. Who wants HDFS mostly wants Spark, too.
 ASKS: Final = {
-    "Spark": re.compile(r": (SparkSession|SparkCluster|RunningHdfs)\b"),
+    "Spark": re.compile(r": (SparkSession|SparkCluster|RunningHdfs|RunningYarn)\b"),
     "Apache Kafka": re.compile(r"\brunning_kafka\b"),
 }
 

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from audit.api import answers, queries
 from audit.clusters.state import BrokerFacts
 from audit.errors import Unknown
-from audit.http.endpoints.topic_lookup import failing_loads, key_of, now_of, open_findings
+from audit.http.endpoints.topic_lookup import (
+    failing_loads,
+    failing_of,
+    key_of,
+    now_of,
+    open_findings,
+)
 from audit.reconciling.findings import Finding, State, worst
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.topic_verdict import totals
@@ -93,6 +99,8 @@ def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
             faults[finding.source].append(finding)
     return replace(
         sources_page,
+        as_of=now_of(service, key.cluster),
+        failing_loads=failing_of(service, key) if query.sources else [],
         items=[
             replace(
                 row,

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from audit.api.answers import HostRow, Hosts, SourceRow, Sources
 from audit.api.queries import HostsQuery, SourcesQuery, pattern
 from audit.reconciling.findings import State
+from audit.store.files.arrivals import Arrivals
 from audit.store.files.shipped_stretches import MISSING, stretches_of
 from audit.store.folding.keyed_intervals import pairs_of
 from audit.store.partitions.commit_logs import OF_SOURCES
-from ground.intervals import Intervals, merged, minus, upto
+from ground.intervals import Intervals, merged, minus, size, upto
 
 
 def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Hosts:
@@ -146,6 +147,9 @@ def sources(connection: sqlite3.Connection, topic: int, name: int, query: Source
     if query.host:
         clause += " AND host = (SELECT id FROM names WHERE text = ?)"
         values.append(query.host)
+    if query.sources:
+        clause += " AND source IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps(query.sources.split(",")))
     if query.search:
         clause += (
             " AND (source LIKE ? ESCAPE '\\' OR path IN"
@@ -168,15 +172,34 @@ def sources(connection: sqlite3.Connection, topic: int, name: int, query: Source
     landed_by_source = _landed(connection, str([row[0] for row in rows]))
     missing_bytes = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
     gone_sources = _gone(connection, name)
+    items = [
+        replace(
+            _source(row, landed_by_source.get(row[0]), missing_bytes.get(row[0], [])),
+            gone=row[1] in gone_sources,
+        )
+        for row in rows
+    ]
+    if not query.sources:
+        return Sources(page=query.of(total), items=items)
+    ids = {row[1]: row[0] for row in rows}
+    arrivals = Arrivals(connection, topic, name, ids)
     return Sources(
         page=query.of(total),
-        items=[
-            replace(
-                _source(row, landed_by_source.get(row[0]), missing_bytes.get(row[0], [])),
-                gone=row[1] in gone_sources,
-            )
-            for row in rows
-        ],
+        items=[_with_arrival(row, ids[row.source], arrivals) for row in items],
+        destinations=arrivals.destinations,
+    )
+
+
+def _with_arrival(row: SourceRow, number: int, arrivals: Arrivals) -> SourceRow:
+    end = arrivals.end_of(row.source)
+    is_lacking = number in arrivals.lacking
+    return replace(
+        row,
+        state=_state(is_lacking or row.state is State.PENDING),
+        events=end.events,
+        size=end.size,
+        unread=end.unread,
+        waits=arrivals.waits_of(row.source, number, size(tuple(row.shipped))),
     )
 
 

@@ -23,10 +23,7 @@ LOCK: Final = Path(__file__).with_name("debian-packages.lock")
 POOL: Final = "http://deb.debian.org/debian/"
 _SUITE: Final = "trixie"
 _KEYRING: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
-_HEAD: Final = (
-    "# Made by `python -m deploy.bundle lock`: architecture, package, version, SHA-256, "
-    "path in Debian's pool.\n"
-)
+COLUMNS: Final = ": architecture, package, version, SHA-256, path in Debian's pool"
 NAMES: Final = (
     *("python3.13-minimal", "libpython3.13-minimal", "libpython3.13-stdlib"),
     *("libc6", "libgcc-s1", "libssl3t64", "libffi8", "libexpat1"),
@@ -40,24 +37,6 @@ class Package(msgspec.Struct, frozen=True, order=True):
     version: str
     sha256: str
     path: str
-
-
-def locked(text: str) -> list[Package]:
-    """Parses the lock. Raises ValueError for a malformed line."""
-    packages = []
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            architecture, name, version, digest, path = line.split(" ")
-            packages.append(Package(architecture, name, version, digest, path))
-    return packages
-
-
-def lock_text(packages: list[Package]) -> str:
-    rows = sorted(packages)
-    lines = (
-        f"{row.architecture} {row.name} {row.version} {row.sha256} {row.path}\n" for row in rows
-    )
-    return _HEAD + "".join(lines)
 
 
 def fetched(package: Package, cache: Path, pool: str) -> Path:

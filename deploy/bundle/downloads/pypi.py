@@ -26,7 +26,7 @@ from deploy.bundle.targets import Target
 from deploy.bundle.wheels import run_pip
 
 LOCK: Final = Path(__file__).with_name("wheels.lock")
-_HEAD: Final = "# Made by `python -m deploy.bundle lock`: package, version, SHA-256, file.\n"
+COLUMNS: Final = ": package, version, file, SHA-256"
 _SOURCES_ONLY: Final = frozenset({"pyspark", "pure-sasl"})
 # The builder of wheels from sources, and the installer for hosts without pip. Nothing else in a
 # release depends on their versions, so the lock takes the newest.
@@ -41,21 +41,6 @@ class File(msgspec.Struct, frozen=True, order=True):
     version: str
     file: str
     sha256: str
-
-
-def locked(text: str) -> list[File]:
-    """Parses the lock. Raises ValueError for a malformed line."""
-    files = []
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            name, version, digest, file = line.split(" ")
-            files.append(File(name, version, file, digest))
-    return files
-
-
-def lock_text(files: Iterable[File]) -> str:
-    rows = sorted(set(files))
-    return _HEAD + "".join(f"{row.name} {row.version} {row.sha256} {row.file}\n" for row in rows)
 
 
 def file_of(path: Path) -> File:

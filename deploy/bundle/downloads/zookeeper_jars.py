@@ -19,9 +19,7 @@ from cluster.zookeeper_server.jars import find_tls_class_path
 from deploy.bundle.archives import sha256, write_tar
 
 LOCK: Final = Path(__file__).with_name("zookeeper-jars.lock")
-_HEAD: Final = (
-    "# Made by `python -m deploy.bundle lock`, from PySpark: package URL, SHA-256, file.\n"
-)
+COLUMNS: Final = ", from PySpark: package URL, SHA-256, file"
 _NAME: Final = re.compile(r"([a-z0-9-]+?)-([0-9][A-Za-z0-9.]*)\.jar")
 
 
@@ -37,16 +35,6 @@ class Jar(msgspec.Struct, frozen=True, order=True):
     @property
     def version(self) -> str:
         return self.purl.rpartition("@")[2]
-
-
-def locked(text: str) -> list[Jar]:
-    """Parses the lock. Raises ValueError for a malformed line."""
-    rows = (line.split(" ") for line in text.splitlines() if line and not line.startswith("#"))
-    return [Jar(purl, digest, file) for purl, digest, file in rows]
-
-
-def lock_text(jars: Iterable[Jar]) -> str:
-    return _HEAD + "".join(f"{jar.purl} {jar.sha256} {jar.file}\n" for jar in sorted(jars))
 
 
 def needed(pyspark: Path) -> list[Jar]:

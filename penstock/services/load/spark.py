@@ -14,7 +14,8 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,7 @@ import msgspec
 
 from cluster.errors import NoJava
 from cluster.zookeeper_server.jars import find_java
-from loader.config import LoaderConfig, Spark
+from loader.config import LoaderConfig
 from loader.errors import LoaderError, SparkFailed
 from loader.spark.java_classes import JavaClasses
 from loader.spark.packing import PackedEnvironment
@@ -32,6 +33,7 @@ from penstock.cli.failures import missing_extra
 
 if TYPE_CHECKING:
     from loader.run.spark_work import SparkWork
+    from loader.spark.staging import StagedFile
 
 LOGGER: Final = "spark"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -187,24 +189,40 @@ class SparkJvm:
         from loader.spark.session import open_session  # noqa: PLC0415
 
         sources = [getattr(pyspark_penstock, name) for name in pyspark_penstock.__all__]
-        self._may_run = True
-        try:
+        with self._starting():
             session = open_session(
                 self._with_our_options(), sources, packed, output=self._output.descriptor
             )
+        return SparkWork(session)
+
+    def stage(self, packed: PackedEnvironment | None) -> "list[StagedFile]":
+        """Copies Spark, and the pack if there is one, to `spark.staged`. Raises LoaderError."""
+        check_spark()
+        from loader.spark.session import stage  # noqa: PLC0415
+
+        with self._starting():
+            return stage(self._with_our_options(), packed, output=self._output.descriptor)
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Names the reason if the JVM does not start."""
+        self._may_run = True
+        try:
+            yield
         except SparkFailed as error:
             if _NO_JVM not in str(error):
                 raise
             reason = self._output.why_it_ended()
             raise SparkFailed(f"Spark's JVM did not start: {reason}") from error
-        return SparkWork(session)
 
     def _with_our_options(self) -> LoaderConfig:
         spark = self._config.spark
         java_options = spark.settings.get(JAVA_OPTIONS, "")
         classes = self._classes.options(java_options, spark.settings, os.environ)
         options = f"{quiet_java_options(java_options, os.environ)} {classes}".strip()
-        spark_with_options = Spark(master=spark.master, conf={**spark.conf, JAVA_OPTIONS: options})
+        spark_with_options = msgspec.structs.replace(
+            spark, conf={**spark.conf, JAVA_OPTIONS: options}
+        )
         return msgspec.structs.replace(self._config, spark=spark_with_options)
 
 

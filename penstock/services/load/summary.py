@@ -9,6 +9,7 @@ from ground.printable import one_line
 from loader.checks.comparison import FileFaultKind
 from loader.checks.statements import printable
 from loader.commit.layout import SUCCESS
+from loader.config import LoaderConfig
 from loader.errors import reason_of
 from loader.run.outcomes import PartitionRange, TableOutcome, has_failed, worst_exit_code
 from loader.values.tables import Hour, hour_folder
@@ -18,6 +19,7 @@ _COLUMNS: Final = (
     *("table", "rows", "bytes", "files", "late", "duplicates", "dead"),
     *("offsets", "hours_complete", "seconds"),
 )
+_COMPACTED: Final = ("table", "hour", "files", "new_files", "bytes", "new_bytes")
 _MOST_PARTITIONS: Final = 3  # that are written out
 _MOST_FAULTS: Final = 20  # of a table, that are shown
 _MOST_HOURS: Final = 48  # rebuilt ones that are shown
@@ -72,6 +74,11 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
     if len(rebuilt_hours) > _MOST_HOURS:
         print(f"and {len(rebuilt_hours) - _MOST_HOURS:,} more hours: see them with --json")
     for outcome in shown_outcomes:
+        if outcome.upgraded:
+            print(
+                f"{outcome.table}: {len(outcome.upgraded):,} hours have the table's columns now"
+                f" ({outcome.upgraded_files:,} files were rewritten)"
+            )
         if outcome.waiting:
             print(f"  what to do: `{outcome.next_load}` closes hours once nothing is missing")
         if outcome.other_damage:
@@ -79,7 +86,11 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
                 f"{outcome.table}: other hours are still damaged: {one_line(outcome.other_damage)}"
             )
             print(f"  what to do: {one_line(outcome.other_cure)}")
-    failures = [(outcome, outcome.error) for outcome in shown_outcomes if outcome.error is not None]
+    _show_failures(shown_outcomes)
+
+
+def _show_failures(outcomes: Sequence[TableOutcome]) -> None:
+    failures = [(outcome, outcome.error) for outcome in outcomes if outcome.error is not None]
     if failures:
         print()
     for outcome, error in failures:
@@ -121,10 +132,43 @@ def show_plan(outcomes: Sequence[TableOutcome]) -> None:
         print("nothing to read")
 
 
-def document(ended: EndedLoad) -> Mapping[str, Any]:
+def show_compacted(outcomes: Sequence[TableOutcome], *, dry_run: bool) -> None:
+    """Prints a line for each hour whose files were, or would be, joined."""
+    rows = [
+        {
+            "table": outcome.table,
+            "hour": hour_folder(part.hour),
+            "files": part.files,
+            "new_files": part.new_files,
+            "bytes": part.bytes,
+            "new_bytes": part.new_bytes,
+        }
+        for outcome in outcomes
+        for part in outcome.compacted
+    ]
+    if rows:
+        print_table(_COMPACTED[:-1] if dry_run else _COMPACTED, rows)
+    elif not any(outcome.error for outcome in outcomes):
+        print("nothing to do")
+    for outcome in outcomes:
+        if outcome.compacted:
+            files = sum(part.files for part in outcome.compacted)
+            new_files = sum(part.new_files for part in outcome.compacted)
+            size = sum(part.bytes for part in outcome.compacted)
+            verb = "would be" if dry_run else "were"
+            print(
+                f"{outcome.table}: {files:,} files ({size:,} bytes) of"
+                f" {len(outcome.compacted):,} hours {verb} joined to {new_files:,}"
+            )
+    _show_failures(outcomes)
+
+
+def document(ended: EndedLoad, config: LoaderConfig) -> Mapping[str, Any]:
     return {
         "exit_code": ended.exit_code,
         "seconds": round(ended.seconds, 3),
+        "root": config.root,
+        "brokers": config.brokers,
         "error": _text(ended.error),
         "tables": [_table(outcome) for outcome in ended.outcomes],
     }
@@ -194,6 +238,18 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
             for hour, rows in outcome.rebuilt.items()
         ],
         "merged_files": outcome.merged_files,
+        "compacted": [
+            {
+                "hour": hour_folder(part.hour),
+                "files": part.files,
+                "new_files": part.new_files,
+                "bytes": part.bytes,
+                "new_bytes": part.new_bytes,
+            }
+            for part in outcome.compacted
+        ],
+        "upgraded": [hour_folder(hour) for hour in outcome.upgraded],
+        "upgraded_files": outcome.upgraded_files,
         "checked": [hour_folder(hour) for hour in outcome.checked],
         "faults": [
             {

@@ -174,6 +174,41 @@ def test_an_archive_that_is_unpacked_while_the_agent_is_down(
     assert files.text.decode() == noise(3000)
 
 
+@pytest.mark.parametrize("is_read", [False, True], ids=["not read yet", "read before"])
+@pytest.mark.parametrize("seconds", [0.05, 6.0])
+def test_an_archive_is_unpacked_while_the_agent_looks(
+    logs: LogFolder, seconds: float, *, is_read: bool
+) -> None:
+    """Its source reads on in the unpacked file, or has read it already, however long the disk
+    takes."""
+    archive = old_archive(logs, noise(3000))
+    files = logs.follow(reads_archives=True)
+    if is_read:
+        settle(files)
+    with (logs / "app.log.9").open("wb", buffering=0) as unpacked:
+        for start in range(0, 27_000, 9000):
+            unpacked.write(noise(3000).encode()[start : start + 9000])
+            for _ in range(2):
+                files.turn(seconds)
+            files.crash()
+            files.restart_closed()
+    os.utime(logs / "app.log.9", (archive.stat().st_mtime,) * 2)
+    settle(files)
+    assert files.text.decode() == noise(3000)
+
+
+def test_a_short_archive_that_is_unpacked_before_its_turn(logs: LogFolder) -> None:
+    """The content is too short to be known by; the time of modification is the archive's."""
+    old_archive(logs, noise(3000), "app.log.10.gz", days=40)
+    archive = old_archive(logs, "a\nb\n")
+    files = logs.follow(reads_archives=True)
+    (logs / "app.log.9").write_bytes(gzip.decompress(archive.read_bytes()))
+    files.look()
+    os.utime(logs / "app.log.9", (archive.stat().st_mtime,) * 2)
+    settle(files)
+    assert files.text.decode().count("a\nb\n") == 1
+
+
 def test_another_archive_with_the_same_lines(logs: LogFolder) -> None:
     """Of a host that was restored, or in another folder."""
     old_archive(logs, lines(0, 3000))

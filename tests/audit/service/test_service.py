@@ -214,10 +214,13 @@ def test_answers_about_topics_have_their_shapes(
     consumers = {each.topic: (each.upto, each.lag) for each in brokers.consumers}
     assert consumers["shapes"] == (1_000, 0)
     gate = audit.get("hour", answers.HourGate, topic="shapes", hour=BEGAN)
-    assert (gate.complete, gate.missing) == (True, "")
+    assert (gate.complete, gate.missing, gate.unknown) == (True, "", "")
+    forgotten = audit.get("hour", answers.HourGate, topic="shapes", hour=BEGAN - 8 * 24 * HOUR)
+    assert "older than the audit's `retention` of 7 days" in forgotten.unknown
     unknown = audit.get("hour", answers.HourGate, topic="nothing", hour=BEGAN)
     assert not unknown.complete
     assert "nothing" in unknown.missing
+    assert unknown.unknown == unknown.missing
 
 
 def test_a_topic_that_was_deleted_waits_for_nobody(

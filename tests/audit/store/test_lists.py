@@ -128,6 +128,41 @@ def test_what_a_loader_has_passed_over_has_a_name(ledger: AuditedLedger) -> None
     assert ledger.reading.hosts(KEY, HostsQuery(topic=TOPIC)).items[0].state is State.COMPLETE
 
 
+def test_a_file_that_is_asked_for_says_what_it_waits_for(ledger: AuditedLedger) -> None:
+    def arrival() -> tuple[State, list[str], list[str]]:
+        found = ledger.reading.sources(KEY, SourcesQuery(topic=TOPIC, sources="other,file"))
+        (row,) = found.items
+        return row.state, [f"{each.on}: {each.words}" for each in row.waits], found.destinations
+
+    ledger.fold(shipped(0, 0, 0, 0), counted(0, 0, 4, 0))
+    on_agent, on_broker = "it has not been shipped to its end", "6 events are not counted by a"
+    waits = [f"agent: {on_agent}", f"broker: {on_broker} broker yet"]
+    assert arrival() == (State.COMPLETE, waits, [])
+    ended = {"topic": TOPIC, "source": "file", "path": "/log/a", "events": 11, "size": 1100}
+    ledger.fold(counted(1, 4, 6, 0), entry("agent", "agent-1", 1, NOW, finished=[ended]))
+    assert arrival()[1] == ["agent: 1 event is not reported as shipped yet"]
+    last = passage(0, 10, 1, [window(BEGIN, 1)], runs=[run("file", 10, 1)])
+    ledger.fold(entry("agent", "agent-1", 2, NOW, passages=[last]), counted(2, 10, 1, 0))
+    assert arrival() == (State.COMPLETE, [], [])
+    ledger.fold(landed(1, 0, 4, (0, 4)))
+    assert arrival() == (State.COMPLETE, [f"hdfs: 7 events are not in {ROOT} yet"], [ROOT])
+    ledger.fold(landed(2, 4, 7, (5, 6)))
+    assert arrival() == (State.PENDING, [], [ROOT]), "one is missing"
+    ledger.fold(landed(3, 11, 0, (4, 1)))
+    assert arrival() == (State.COMPLETE, [], [ROOT])
+    (row,) = ledger.reading.sources(KEY, SourcesQuery(topic=TOPIC)).items
+    assert (row.events, row.waits) == (-1, [])
+
+
+def test_a_file_with_an_unknown_end_does_not_wait_for_it(ledger: AuditedLedger) -> None:
+    where = {"topic": TOPIC, "path": "/log/a", "source": "file", "position": 1000}
+    unseen = {**where, "from_time": BEGIN, "to_time": BEGIN, "reason": "the archive is truncated"}
+    said = entry("agent", "agent-1", 1, NOW, unwatched=[{**unseen, "traces": "vanished"}])
+    ledger.fold(shipped(0, 0, 0, 0), counted(0, 0, 10, 0), said)
+    (row,) = ledger.reading.sources(KEY, SourcesQuery(topic=TOPIC, sources="file")).items
+    assert (row.unread, row.waits, row.gone) == ("the archive is truncated", [], True)
+
+
 def test_the_events_of_a_damaged_batch_have_names(ledger: AuditedLedger) -> None:
     offsets = {"first": 5, "count": 1}
     spoilt = {"topic": TOPIC, "partition": 0, "offsets": offsets, "reason": "CRC"}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from loader.checks.comparison import UNKNOWN
+from loader.checks.comparison import UNKNOWN, HourOutcome
 from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
 from loader.commit.commit_log import CommitLog
@@ -83,12 +83,17 @@ class Table:
 
     def young(self, now: int = NOW) -> list[tuple[str, str, int, int]]:
         """The faults that a load is told of."""
-        found = self.check().young(now)
+        found = self.outcomes(now)
         return [
             (fault.path, fault.fault.value, fault.committed_rows, fault.found_rows)
             for each in found
             for fault in each.faults
         ]
+
+    def outcomes(self, now: int, most_bytes: int = 1 << 20) -> list[HourOutcome]:
+        latest = self.commit_log.latest()
+        assert latest is not None
+        return self.check(most_bytes=most_bytes).young(latest, now)
 
     def check(self, young_millis: int = TWO_DAYS, most_bytes: int = 1 << 20) -> FileCheck:
         return FileCheck(

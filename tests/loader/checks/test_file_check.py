@@ -180,13 +180,11 @@ def test_names_that_manifests_have_no_more_are_not_counted_twice(table: Table) -
 
 
 def test_where_another_loader_is_at_work_nothing_is_said(table: Table) -> None:
-    with pytest.raises(RunTaken):
-        table.check().young(NOW)
     table.commit([added(hour(1), "a", 5)])
     table.store.delete(visible_path(TABLE, 1))
     table.store.delete(path(hour(1), "a"))
     with pytest.raises(RunTaken, match="another loader is at work"):
-        table.check().young(NOW)
+        table.young()
     assert table.told == []
     table.commit_log.mark_visible(1)
 
@@ -198,7 +196,7 @@ def test_where_another_loader_is_at_work_nothing_is_said(table: Table) -> None:
     slow = Slow(table.root)
     slow.write(path(hour(1), "odd"), lines(1))
     with pytest.raises(RunTaken):
-        slow.check().young(NOW)
+        slow.young()
     assert slow.told == []
 
 
@@ -265,14 +263,14 @@ def test_flipped_bytes_are_found_by_the_next_load(tmp_path: Path, untouched: boo
 
 def test_what_nobody_has_touched_is_looked_at_in_turn(tmp_path: Path) -> None:
     table = committed(tmp_path, "a", "b", "c")
-    assert table.check(most_bytes=1).young(NOW) == []
+    assert table.outcomes(NOW, most_bytes=1) == []
     flip(tmp_path / path(hour(1), "c"), untouched=True)
-    assert table.check(most_bytes=1).young(NOW) == []
+    assert table.outcomes(NOW, most_bytes=1) == []
     later = NOW
     for _ in range(2):
         later += IN_TURN_MILLIS
-        assert table.check(most_bytes=1).young(later) == []
-    (found,) = table.check(most_bytes=1).young(later + IN_TURN_MILLIS)
+        assert table.outcomes(later, most_bytes=1) == []
+    (found,) = table.outcomes(later + IN_TURN_MILLIS, most_bytes=1)
     assert [each.path for each in found.faults] == [path(hour(1), "c")]
 
 

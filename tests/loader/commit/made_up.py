@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ground.intervals import merged
 from loader.commit.next_state import Terms
 from loader.commit.sources import LandedSources
 from loader.commit.staging import Staged, StagedFile
@@ -31,6 +32,7 @@ def terms(**changes: Any) -> Terms:
         now=NOW,
         loader="test",
         schema="columns",
+        schema_number=1,
         dead_share=0.5,
         few_dead=0,
         duplicate_share=0.5,
@@ -157,6 +159,11 @@ def manifest(run: int, *, hours: Mapping[Hour, HourState] | None = None) -> Mani
         loader="test",
         topics=(),
         hours=dict(hours or {}),
+        complete=merged(
+            (hour, hour + HOUR_MILLIS)
+            for hour, state in (hours or {}).items()
+            if state.complete >= 0
+        ),
         ledger_seq=40,
         ledger_entries=2,
     )

@@ -17,7 +17,8 @@ from ground.intervals import GrowingIntervals
 from loader.commit.commit_log import CommitLog
 from loader.commit.layout import no_marker, run_folder, success_marker
 from loader.commit.next_state import load_manifest, next_run
-from loader.commit.publishing import clean, publish
+from loader.commit.publishing import clean, clean_creating, publish
+from loader.commit.rewrites import rewrite_manifest
 from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, read_again, staged, verified
 from loader.landing.pieces import PIECE_END, FileKind
@@ -27,6 +28,7 @@ from loader.planning.plan import Plan, plan
 from loader.store.store import Store
 from loader.values.manifests import SEVERAL, Added, HourState, Manifest, Marker, RunKind
 from loader.values.reports import ClosedIntervals, SliceReport, closed, intervals_of
+from loader.values.rewrites import Rewrite, RewriteReason, Rewritten, RewrittenFile
 from loader.values.tables import (
     HOUR_MILLIS,
     Hour,
@@ -94,19 +96,24 @@ class Log(msgspec.Struct):
 class SmallLoader:
     """One process's worth of loading. `token` is its own."""
 
-    def __init__(self, store: Store, log: Log, *, token: str, now: int) -> None:
+    def __init__(
+        self, store: Store, log: Log, *, token: str, now: int, schema_number: int = 1
+    ) -> None:
+        self.schema_number = schema_number
         self.store = store
         self.log = log
         self.token = token
         self.now = now
-        self.commit_log = CommitLog(store, TABLE)
+        self.commit_log = CommitLog(store, TABLE, complete_below=0)
 
     def load(self) -> None:
-        """Everything that there is to do: what is owed, what is new, what can be closed."""
+        """Everything that there is to do: what is owed, what is new, what can be closed, what has
+        columns of a former schema."""
         self.publish_unfinished()
         clean(self.store, TABLE)
         self.load_what_is_new()
         self.close_hours()
+        self.rewrite_hours()
         self.commit_log.forget(10)
 
     def publish_unfinished(self) -> None:
@@ -125,7 +132,13 @@ class SmallLoader:
             planned,
             left,
             TABLE,
-            terms(now=self.now, loader=f"small {self.token}", few_dead=0, forget_after=7 * DAY),
+            terms(
+                now=self.now,
+                loader=f"small {self.token}",
+                few_dead=0,
+                forget_after=7 * DAY,
+                schema_number=self.schema_number,
+            ),
         )
         self._commit(msgspec.structs.replace(manifest, ledger_entries=1))
 
@@ -141,6 +154,35 @@ class SmallLoader:
         }
         if closing:
             self._commit(self._closed(latest, closing))
+
+    def rewrite_hours(self) -> None:
+        """One hour in a run."""
+        while (latest := self.commit_log.latest()) is not None:
+            former = [
+                (hour, state)
+                for hour, state in latest.hours.items()
+                if state.complete >= 0 and state.schema_number != latest.schema_number
+            ]
+            if not former:
+                return
+            (hour, state), run = former[0], next_run(latest)
+            staged_path = f"{run_folder(TABLE, run, self.token)}/rewritten/{hour}.txt"
+            data = b"".join(self.store.read(path) or b"" for path in state.files)
+            self._stage(staged_path, data)
+            manifest = rewrite_manifest(
+                latest,
+                [
+                    Rewritten(
+                        Rewrite(hour, state.files, state.bytes, 1),
+                        (RewrittenFile(staged_path, state.rows, len(data)),),
+                    )
+                ],
+                uniform=[hour],
+                reason=RewriteReason.COLUMNS,
+                now=self.now,
+                loader=self.token,
+            )
+            self._commit(msgspec.structs.replace(manifest, ledger_entries=1))
 
     def _commit(self, manifest: Manifest) -> None:
         self.commit_log.commit(manifest)
@@ -225,13 +267,20 @@ class SmallLoader:
                 adds.append(added)
                 removes.extend(files)
                 files = (added.path,)
-            hours[hour] = msgspec.structs.replace(state, complete=run, files=files)
+            hours[hour] = msgspec.structs.replace(
+                state,
+                complete=run,
+                files=files,
+                bytes=sum(self.store.size(path) or 0 for path in state.files),
+                schema_number=latest.schema_number,
+            )
             markers.append(success_marker(TABLE, hour, hours[hour], run))
             markers.append(no_marker(TABLE, hour, "_INCOMPLETE"))
         return msgspec.structs.replace(
             latest,
             run=run,
             kind=RunKind.CLOSE,
+            reason=None,
             committed=self.now,
             adds=tuple(adds),
             removes=tuple(removes),
@@ -298,6 +347,8 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
     latest = commit_log.latest()
     assert latest is not None
     assert commit_log.unpublished() == []
+    complete = [state for state in latest.hours.values() if state.complete >= 0]
+    assert {state.schema_number for state in complete} == {latest.schema_number}
 
     visible = [
         entry for entry in store.list_recursively(TABLE) if not entry.name.startswith(("_", "."))
@@ -343,7 +394,7 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
             counted = sum(w.rows + w.duplicates + w.dead for w in passage.windows)
             assert counted + passage.no_events == passage.next_offset - passage.first
 
-    clean(store, TABLE, abandoned_after=-1)  # a millisecond may not have passed
+    clean_creating(store, abandoned_after=-1)  # a millisecond may not have passed
     assert store.list("_penstock/~creating") == []
 
 
@@ -355,7 +406,7 @@ SECOND_LOAD: Final = BEGIN + 3 * HOUR_MILLIS + 600_000
 def first_log() -> Log:
     log = Log()
     log.append(0, _events("a", 0, 3, BEGIN), _events("a", 3, 2, BEGIN + HOUR_MILLIS))
-    log.append(1, _events("b", 0, 6, BEGIN + 5_000))
+    log.append(1, _events("b", 0, 6, BEGIN + 5_000), _events("e", 0, 2, BEGIN - 5_000))
     return log
 
 
@@ -375,7 +426,7 @@ def after_first_load(store: Store) -> None:
 
 
 def second_load(store: Store, token: str) -> SmallLoader:
-    return SmallLoader(store, whole_log(), token=token, now=SECOND_LOAD)
+    return SmallLoader(store, whole_log(), token=token, now=SECOND_LOAD, schema_number=2)
 
 
 def small_log() -> Log:

@@ -10,6 +10,7 @@ from client.producing.delivery import TopicPartition
 from loader.commit.next_state import load_manifest, next_run, rebuild_manifest
 from loader.commit.staging import Staged
 from loader.errors import GapError, Mismatch, RowsLost, TooManyDead, TooManyDuplicates
+from loader.hours.closing import opened_hours
 from loader.planning.plan import Plan
 from loader.values.manifests import (
     HourState,
@@ -73,6 +74,7 @@ def test_the_first_run() -> None:
             bytes=130,
             changed=1,
             at=NOW,
+            schema_number=1,
         ),
         NEXT_HOUR: HourState(
             rows=9,
@@ -80,6 +82,7 @@ def test_the_first_run() -> None:
             bytes=90,
             changed=1,
             at=NOW,
+            schema_number=1,
         ),
     }
     assert made.topics[0].partitions == (
@@ -167,7 +170,7 @@ def test_what_follows_on_a_run() -> None:
 
 
 def test_rows_of_an_hour_that_was_complete_are_late() -> None:
-    done = HourState(rows=5, files=("t/x",), bytes=50, changed=1, complete=1)
+    done = HourState(rows=5, files=("t/x",), bytes=50, changed=1, complete=1, schema_number=1)
     due = HourState(rows=5, files=("t/y",), bytes=50, changed=1, incomplete="no news of h1")
     before = manifest(3, hours={HOUR: done, NEXT_HOUR: due})
     slices = [piece(0, 10, 20), piece(1, 20, 23)]
@@ -185,6 +188,22 @@ def test_rows_of_an_hour_that_was_complete_are_late() -> None:
     assert len(json.loads(late.content)["files"]) == 2
     assert json.loads(success.content)["rows"] == 12
     assert json.loads(success.content)["complete_since_run"] == 1
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_late_rows_with_other_columns_open_their_hour(number: int) -> None:
+    """It has one schema again before it gets `_SUCCESS` again. 0: unknown columns."""
+    done = HourState(rows=5, files=("t/x",), complete=1, schema_number=number)
+    empty = HourState(rows=0, files=(), complete=1)
+    before = manifest(3, hours={HOUR: done, NEXT_HOUR: empty})
+    slices = [piece(0, 10, 20)]
+    left = left_by(report(slices[0], {HOUR: 4, NEXT_HOUR: 6}))
+    made = next_after(before, left, *slices, schema_number=2)
+    opened, still_complete = made.hours[HOUR], made.hours[NEXT_HOUR]
+    assert (opened.complete, opened.late_rows, opened.schema_number) == (-1, 4, 0)
+    assert (still_complete.complete, still_complete.schema_number) == (1, 2)
+    assert [marker.path for marker in made.markers if not marker.written] == [f"t/{AT}/_SUCCESS"]
+    assert opened_hours(before, made) == opened_hours(None, made) == (HOUR,)
 
 
 def test_dead_letters_lie_apart_in_the_hour_of_the_run() -> None:
@@ -282,9 +301,9 @@ BEFORE = manifests.manifest(
         hour(0): HourState(rows=30, files=("a", "b"), bytes=600, complete=4, late_rows=3),
         hour(1): HourState(rows=5, files=("c",), bytes=50, incomplete="agents on web-1"),
         hour(2): HourState(rows=7, files=("d",), bytes=70, complete=3),
-        hour(3): HourState(rows=0, files=(), complete=3),
     }
 )
+BEFORE = replace(BEFORE, complete=((hour(0), hour(1)), (hour(2), hour(4))))
 PIECE = piece(0, 10, 100, topic="logs")
 
 
@@ -334,7 +353,9 @@ def test_an_hours_files_are_replaced_and_the_rest_stays_as_it_is() -> None:
     new = path(0, "part-dc1-0-10-100-6.parquet")
     assert after.removes == ("a", "b")
     assert [(each.path, each.rows) for each in after.adds] == [(new, 29)]
-    state = HourState(rows=29, files=(new,), bytes=290, changed=6, at=FIVE_PAST, whole=30)
+    state = HourState(
+        rows=29, files=(new,), bytes=290, changed=6, at=FIVE_PAST, whole=30, schema_number=1
+    )
     assert after.hours == BEFORE.hours | {hour(0): replace(state, incomplete=state.lack)}
     assert state.lack.startswith("1 of its 30 rows, which the brokers no longer had")
     assert (after.run, after.kind, after.rebuilt) == (6, RunKind.REBUILD, (hour(0),))
@@ -350,19 +371,25 @@ def test_an_hours_files_are_replaced_and_the_rest_stays_as_it_is() -> None:
 
 
 def test_a_rebuilt_hour_is_open_again_and_its_markers_go() -> None:
+    empty = HourState(rows=0, files=(), complete=5)
+    recalled = replace(BEFORE, hours=BEFORE.hours | {hour(3): empty})
     after = rebuilt(
         read_again({hour(0): 29, hour(1): 4}),
         *(hour(1), hour(0), hour(3)),
+        before=recalled,
         h0=("part-x", "_SUCCESS", "_LATE-5", "_LATE-4"),
         h1=("_INCOMPLETE", "_notes"),
         h3=("_DAMAGED",),
     )
     gone = [(0, "_LATE-4"), (0, "_LATE-5"), (0, "_SUCCESS"), (3, "_DAMAGED")]
-    assert after.markers[:-2] == tuple(Marker(path=path(*each)) for each in gone)
-    assert [marker.path for marker in after.markers[-2:]] == [
-        path(at, "_INCOMPLETE") for at in (0, 1)
-    ]
-    assert '"missing": "1 of its 5 rows, which' in after.markers[-1].content
+    assert after.complete == ((hour(2), hour(3)),)
+    *markers, first, second, table = after.markers
+    assert (markers, table.path) == (
+        [Marker(path=path(*each)) for each in gone],
+        "logs/_complete_hours.json",
+    )
+    assert [marker.path for marker in (first, second)] == [path(at, "_INCOMPLETE") for at in (0, 1)]
+    assert '"missing": "1 of its 5 rows, which' in second.content
     assert [after.hours[hour(at)].complete for at in range(4)] == [-1, -1, 3, -1]
     assert after.hours[hour(3)] == HourState(rows=0, files=(), changed=6, at=FIVE_PAST)
     assert after.rebuilt == (hour(0), hour(1), hour(3))

@@ -55,7 +55,7 @@ def test_an_hour_is_not_older_than_its_end() -> None:
 
 
 def test_two_years_of_hours_are_little() -> None:
-    """A manifest has all of this, every time."""
+    """A complete manifest has all of this."""
     files = tuple(
         f"{hour_path('t', HOUR)}/part-dc1-{n}-1000000-2000000-77.parquet" for n in range(20)
     )
@@ -71,10 +71,10 @@ def test_two_years_of_hours_are_little() -> None:
 
 def test_the_marker_of_a_complete_hour_says_what_was_known_of_it() -> None:
     state = HourState(
-        rows=9, files=(), unlisted=4, bytes=77, changed=5, complete=3, late_rows=2, at=NOW
+        rows=9, files=(), unlisted=4, bytes=77, changed=5, complete=3, late_rows=2, schema_number=6
     )
     marker = success_marker("t", HOUR, state, 5)
-    assert state_from_marker(marker.content.encode()) == msgspec.structs.replace(state, at=0)
+    assert state_from_marker(marker.content.encode()) == state
     assert state_from_marker(b"") is None  # Spark's own
 
 
@@ -91,7 +91,9 @@ def after_load(store: Store, before: Manifest) -> Manifest:
 
 @pytest.mark.parametrize("name", ["_SUCCESS", "_DAMAGED"])
 def test_rows_of_an_hour_that_was_forgotten_are_late(store: Store, name: str) -> None:
-    state = HourState(rows=5, files=("t/x", "t/y"), bytes=50, changed=1, complete=2)
+    state = HourState(
+        rows=5, files=("t/x", "t/y"), bytes=50, changed=1, complete=2, schema_number=1
+    )
     marker = success_marker("t", LONG_AGO, state, 2)
     store.replace(marker.path.replace("_SUCCESS", name), marker.content.encode())
     made = after_load(store, manifest(8, hours={}))
@@ -109,6 +111,15 @@ def test_rows_of_an_hour_that_never_was_are_not(store: Store) -> None:
     assert made.markers == ()
     assert made.hours[LONG_AGO].complete == -1
     assert made.passages[0].late == {}
+
+
+def test_rows_of_a_complete_hour_without_rows_are_late(store: Store) -> None:
+    """It has no state; and no marker, unless a former build wrote one."""
+    complete = ((LONG_AGO, LONG_AGO + 3 * HOUR_MILLIS),)
+    made = after_load(store, msgspec.structs.replace(manifest(8, hours={}), complete=complete))
+    assert made.passages[0].late == {LONG_AGO: 10}
+    late, success = map(json.loads, (marker.content for marker in made.markers[:2]))
+    assert (late["rows"], success["rows"], success["complete_since_run"]) == (10, 10, 8)
 
 
 def test_only_what_may_be_forgotten_is_looked_up(store: Store) -> None:

@@ -17,7 +17,7 @@ from client.reading.offsets import Beginning
 from harness.processes.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
 from loader.commit.commit_log import CommitLog
-from loader.commit.publishing import Publication, clean, publish, restore_markers
+from loader.commit.publishing import Publication, clean, clean_creating, publish, restore_markers
 from loader.errors import StoreError
 from loader.ledger.entries import in_ledger
 from loader.store.local import LocalStore
@@ -125,6 +125,18 @@ def test_markers_come_and_go(store: LocalStore) -> None:
     publish(store, made)
     assert visible(store) == [f"{AT}/_SUCCESS", "t/dt=2026-11-20/hour=01/_INCOMPLETE"]
     assert store.read(f"{AT}/_SUCCESS") == b"new"
+
+
+def test_the_tables_file_is_not_ahead_of_its_hours(store: LocalStore) -> None:
+    table, hour = "t/_complete_hours.json", f"{AT}/_SUCCESS"
+    both = (Marker(path=table, content="{}"), Marker(path=hour, content="{}"))
+    made = committed(store, markers=both)
+    seen = []
+    step = lambda: seen.append((store.size(table), store.size(hour)))  # noqa: E731
+    publish(SteppingStore(store, step), made)
+    assert (None, 2) in seen
+    assert (2, None) not in seen
+    assert store.size(table) == 2
 
 
 class Syncing(SteppingStore):
@@ -244,7 +256,12 @@ def test_an_hour_that_somebody_took_away_does_not_come_back_by_its_markers(
     marker = Marker(path=f"{AT}/_SUCCESS", content="complete")
     publish(store, committed(store, adds=(added("a"),), markers=(marker,), hours=hours))
     store.delete(AT)
-    assert restore_markers(store, CommitLog(store, "t"), since=1) == []
+    log = CommitLog(store, "t", complete_below=0)
+    assert restore_markers(store, log, since=1) == []
+    log.latest()
+    log.commit(manifest(2, hours=hours))
+    assert CommitLog(store, "t").read(2).hours == {}
+    assert restore_markers(store, log, since=1) == []
     assert visible(store) == []
 
 
@@ -282,6 +299,7 @@ def test_what_was_given_up_is_removed_after_a_day(
         age = 0 if path in busy else 90_000
         os.utime(path, (now - age, now - age))
     clean(store, "t")
+    clean_creating(store)
     assert [entry.name for entry in store.list(STAGING)] == ["run-9-busy"]
     assert [entry.name for entry in store.list("_penstock/~creating")] == ["busy"]
 
@@ -377,7 +395,7 @@ def test_the_ledger_is_given_up_at_its_first_refusal(
     for _ in range(3):
         Load(log, scripted, nobody).commit()
     later = Load(log, scripted, nobody)
-    later.publication.publish_unfinished()
+    later.publication.publish_unfinished(log.listed())
     later.commit()
     later.commit(RunKind.CLOSE)
     (warning,) = later.warnings
@@ -394,7 +412,7 @@ def test_what_was_not_made_visible_is(
     Load(log, scripted, nobody).commit()
     log.commit(following(log))
     later = Load(log, scripted, nobody)
-    later.publication.publish_unfinished()
+    later.publication.publish_unfinished(log.listed())
     assert log.is_visible(2)
     assert later.publication.rolled_forward == 2
 
@@ -409,11 +427,11 @@ def test_brokers_are_told_how_far_the_newest_run_came(
     assert partition.consumed == {0: 20}  # and nothing of what is not there
     load.commit(RunKind.CLOSE)
     assert log.unpublished() == [1, 2]
-    Load(log, scripted, nobody).publication.publish_unfinished()
+    Load(log, scripted, nobody).publication.publish_unfinished(log.listed())
     assert partition.consumed == {0: 30}
     # Killed before they were told.
     log.commit(following(log))
-    Load(log, scripted, nobody).publication.publish_unfinished()
+    Load(log, scripted, nobody).publication.publish_unfinished(log.listed())
     assert partition.consumed == {0: 40}
 
 
@@ -426,6 +444,7 @@ def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
         Load(log, brokers, nobody).commit()
     assert log.unpublished() == [1, 2]
     load = Load(log, brokers, registry)
+    load.publication.publish_unfinished(log.listed())
     load.commit()
     assert (log.unpublished(), load.warnings) == ([], [])
     told = log.read(3).ledger

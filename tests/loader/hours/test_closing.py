@@ -4,27 +4,24 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from ground.intervals import Intervals
+from loader.commit.complete_hours import hours_after
+from loader.commit.old_hours import REMEMBERED_MILLIS
 from loader.config import CompletenessConfig
-from loader.errors import Mismatch
 from loader.hours.closing import (
     Closing,
-    Merge,
-    Merged,
-    MergedFile,
     close_manifest,
     files_left,
     gone_files,
-    merge_of,
     open_hours,
     to_close,
     with_remaining,
 )
 from loader.hours.completeness import Complete, Waiting
 from loader.values.manifests import HourState, Manifest, Marker, RunKind
-from loader.values.tables import HOUR_MILLIS, Hour
+from loader.values.rewrites import Rewrite, Rewritten, RewrittenFile
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 from tests.loader.hours.manifests import hour, manifest, path
 
 CONFIG = CompletenessConfig(deadline=6 * 3600.0)
@@ -49,6 +46,8 @@ def test_hours_without_rows_are_open_too() -> None:
     assert open_hours(manifest(hours), hour(4) + HOUR_MILLIS - 1) == (hour(1), hour(2), hour(3))
     late = open_hours(manifest(hours), hour(1000))
     assert late == (hour(2), *(hour(at) for at in range(952, 1000)))
+    before = msgspec.structs.replace(manifest({hour(3): OPEN}), complete=ranges((0, 2), (4, 5)))
+    assert open_hours(before, hour(7)) == (hour(2), hour(3), hour(5), hour(6))
     assert open_hours(manifest({hour(9): OPEN}), hour(4)) == ()
     assert open_hours(manifest({}), hour(4)) == ()
 
@@ -82,29 +81,6 @@ def test_what_is_missing_is_said_again_when_it_changes() -> None:
     assert again.missing == "agents on web-2"
 
 
-def test_small_files_are_merged() -> None:
-    config = CompletenessConfig(merge_below=100, merge_to=250)
-    sizes = {"a": 99, "b": 100, "c": 50, "d": 99, "e": 3}
-    assert merge_of(hour(0), sizes, sizes, config) == Merge(hour(0), ("a", "c", "d", "e"), 251, 2)
-    assert merge_of(hour(0), "ab", sizes, config) is None
-    assert merge_of(hour(0), "b", sizes, config) is None
-    assert merge_of(hour(0), "ac", sizes, config) == Merge(hour(0), ("a", "c"), 149, 1)
-
-
-@given(
-    st.dictionaries(st.text("abc", min_size=1), st.integers(0, 50)),
-    st.integers(1, 30),
-    st.integers(1, 60),
-)
-def test_files_become_fewer_or_stay(sizes: dict[str, int], below: int, to: int) -> None:
-    config = CompletenessConfig(merge_below=below, merge_to=to)
-    merge = merge_of(hour(0), sizes, sizes, config)
-    if merge is not None:
-        assert 1 <= merge.files_wanted < len(merge.files)
-        assert all(sizes[each] < below for each in merge.files)
-        assert merge.bytes == sum(sizes[each] for each in merge.files) <= merge.files_wanted * to
-
-
 OPEN_HOURS = manifest(
     {
         hour(0): HourState(rows=30, files=("a", "b", "c"), bytes=600, changed=4, incomplete="web"),
@@ -114,14 +90,20 @@ OPEN_HOURS = manifest(
 )
 
 
-def closed(*closings: Closing, merged: tuple[Merged, ...] = ()) -> Manifest:
-    return close_manifest(OPEN_HOURS, closings, merged, now=9, loader="me")
+def ranges(*numbers: tuple[int, int]) -> Intervals:
+    return tuple((hour(first), hour(after)) for first, after in numbers)
 
 
-def merged(*rows: int, files: tuple[str, ...] = ("a", "b"), number: int = 0) -> Merged:
-    merge = Merge(hour(number), files, 250, len(rows))
-    written = (MergedFile(f"staged/{at}", each, 100, ".orc") for at, each in enumerate(rows))
-    return Merged(merge, tuple(written))
+def closed(
+    *closings: Closing, merged: tuple[Rewritten, ...] = (), before: Manifest = OPEN_HOURS
+) -> Manifest:
+    return close_manifest(before, closings, merged, now=9, loader="me")
+
+
+def merged(*rows: int, files: tuple[str, ...] = ("a", "b"), number: int = 0) -> Rewritten:
+    merge = Rewrite(hour(number), files, 250, len(rows))
+    written = (RewrittenFile(f"staged/{at}", each, 100, ".orc") for at, each in enumerate(rows))
+    return Rewritten(merge, tuple(written))
 
 
 def content(marker: Marker) -> dict[str, object]:
@@ -148,8 +130,8 @@ def test_a_complete_hour_gets_its_marker() -> None:
     assert after.hours == OPEN_HOURS.hours | {
         hour(1): HourState(rows=5, files=("d",), bytes=50, complete=6, at=9)
     }
-    (marker,) = after.markers
-    assert marker.path == path(1, "_SUCCESS")
+    marker, table = after.markers
+    assert (marker.path, table.path) == (path(1, "_SUCCESS"), "logs/_complete_hours.json")
     assert content(marker) == {
         "run": 6,
         "complete_since_run": 6,
@@ -171,15 +153,35 @@ def test_an_incomplete_hour_says_who_is_missing() -> None:
     assert content(marker) == said
 
 
-def test_an_hour_without_rows_has_markers_too() -> None:
+def test_an_hour_without_rows_is_named_in_the_tables_file_alone() -> None:
     after = closed(Closing(hour(7), by="agents"), Closing(hour(8), missing="agents on web-1"))
-    assert after.hours == OPEN_HOURS.hours | {
-        hour(7): HourState(rows=0, files=(), complete=6, at=9),
-        hour(8): HourState(rows=0, files=(), incomplete="agents on web-1"),
+    waiting = HourState(rows=0, files=(), incomplete="agents on web-1")
+    assert after.hours == OPEN_HOURS.hours | {hour(8): waiting}
+    assert after.complete == ranges((7, 8))
+    (marker,) = after.markers
+    assert content(marker) == {
+        "run": 6,
+        "complete": [[hour_folder(hour(7)), hour_folder(hour(7))]],
+        "incomplete": {hour_folder(hour(8)): "agents on web-1"},
     }
-    success, incomplete = after.markers
-    assert (success.path, incomplete.path) == (path(7, "_SUCCESS"), path(8, "_INCOMPLETE"))
-    assert (content(success)["rows"], content(incomplete)["rows"]) == (0, 0)
+    again = closed(Closing(hour(1), by="agents"), Closing(hour(8), by="agents"), before=after)
+    assert again.hours.keys() == OPEN_HOURS.hours.keys()
+    assert again.complete == ranges((1, 2), (7, 9))
+    assert content(again.markers[-1])["incomplete"] == {}
+    assert closed(Closing(hour(2), missing="agents on web-1"), before=again).markers[1:] == ()
+
+
+def test_hours_without_rows_of_former_builds_become_a_range() -> None:
+    """What they lost their files by is remembered; so is what a rebuild opened again."""
+    empty = HourState(rows=0, files=(), complete=2)
+    taken = msgspec.structs.replace(empty, whole=7)
+    before = manifest({hour(0): CLOSED, hour(1): empty, hour(2): OPEN, hour(3): taken})
+    before = msgspec.structs.replace(before, complete=ranges((2, 3), (5, 6)))
+    after = closed(Closing(hour(4), by="agents"), before=before)
+    assert after.hours.keys() == {hour(0), hour(2), hour(3)}
+    assert after.complete == ranges((0, 2), (3, 6))
+    later = hour(6) + REMEMBERED_MILLIS
+    assert hours_after(after, "logs", {}, run=7, now=later).complete == ranges((0, 2), (3, 6))[1:]
 
 
 def test_merged_files_take_the_place_of_small_ones() -> None:
@@ -193,16 +195,8 @@ def test_merged_files_take_the_place_of_small_ones() -> None:
     assert msgspec.json.decode(msgspec.json.encode(after), type=Manifest) == after
     assert after.removes == ("a", "b")
     assert after.hours[hour(0)] == HourState(
-        rows=30, files=("c", *new), bytes=550, changed=4, complete=6, at=9
+        rows=30, files=("c", *new), bytes=550, changed=4, complete=6, at=9, rewritten=6
     )
-
-
-@pytest.mark.parametrize(
-    "odd", [merged(31), merged(29, files=("a", "b", "c")), merged(10, files=("a", "x"))]
-)
-def test_a_merge_must_leave_all_rows_of_the_hours_own_files(odd: Merged) -> None:
-    with pytest.raises(Mismatch):
-        closed(Closing(hour(0), by="agents"), merged=(odd,))
 
 
 def test_only_hours_that_become_complete_are_merged() -> None:

@@ -1,11 +1,14 @@
-"""Small files of hours become few, with the rows that were there; never files of other columns."""
+"""Files of hours are replaced by others, with the rows that were there and the table's columns."""
 
 import io
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,19 +18,33 @@ from hypothesis import strategies as st
 from pyspark.cloudpickle import dumps
 from pyspark.sql import SparkSession
 
+from columns.column_types import list_of, map_of
 from loader.config import FileCompression, FileFormat
+from loader.decoding.spark_types import columns_of_spark
+from loader.decoding.table_columns import are_same
 from loader.errors import Mismatch
-from loader.hours.closing import Merge, Merged
 from loader.landing.pieces import PIECE_END
+from loader.rewriting.file_columns import check_values, read_columns, table_footers
+from loader.rewriting.files import rewriting_session
 from loader.rewriting.groups import Footer, grouped, groups_of
 from loader.rewriting.joined_rows import joined
-from loader.rewriting.merging import merge_hours, task_of
+from loader.rewriting.merging import rewrite_hours, task_of
 from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
-from loader.rewriting.without_spark import merge_without_spark
+from loader.rewriting.without_spark import rewrite_without_spark
 from loader.store.local import LocalStore
+from loader.store.store import Entry
+from loader.values.rewrites import Rewrite, Rewritten
 from loader.values.tables import Hour
-from tests.loader.rewriting.row_files import Row, columns, read_rows, row, target, write_rows
+from tests.loader.rewriting.row_files import (
+    SCHEMA,
+    Row,
+    columns,
+    read_rows,
+    row,
+    target,
+    write_rows,
+)
 
 HERE = {"here": 1}
 BY_SPARK = {"join_below": 0}
@@ -40,21 +57,21 @@ def _merge(
     root: Path,
     hours: dict[Hour, tuple[list[str], int]],
     kept_as: RowFormat,
-    **how: int,
-) -> tuple[Merged, ...]:
+    **how: Any,
+) -> tuple[Rewritten, ...]:
     sizes = {path: (root / path).stat().st_size for files, _ in hours.values() for path in files}
     merges = [
-        Merge(hour, tuple(files), sum(sizes[path] for path in files), wanted)
+        Rewrite(hour, tuple(files), sum(sizes[path] for path in files), wanted)
         for hour, (files, wanted) in hours.items()
     ]
     store = LocalStore(f"file://{root}")
     directory = "_penstock/clicks/staging/run-2-x"
     if how == HERE:
-        return merge_without_spark(store, merges, sizes, directory=directory, target=kept_as)
-    return merge_hours(spark, store, merges, sizes, directory=directory, target=kept_as, **how)
+        return rewrite_without_spark(store, merges, sizes, directory=directory, target=kept_as)
+    return rewrite_hours(spark, store, merges, sizes, directory=directory, target=kept_as, **how)
 
 
-def _offsets(spark: SparkSession, root: Path, merged: Merged, kept_as: RowFormat) -> list[int]:
+def _offsets(spark: SparkSession, root: Path, merged: Rewritten, kept_as: RowFormat) -> list[int]:
     found = [read_rows(spark, root / file.staged, kept_as) for file in merged.files]
     assert [len(rows) for rows in found] == [file.rows for file in merged.files]
     together = sorted((each for rows in found for each in rows), key=lambda each: each["_offset"])
@@ -80,7 +97,7 @@ def test_several_hours_at_once(
 
     first, second = _merge(spark, tmp_path, {SEVEN: (seven, 2), EIGHT: (eight, 1)}, target(), **how)
 
-    assert (first.merge.hour, second.merge.hour) == (SEVEN, EIGHT)
+    assert (first.rewrite.hour, second.rewrite.hour) == (SEVEN, EIGHT)
     assert [file.rows for file in first.files] == [30, 30]
     assert _offsets(spark, tmp_path, first, target()) == list(range(60))
     assert _offsets(spark, tmp_path, second, target()) == list(range(60, 80))
@@ -92,30 +109,65 @@ def test_several_hours_at_once(
         assert file.bytes == (tmp_path / file.staged).stat().st_size
 
 
-@pytest.mark.parametrize("how", [HERE, {}, BY_SPARK, BY_COPYING])
-def test_nothing_of_a_row_is_lost_when_the_schema_has_changed(
+NUMBERS: dict[str, tuple[pa.DataType, pa.DataType, list[Any]]] = {
+    "whole": (pa.int32(), pa.int64(), [7, None, -(2**31)]),
+    "near": (pa.int32(), pa.float64(), [7, None, 2**31 - 1]),
+    "part": (pa.float32(), pa.float64(), [0.1, None, float("nan")]),
+    "money": (pa.decimal128(12, 2), pa.decimal128(14, 4), [Decimal("-1.20"), None, Decimal(0)]),
+    "merged": (pa.int32(), pa.int32(), [7, 8, 9]),
+}
+
+
+def _narrow_and_wide() -> Iterator[tuple[str, pa.Array, pa.DataType]]:
+    """Columns of former schemas: as they are, and within lists, maps and structs."""
+    for name, (narrow, wide, values) in NUMBERS.items():
+        yield name, pa.array(values, narrow), wide
+        lists = [[value, None] if value else [] for value in values]
+        yield f"{name}_list", pa.array(lists, list_of(narrow)), list_of(wide)
+        maps = [[("k", value)] if value else None for value in values]
+        yield f"{name}_map", pa.array(maps, map_of(narrow)), map_of(wide)
+        structs = [{"b": value} if value else None for value in values]
+        wide_struct = pa.struct([("a", pa.string()), ("b", wide)])
+        yield f"{name}_struct", pa.array(structs, pa.struct([("b", narrow)])), wide_struct
+
+
+@pytest.mark.parametrize("how", [HERE, {}, BY_SPARK])
+def test_files_of_former_schemas_get_the_columns_of_the_table(
     spark: SparkSession, tmp_path: Path, how: dict[str, int]
 ) -> None:
-    """Whatever the table's columns are by now: files of other columns stay apart."""
+    """One has narrower columns, one lacks them; no value changes, whatever is null."""
     folder = "clicks/dt=2026-11-20/hour=07"
-    files = [f"{folder}/part-{at}.parquet" for at in range(5)]
-    gone = {"gone": pa.array(["before"]), "merged": pa.array([7])}
-    for at, extra in enumerate([gone, None, {"narrow": pa.array([1], pa.int32())}, gone, None]):
-        write_rows(tmp_path / files[at], [at], extra)
+    files = [f"{folder}/part-{at}.parquet" for at in range(3)]
+    former = list(_narrow_and_wide())
+    table = target(of=columns(**{name: type_ for name, _, type_ in former}))
+    write_rows(tmp_path / files[0], range(3), {name: values for name, values, _ in former})
+    write_rows(tmp_path / files[1], range(3, 6))
+    latest = {name: pa.array([None], type_) for name, _, type_ in former}
+    write_rows(tmp_path / files[2], [6], latest)
 
-    (found,) = _merge(spark, tmp_path, {SEVEN: (files, 1)}, target(), **how)
+    (done,) = _merge(spark, tmp_path, {SEVEN: (files, 1)}, table, **how)
 
-    assert found.merge.files == (files[0], files[1], files[3], files[4])
-    assert found.merge.bytes == sum((tmp_path / path).stat().st_size for path in found.merge.files)
-    merged = [pq.read_table(tmp_path / each.staged, partitioning=None) for each in found.files]
-    rows = [each for table in merged for each in table.to_pylist()]
-    before = [
-        each
-        for path in found.merge.files
-        for each in pq.read_table(tmp_path / path, partitioning=None).to_pylist()
-    ]
-    assert sorted(rows, key=_offset) == sorted(before, key=_offset)
-    assert [each.rows for each in found.files] == [2, 2]
+    assert done.rewrite.files == tuple(files)
+    (new,) = done.files
+    merged = pq.read_table(tmp_path / new.staged, partitioning=None)
+    assert are_same(merged.schema, columns_of_spark(table.columns))
+    rows = sorted(merged.to_pylist(), key=_offset)
+    assert [{name: row[name] for name in SCHEMA.names} for row in rows] == list(map(row, range(7)))
+    for name, values, _ in former:
+        before = pa.chunked_array([values]).to_pylist()
+        assert _numbers([row[name] for row in rows]) == _numbers([*before, *[None] * 4]), name
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers as text, whatever their type, without fields that are null."""
+    match value:
+        case None | str():
+            return value
+        case dict():
+            return {key: _numbers(item) for key, item in value.items() if item is not None}
+        case list() | tuple():
+            return [_numbers(item) for item in value]
+    return repr(float(value))
 
 
 def _offset(row: Row) -> int:
@@ -143,7 +195,7 @@ def test_row_groups_that_are_large_are_copied(spark: SparkSession, tmp_path: Pat
 def test_other_formats(
     spark: SparkSession, tmp_path: Path, format_: FileFormat, suffix: str
 ) -> None:
-    """Lines are joined as they are; files of other columns stay apart."""
+    """Lines are joined as they are; files of other formats get the table's columns."""
     staged = tmp_path / "staged"
     former = target(format_, of=columns(gone=pa.string()))
     for at, kept_as in enumerate([target(format_), target(format_), former]):
@@ -157,16 +209,42 @@ def test_other_formats(
     )
     assert len(files) == 3
 
-    (found,) = _merge(spark, tmp_path, {SEVEN: (files, 1)}, target(format_))
+    (found,) = _merge(spark, tmp_path, {SEVEN: (files, 1)}, former, compares_all=True)
 
     assert [file.suffix for file in found.files] == [suffix]
     (tmp_path / found.files[0].staged).rename(tmp_path / f"whole{suffix}")
     rows_there = read_rows(spark, tmp_path / f"whole{suffix}", former)
-    if format_ is FileFormat.ORC:
-        assert found.merge.files == tuple(files[:2])
-        assert rows_there == [{**row(at), "gone": None} for at in range(10)]
-    else:
-        assert rows_there == [{**row(at), "gone": "x" if at >= 10 else None} for at in range(15)]
+    assert rows_there == [{**row(at), "gone": "x" if at >= 10 else None} for at in range(15)]
+
+
+def test_a_value_that_has_changed_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    """By sums of hashes, which ignore the order of rows; a null is a value, too."""
+    rows, store = list(map(row, range(5))), LocalStore(f"file://{tmp_path}")
+    write_rows(tmp_path / "old.parquet", range(5))
+    (session, at) = rewriting_session(spark), 1
+    old = read_columns(session, store, ["old.parquet"], target())
+    rewrite = Rewrite(SEVEN, ("old.parquet",), 1, 1)
+    (group,) = groups_of([rewrite], {"old.parquet": 1}, old.footers, table_footers(old, target()))
+    changes: list[Row] = [
+        {"nothing": ""},
+        {"nothing": rows[at]["message"], "message": None},
+        {"price": rows[at]["price"] + Decimal("0.0001")},
+        {"tags": []},
+        {"nested": {"a": 1, "b": [1, 1]}},
+        {"counts": [("x", 1)]},
+        dict(rows[0]),
+    ]
+    check = partial(check_values, session, store, old_files=old, target=target())
+    for number, change in enumerate([{}, *changes]):
+        changed_rows = [*reversed(rows[at + 1 :]), {**rows[at], **change}, *rows[:at]]
+        path = f"new-{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(changed_rows, SCHEMA), tmp_path / path)
+        groups = [(group, Entry(path, is_folder=False, size=1, modified=1))]
+        if not number:
+            check(groups)
+            continue
+        with pytest.raises(Mismatch, match=f"{path} does not have the values of the 1 files"):
+            check(groups)
 
 
 def test_what_a_merge_did_not_write_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
@@ -176,7 +254,7 @@ def test_what_a_merge_did_not_write_is_noticed(spark: SparkSession, tmp_path: Pa
     stray = tmp_path / "_penstock/clicks/staging/run-2-x/0/merged=0/part-stray.c000.parquet"
     write_rows(stray, [99])
 
-    with pytest.raises(Mismatch, match="was not written by a merge"):
+    with pytest.raises(Mismatch, match="was not written by this rewrite"):
         _merge(spark, tmp_path, {SEVEN: (files, 1)}, target())
 
 
@@ -214,13 +292,13 @@ def _files(pieces: Iterable[pa.RecordBatch]) -> dict[tuple[int, str], pa.Table]:
 def test_many_small_row_groups_become_few_large_ones_and_what_is_held_is_bounded() -> None:
     numbers = pa.table({"_offset": pa.array(range(100_000), pa.int64())})
     small = [(0, _file(numbers, 100))] * 2
-    pieces = joined(_given(small), FileCompression.NONE)
+    pieces = joined(_given(small), FileCompression.NONE, numbers.schema)
     data = b"".join(
         each.column("value")[0].as_buffer().to_pybytes() + PIECE_END.encode() for each in pieces
     )
     assert pq.ParquetFile(io.BytesIO(data)).num_row_groups == 1
     files = _given([(0, _file(numbers, 5000))])
-    held = list(joined(files, FileCompression.NONE, held_bytes=80_000))
+    held = list(joined(files, FileCompression.NONE, numbers.schema, held_bytes=80_000))
     assert len(held) == 11  # ten row groups, and the footer
 
 
@@ -272,40 +350,21 @@ def test_every_file_is_in_one_group_and_these_are_of_a_size(
 
 
 @given(FILES.filter(bool), st.integers(1, 20))
-def test_only_files_of_the_same_columns_become_one(
+def test_groups_have_all_files_and_know_which_are_converted(
     files: dict[str, tuple[int, str]], wanted: int
 ) -> None:
     sizes = {path: size for path, (size, _) in files.items()}
     known = {path: Footer(columns, row_groups=2) for path, (_, columns) in files.items()}
-    merge = Merge(NOON, tuple(sorted(files)), sum(sizes.values()), wanted)
+    rewrite = Rewrite(NOON, tuple(sorted(files)), sum(sizes.values()), wanted)
 
-    groups = groups_of([merge], sizes, known)
+    groups = groups_of([rewrite], sizes, known, {"x", "y"})
 
-    assert [each.number for each in groups] == list(range(len(groups)))
-    merged = sorted(path for each in groups for path in each.files)
-    assert len(set(merged)) == len(merged)
+    assert [each.number for each in groups] == list(range(min(len(files), wanted)))
+    assert sorted(path for each in groups for path in each.files) == sorted(files)
     for group in groups:
-        assert {known[path].columns for path in group.files} == {group.columns}
+        texts = {known[path].columns for path in group.files}
+        assert group.columns == ("".join(texts) if len(texts) == 1 else "")
+        assert group.is_converted == ("z" in texts)
         assert group.row_groups == 2 * len(group.files)
         assert group.size == sum(sizes[path] for path in group.files)
-        assert group.merge.files == tuple(merged)
-        assert group.merge.bytes == sum(sizes[path] for path in merged)
-        assert group.merge.files_wanted == len(groups) < len(merged)
-    if wanted == 1:
-        alone = sorted(set(files) - set(merged))
-        assert len({files[path][1] for path in alone}) == len(alone)
-
-
-def test_a_share_of_the_files_for_each_kind_of_columns() -> None:
-    sizes = {f"{at:02}": 100 for at in range(12)} | {"large": 800}
-    known = {path: Footer("old" if path < "05" else "new") for path in sizes}
-    merge = Merge(NOON, tuple(sizes), sum(sizes.values()), 4)
-
-    groups = groups_of([merge], sizes, known)
-
-    assert [(each.columns, each.size) for each in groups] == [
-        ("new", 800),
-        ("new", 400),
-        ("new", 300),
-        ("old", 500),
-    ]
+        assert group.rewrite is rewrite

@@ -142,7 +142,7 @@ def test_a_table_that_fails_is_told_of_until_it_is_loaded(
         f"{application.topic} failed: {reason_of(failed.error)}",
         f"  what to do: {cure}",
     ]
-    tables: Any = document(EndedLoad((failed, well), 1.0))["tables"]
+    tables: Any = document(EndedLoad((failed, well), 1.0), both)["tables"]
     assert [each["cure"] for each in tables] == [cure, None]
     assert worst_exit_code([failed, well]) == 6
 

@@ -56,7 +56,7 @@ def test_what_spark_itself_says() -> None:
         (
             "pyspark.errors.exceptions.base.PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow "
             ">= 18.0.0 must be installed; however, it was not found.",
-            "executors have no Python module `PyArrow`: --pack-env ships what `penstock[loader]` "
+            "executors have no Python module `PyArrow`: --pack-env ships what the extra `loader` "
             "requires, anything else must be installed for their interpreter",
         ),
         (
@@ -65,7 +65,7 @@ def test_what_spark_itself_says() -> None:
             "'spark.sql.execution.pyspark.udf.faulthandler.enabled' or…\n\tat org.apache.spark."
             "sql.execution.python.PythonPlannerRunner.runInPython(PythonPlannerRunner.scala:165)",
             "the Python that executors run (spark.pyspark.python) cannot plan on this host: run "
-            "with --pack-env, or install `penstock[loader]` for it here too",
+            "with --pack-env, or install Penstock with the extra `loader` for it here too",
         ),
     ],
 )

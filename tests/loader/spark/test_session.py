@@ -39,15 +39,16 @@ def test_a_local_master_runs_this_very_python_on_loopback(master: str) -> None:
 
 @pytest.mark.parametrize("master", CLUSTERS)
 def test_executors_of_every_cluster_find_the_pack_where_they_work(master: str) -> None:
+    archives = "spark.yarn.dist.archives" if master == "yarn" else "spark.archives"
     assert spark_settings(PACKED, master, {}) == {
-        "spark.archives": ARCHIVE,
+        archives: ARCHIVE,
         "spark.executorEnv.PYTHONPATH": "penstock-environment",
     }
 
 
 def test_what_the_user_set_stays() -> None:
     conf = {"spark.archives": "/a.zip#a", "spark.executorEnv.PYTHONPATH": "/opt/more"}
-    assert spark_settings(PACKED, "yarn", conf) == {
+    assert spark_settings(PACKED, "k8s://https://k:443", conf) == {
         "spark.archives": f"/a.zip#a,{ARCHIVE}",
         "spark.executorEnv.PYTHONPATH": "penstock-environment:/opt/more",
     }

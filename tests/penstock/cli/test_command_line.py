@@ -226,6 +226,7 @@ USAGE = [
     ("load --rebuild dt=2026-11-20/hour=7", "is not a folder such as dt=2026-11-20/hour=07"),
     ("load --rebuild dt=2026-11-20 --topics t --every 1h", "--rebuild excludes"),
     ("load --check-files all --every 1h", "--check-files loads nothing"),
+    ("load --upgrade-schema --every 1h", "--upgrade-schema excludes --every"),
     ("load --check-files none", "'none' is not a folder such as"),
     ("agent --status --set http_port=1", "pass --config, or --agent URL"),
     ("agent --json --set registry=x", "--json needs --status"),

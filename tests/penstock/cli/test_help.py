@@ -13,12 +13,12 @@ import click
 import pytest
 from click.core import ParameterSource
 
-from loader.errors import LoaderError
+from loader.errors import FilesDiffer, LoaderError, RunTaken, SparkFailed
 from penstock import command_line
+from penstock.cli import verdict_command
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock
 from penstock.gate.reasons import Trouble
-from penstock.report import command as report
 from penstock.services.load.summary import NOTHING_TO_DO
 from tests.penstock.running import REPOSITORY
 
@@ -188,12 +188,14 @@ def test_an_option_on_the_command_line_is_told_from_one_of_the_environment(
     assert context.get_parameter_source("bootstrap") is ParameterSource.DEFAULT
 
 
+_VERDICTS = {code for code in vars(verdict_command).values() if isinstance(code, int)}
 EXIT_CODES = {
     "all": {0, command_line.NOT_DONE, command_line.WRONG_USAGE}
     | {command_line.INTERRUPTED, command_line.NO_READER},
-    "report": {report.COMPLETE, report.FAULTY, report.PENDING, report.UNKNOWN}
-    | {report.NO_VERDICT, report.NOT_LOADED, report.TOO_FEW},
+    "report": _VERDICTS,
+    "backfill": _VERDICTS,
     "gate check": {0, *Trouble},
+    "compact": {NOTHING_TO_DO, *(each.exit_code for each in (RunTaken, SparkFailed, FilesDiffer))},
     "load": {NOTHING_TO_DO, *(each.exit_code for each in LoaderError.__subclasses__())}
     - {1, command_line.INTERRUPTED},
 }

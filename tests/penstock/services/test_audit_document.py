@@ -27,7 +27,7 @@ from audit.reconciling.faults import Fault
 from audit.reconciling.findings import FaultKind, Finding, State
 from audit.reconciling.picture import ExpectedAgent, Hole, Tier, TierKind
 from audit.service.service import Service
-from penstock.report.command import (
+from penstock.cli.verdict_command import (
     COMPLETE,
     FAULTY,
     NO_VERDICT,

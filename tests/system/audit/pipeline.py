@@ -1,7 +1,7 @@
 """The whole pipeline: a broker with counting, a registry, agents, loads, and an audit.
 
-Everything except the loads is a separate process; the loads use the tests' Spark session. Events
-have times in a past hour, so no test waits for the end of a window.
+Everything except the loads is a separate process; the loads use the tests' Spark session, if there
+is one. Events have times in a past hour, so no test waits for the end of a window.
 """
 
 import json
@@ -51,7 +51,7 @@ class Pipeline:
         self,
         directory: Path,
         zookeeper: str,
-        spark: SparkSession,
+        spark: SparkSession | None,
         topics: Sequence[str],
         *,
         inventory: str = "",
@@ -159,7 +159,15 @@ class Pipeline:
 
     def load(self, request: LoadRequest | None = None) -> dict[str, TableOutcome]:
         """The outcome for each table."""
-        config = LoaderConfig(
+        spark = self._spark
+        assert spark is not None
+        work = SparkWork(spark)
+        found = load(self.loader_config, request or LoadRequest(), lambda: work, Listening())
+        return {each.table: each for each in found}
+
+    @property
+    def loader_config(self) -> LoaderConfig:
+        return LoaderConfig(
             root=f"file://{self.root}",
             topics=tuple(self.topics),
             cluster="test",
@@ -169,8 +177,6 @@ class Pipeline:
             window=WINDOW,
             completeness=CompletenessConfig(deadline=100 * 365 * 86_400.0),
         )
-        found = load(config, request or LoadRequest(), lambda: SparkWork(self._spark), Listening())
-        return {each.table: each for each in found}
 
     # What the audit says
 

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from harness.hadoop.hadoop import hadoop_classpath, hadoop_command, why_no_hadoop
+from harness.hadoop.hadoop import HDFS_JARS, hadoop_command
 from harness.hadoop.hdfs import RunningHdfs
 from harness.hadoop.spark_jvm import quick_java, quick_java_environment
 from harness.logins.kdc import REALM, Kdc
@@ -39,8 +39,8 @@ TICKETS_LIVE: Final = "4 seconds"
 def kerberized(
     kdc: Kdc, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[RunningHdfs]:
-    if hadoop_classpath() is None:
-        pytest.skip(f"HDFS cannot be had: {why_no_hadoop()}")
+    if HDFS_JARS.classpath is None:
+        pytest.skip(f"HDFS cannot be had: {HDFS_JARS.why_not}")
     encrypted = getattr(request, "param", False)
     with RunningHdfs(tmp_path_factory.mktemp("hdfs"), kdc=kdc, encrypted=encrypted) as running:
         yield running

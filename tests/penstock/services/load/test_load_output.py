@@ -13,6 +13,7 @@ from rich.console import Console
 from harness.processes.hand_clock import HandClock
 from harness.processes.waiting import wait_until
 from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
+from loader.config import LoaderConfig
 from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
 from loader.run.outcomes import PartitionRange, TableOutcome
 from loader.values.tables import Hour
@@ -139,6 +140,7 @@ def test_what_is_to_be_known_stands_above() -> None:
 
 
 HOUR = Hour(1_795_158_000_000)  # 2026-11-20, 07:00 UTC
+CONFIG = LoaderConfig(root="hdfs://namenode:8020/logs", topics=("*",), brokers=("b1:9092",))
 
 
 def loaded() -> TableOutcome:
@@ -206,7 +208,7 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert [each for each in first if each] == ["views", "missing", "views/a", "9", "0"]
     assert [each for each in second if each] == ["views", "extra", "views/b\\n", "0", "-"]
-    said = document(EndedLoad((outcome,), 1.0))
+    said = document(EndedLoad((outcome,), 1.0), CONFIG)
     (table,) = said["tables"]
     assert (said["exit_code"], table["checked"]) == (8, ["dt=2026-11-20/hour=07"])
     assert table["faults"][0] == {
@@ -233,9 +235,10 @@ def test_plans_and_offsets(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_document_for_programs() -> None:
-    said = json.loads(json.dumps(document(EndedLoad((loaded(),), 3.5))))
+    said = json.loads(json.dumps(document(EndedLoad((loaded(),), 3.5), CONFIG)))
     (table,) = said.pop("tables")
-    assert said == {"exit_code": 0, "seconds": 3.5, "error": None}
+    place = {"root": "hdfs://namenode:8020/logs", "brokers": ["b1:9092"]}
+    assert said == {"exit_code": 0, "seconds": 3.5, "error": None, **place}
     assert table["complete"] == ["dt=2026-11-20/hour=07"]
     assert table["ranges"][1] == {"topic": "views", "partition": 1, "from": 0, "to": 5}
     known = {"run": 7, "rows": 9, "bytes": 812, "files": 2, "late": 1, "duplicates": 1, "dead": 2}
@@ -254,7 +257,8 @@ def test_exit_codes() -> None:
     assert EndedLoad((), 1.0, error=LoaderError("no table")).exit_code == 1
     assert EndedLoad((), 1.0, error=OSError("what is not ours")).exit_code == 1
     assert EndedLoad((loaded(),), 1.0, interrupted=True).exit_code == 130
-    assert document(EndedLoad((), 1.0, error=LoaderError("no table")))["error"] == "no table"
+    failed = document(EndedLoad((), 1.0, error=LoaderError("no table")), CONFIG)
+    assert failed["error"] == "no table"
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Apache Airflow, with the provider in deploy/airflow."""

@@ -1,0 +1,73 @@
+"""How often a load calls the store: a call is one or several of a NameNode, or requests to S3."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loader.config import CompletenessConfig, LoaderConfig
+from loader.run.load import load
+from loader.run.load_context import LoadRequest
+from loader.store.local import LocalStore
+from loader.values.tables import hour_of
+from tests.loader.application import HOUR, Application
+from tests.loader.loads import Listening
+
+ROOT = "hdfs://counted/root"
+
+
+class CountedStore:
+    """Counts the calls by method."""
+
+    def __init__(self, root: Path) -> None:
+        self._store = LocalStore(f"file://{root}")
+        self.root = ROOT
+        self.calls: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            self.calls[name] += name != "uri"
+            return getattr(self._store, name)(*arguments)
+
+        return counted
+
+
+class OnlyStores:
+    """What a load asks Spark for, if it needs nothing else of it."""
+
+    def __init__(self, store: CountedStore) -> None:
+        self._store = store
+
+    def store(self, root: str) -> CountedStore:
+        return self._store
+
+
+def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(
+    application: Application, config: LoaderConfig, tmp_path: Path
+) -> None:
+    """They are for two manifests, their markers, and the files of young hours."""
+    now = int(time.time())
+    # No further hour becomes complete in the next half hour.
+    settle = CompletenessConfig(settle=now % 3_600 + 1_800.0, deadline=100 * 365 * 86_400.0)
+    config = msgspec.structs.replace(config, root=ROOT, completeness=settle)
+    began = hour_of(now * 1000) - 40 * HOUR
+    calls = []
+    for _ in range(2):
+        application.write(20, time=began)
+        for expected in (False, True):
+            store = CountedStore(tmp_path)
+            spark: Any = OnlyStores(store)
+            (outcome,) = load(config, LoadRequest(), lambda: spark, Listening())  # noqa: B023
+            assert outcome.error is None
+            assert outcome.did_nothing == expected
+        calls.append(dict(+store.calls))
+        began += 30 * HOUR
+    of_all_tables = Counter(prove=1, list=2, read=2, replace=2)
+    first = Counter(list=3, list_recursively=1, read=6, checksum=1)
+    assert calls[0] == of_all_tables + first
+    second = Counter(list_recursively=1, read=1, checksum=1)  # a day, a marker and a file more
+    assert calls[1] == of_all_tables + first + second
+    assert len(list((tmp_path / application.topic).glob("dt=*/hour=*"))) == 2
