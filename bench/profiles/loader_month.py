@@ -12,7 +12,7 @@ from typing import Final
 from bench.figures.measurement import Figure, NotMeasured, Sample
 from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.hourly_loads import Day, HourlyLoads, Place
-from harness.hadoop.hadoop import hadoop_classpath, why_no_hadoop
+from harness.hadoop.hadoop import HDFS_JARS
 from harness.hadoop.hdfs import RunningHdfs
 from harness.hadoop.s3 import RunningS3, s3a_jars, why_no_s3a
 
@@ -31,8 +31,8 @@ _MOST_KINDS: Final = 12  # of calls that are shown
 
 @contextmanager
 def _hdfs(home: Path) -> Iterator[Place]:
-    if hadoop_classpath() is None:
-        raise NotMeasured(why_no_hadoop())
+    if HDFS_JARS.classpath is None:
+        raise NotMeasured(HDFS_JARS.why_not)
     with RunningHdfs(home, heap="512m") as hdfs:
         yield Place(f"{hdfs.uri}/logs", dict(hdfs.configuration), (), hdfs.namenode.calls)
 

@@ -61,10 +61,10 @@ class Creation(Protocol):
         """Checks that files can be created atomically, as far as this can be determined. Raises
         StoreError."""
 
-    def create(self, target: Any, data: bytes) -> None:
+    def create(self, temporary: Any, target: Any, data: bytes) -> None:
         """Creates a file atomically. Raises Taken if the target exists."""
 
-    def replace(self, target: Any, data: bytes) -> None:
+    def replace(self, temporary: Any, target: Any, data: bytes) -> None:
         """Writes the file, whether or not it exists."""
 
     def write(self, target: Any, data: bytes) -> None:
@@ -75,12 +75,9 @@ class Creation(Protocol):
         exist."""
 
 
-def creation_for(
-    gateway: Any, files: Any, root: Any, configuration: Any, temporary: Callable[[], Any]
-) -> Creation:
-    """`temporary` returns a path, in a folder that exists, that no other file has."""
+def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Creation:
     if root.toUri().getScheme() in RENAMING:
-        return RenamedCreation(gateway, files, root, configuration, temporary)
+        return RenamedCreation(gateway, files, root, configuration)
     return ConditionalCreation(files, root)
 
 
@@ -89,16 +86,8 @@ class RenamedCreation:
 
     needs_folders = True
 
-    def __init__(
-        self,
-        gateway: Any,
-        files: Any,
-        root: Any,
-        configuration: Any,
-        temporary: Callable[[], Any],
-    ) -> None:
+    def __init__(self, gateway: Any, files: Any, root: Any, configuration: Any) -> None:
         self._files = files
-        self._temporary = temporary
         hadoop = gateway.jvm.org.apache.hadoop.fs
         # One for all operations, since each context opens a client of its own.
         self._context = hadoop.FileContext.getFileContext(root.toUri(), configuration)
@@ -111,11 +100,10 @@ class RenamedCreation:
     def prove(self) -> None:
         return
 
-    def create(self, target: Any, data: bytes) -> None:
+    def create(self, temporary: Any, target: Any, data: bytes) -> None:
         if not data:
             self._create_empty(target)
             return
-        temporary = self._temporary()
         self.write(temporary, data)
         self.publish(temporary, target)
 
@@ -138,8 +126,7 @@ class RenamedCreation:
                 raise Taken from error
             raise
 
-    def replace(self, target: Any, data: bytes) -> None:
-        temporary = self._temporary()
+    def replace(self, temporary: Any, target: Any, data: bytes) -> None:
         self.write(temporary, data)
         self.move(temporary, target)
 
@@ -173,7 +160,8 @@ class ConditionalCreation:
                 " same run"
             )
 
-    def create(self, target: Any, data: bytes) -> None:
+    def create(self, temporary: Any, target: Any, data: bytes) -> None:
+        """Creates a file atomically, without a temporary file."""
         try:
             builder = self._files.createFile(target).overwrite(False)
             self._finish(builder.must(_IF_ABSENT, True).build(), data)
@@ -182,7 +170,7 @@ class ConditionalCreation:
                 raise Taken from error
             raise
 
-    def replace(self, target: Any, data: bytes) -> None:
+    def replace(self, temporary: Any, target: Any, data: bytes) -> None:
         self.write(target, data)
 
     def write(self, target: Any, data: bytes) -> None:
@@ -246,9 +234,7 @@ class HadoopStore:
                 configuration.setIfUnset(key, value)
             self._files = path.getFileSystem(configuration)
             self._prefix = self._files.makeQualified(path).toString() + "/"
-            self._creation: Creation = creation_for(
-                gateway, self._files, path, configuration, self._temporary
-            )
+            self._creation: Creation = creation_for(gateway, self._files, path, configuration)
         self._iterators = self._jvm.org.apache.hadoop.util.functional.RemoteIterators
         self._folders: set[str] = set()
 
@@ -268,8 +254,9 @@ class HadoopStore:
         target = self._at(path)
         with as_store_error("create", path):
             self._make_folder(path)
+            temporary_path = self._temporary()
             try:
-                self._creation.create(target, data)
+                self._creation.create(temporary_path, target, data)
             except Taken:
                 return self.read(path) == data
             except (Py4JError, CapturedException):
@@ -281,7 +268,7 @@ class HadoopStore:
     def replace(self, path: str, data: bytes) -> None:
         with as_store_error("write", path):
             self._make_folder(path)
-            self._creation.replace(self._at(path), data)
+            self._creation.replace(self._temporary(), self._at(path), data)
 
     def write(self, path: str, data: bytes) -> None:
         with as_store_error("write", path):
