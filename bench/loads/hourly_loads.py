@@ -81,6 +81,7 @@ class HourlyLoads(msgspec.Struct):
     home: Path
     broker: BrokerProcess
     registry: RegistryProcess
+    modules: Path
     name: str = PENSTOCK
     _runs: int = 0
 
@@ -95,7 +96,7 @@ class HourlyLoads(msgspec.Struct):
         driver = SparkDriver(
             [sys.executable, "-m", "bench.spark.loader_driver"],
             output=self.home / "driver.log",
-            environment={"PYTHONPATH": f"{without_hypothesis(self.home)}:{REPOSITORY}"},
+            environment={"PYTHONPATH": f"{self.modules}:{REPOSITORY}"},
         )
         with self._written(names) as write_hour, driver:
             config = self._config(place)
@@ -188,4 +189,4 @@ def hourly_loads(home: Path) -> Iterator[HourlyLoads]:
         registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
         with registry:
             wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")
-            yield HourlyLoads(home, broker, registry)
+            yield HourlyLoads(home, broker, registry, without_hypothesis(home))
