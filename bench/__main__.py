@@ -79,6 +79,8 @@ def _list_profiles() -> None:
 @click.option(
     "--kept-hours", type=click.IntRange(2, 168), help="Hours in the audit's database. Default: 24."
 )
+@click.option("--hourly-topics", type=click.IntRange(1), help="Topics of a month. Default: 50.")
+@click.option("--hourly-hours", type=click.IntRange(1), help="Hours of a month. Default: 720.")
 @click.option(
     "--missed-gb", type=click.FloatRange(0, min_open=True), help="A follower's lag. Default: 1."
 )
@@ -114,6 +116,8 @@ def main(  # noqa: PLR0917 -- an argument for each option
     beside_pid: int | None,
     cases: tuple[str, ...],
     kept_hours: int | None,
+    hourly_topics: int | None,
+    hourly_hours: int | None,
     missed_gb: float | None,
     compares: bool,
     counts: bool,
@@ -151,6 +155,10 @@ def main(  # noqa: PLR0917 -- an argument for each option
     scale = QUICK if quick else FULL
     if kept_hours is not None:
         scale = replace(scale, kept_hours=kept_hours)
+    if hourly_topics is not None:
+        scale = replace(scale, hourly_topics=hourly_topics)
+    if hourly_hours is not None:
+        scale = replace(scale, hourly_hours=hourly_hours)
     if missed_gb is not None:
         scale = replace(scale, missed_bytes=int(missed_gb * 1e9))
     circumstances = results.circumstances(directory, {})

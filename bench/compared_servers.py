@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.figures.measurement import NotMeasured
 from bench.figures.profile import Scale, ServerKind
+from bench.loads.hourly_loads import hourly_loads
 from bench.loads.topic_loads import topic_loads
 from bench.peers import PEERS
 from bench.profiles import Measured, measured_by
@@ -62,6 +63,8 @@ class ComparedServers:
                 return self._audits(profile, stack)
             case Measured.TOPIC_LOADS:
                 return {PENSTOCK: topic_loads}
+            case Measured.HOURLY_LOADS:
+                return {PENSTOCK: hourly_loads}
             case Measured.PIPELINES:
                 return {PENSTOCK: whole_pipeline}
             case measured:

@@ -38,6 +38,7 @@ pytest_plugins = [
     "tests.fixtures.spark_session",
     "tests.fixtures.spark_cluster",
     "tests.fixtures.hdfs",
+    "tests.fixtures.s3",
     "tests.fixtures.yarn",
     "tests.fixtures.kerberos",
 ]

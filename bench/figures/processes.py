@@ -71,6 +71,11 @@ def peak_bytes(pid: int) -> int:
     )
 
 
+def peak_bytes_of(pid: int) -> int:
+    """Returns the peak of one process, without its descendants."""
+    return _kilobytes(Path(f"/proc/{pid}/status"), "VmHWM:") * 1024
+
+
 def proportional_bytes(pid: int) -> int:
     """Returns the resident memory, with shared pages divided among the processes that share
     them."""

@@ -43,6 +43,8 @@ class Scale(msgspec.Struct, frozen=True):
     files: int  # idle or growing slowly
     rows: int  # to load
     topics: int  # small ones, for one load
+    hourly_topics: int  # loaded once an hour
+    hourly_hours: int  # of them
     agents: int  # of the audited fleet
     agents_topics: int  # that the fleet writes to
     told_minutes: int  # of that fleet's entries in `_audit`
@@ -95,6 +97,8 @@ FULL = Scale(
     files=1_000,
     rows=10_000_000,
     topics=1_000,
+    hourly_topics=50,
+    hourly_hours=720,
     agents=10_000,
     agents_topics=100,
     told_minutes=180,
@@ -128,6 +132,8 @@ QUICK = Scale(
     files=50,
     rows=100_000,
     topics=20,
+    hourly_topics=2,
+    hourly_hours=30,
     agents=100,
     agents_topics=10,
     told_minutes=60,

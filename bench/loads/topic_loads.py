@@ -35,8 +35,10 @@ from schemas.registry_client import RegistryClient
 PARTITIONS: Final = 2
 RECORDS: Final = 1_000  # of a topic
 _HOUR: Final = 3_600_000 // STEP_MILLIS  # events
+_MOST_PARTITIONS: Final = 100_000  # of all cases, which share the broker
 _PATIENCE: Final = 60.0
 _LINES: Final = 40
+_NOTHING_NEW: Final = 3  # an exit code
 
 
 class TopicsLoaded(msgspec.Struct, frozen=True):
@@ -64,21 +66,30 @@ class TopicLoads(msgspec.Struct):
     def last_words(self, lines: int) -> str:
         return "\n".join(self._output.splitlines()[-lines:])
 
-    def topics(self, count: int, hours: int) -> str:
+    def topics(self, count: int, hours: int, partitions: int = PARTITIONS) -> str:
         """Returns a pattern for `count` topics, created if missing, each with `RECORDS` records
         spread over the hours."""
-        name = f"small-{count}-of-{hours}"
+        name = f"small-{count}-of-{hours}-in-{partitions}"
         if name not in self._filled:
-            self._fill([f"{name}.{number:04}" for number in range(count)], hours)
+            self._fill([f"{name}.{number:04}" for number in range(count)], hours, partitions)
             os.sync()
             self._filled.add(name)
         return f"{name}.*"
 
-    def load(self, pattern: str, count: int, settings: Json) -> TopicsLoaded:
-        """Loads into a new root. Raises ServerFailed if records are missing."""
+    def plan(self, pattern: str) -> TopicsLoaded:
+        """Only plans a load into a new root."""
+        return self._load_into(self.home / "root", pattern, {}, "--dry-run")
+
+    def load(
+        self, pattern: str, count: int, settings: Json, *, again: bool = False
+    ) -> TopicsLoaded:
+        """Loads into a new root; with `again`, returns the cost of a second load, which has nothing
+        to read. Raises ServerFailed if records are missing."""
         root = self.home / "root"
         try:
             result = self._load_into(root, pattern, settings)
+            if again:
+                result = self._load_into(root, pattern, settings)
             rows = sum(pq.read_metadata(file).num_rows for file in _files(root))
             if rows != count * RECORDS:
                 raise ServerFailed(f"{rows} of {count * RECORDS} records were loaded")
@@ -86,7 +97,7 @@ class TopicLoads(msgspec.Struct):
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
-    def _load_into(self, root: Path, pattern: str, settings: Json) -> TopicsLoaded:
+    def _load_into(self, root: Path, pattern: str, settings: Json, *options: str) -> TopicsLoaded:
         config = self.home / "loader.yaml"
         configuration = {
             "root": root.as_uri(),
@@ -101,7 +112,7 @@ class TopicLoads(msgspec.Struct):
         with output.open("w") as log:
             start_time = time.perf_counter()
             process = subprocess.Popen(
-                [sys.executable, "-m", "penstock", "load", "--config", str(config)],
+                [sys.executable, "-m", "penstock", "load", "--config", str(config), *options],
                 # without writing a class data archive, which would add to the time
                 env={**os.environ, **environment, "JDK_JAVA_OPTIONS": "-Xshare:auto"},
                 stdin=subprocess.DEVNULL,
@@ -112,7 +123,7 @@ class TopicLoads(msgspec.Struct):
             seconds = time.perf_counter() - start_time
         process.returncode = os.waitstatus_to_exitcode(status)
         self._output = output.read_text()
-        if process.returncode:
+        if process.returncode not in {0, _NOTHING_NEW}:
             raise ServerFailed(f"exit code {process.returncode}\n{self.last_words(_LINES)}")
         return TopicsLoaded(
             seconds=seconds,
@@ -123,20 +134,20 @@ class TopicLoads(msgspec.Struct):
             spark="starting Spark" in self._output,
         )
 
-    def _fill(self, topics: list[str], hours: int) -> None:
-        records_per_hour = RECORDS // PARTITIONS // hours
+    def _fill(self, topics: list[str], hours: int, partitions: int) -> None:
+        records_per_hour = RECORDS // partitions // hours
         registry = RegistryClient(self.registry.url)
         with (
             contextlib.closing(registry),
             Brokers(Bootstrap.of(self.broker.bootstrap)) as brokers,
         ):
             for topic in topics:
-                create_topic(brokers, topic, partitions=PARTITIONS)
+                create_topic(brokers, topic, partitions=partitions)
                 schema_id = registry.register(f"{topic}-value", SCHEMA)
             identity = take_identity(brokers)
             with BatchProducer(brokers.bootstrap, identity=identity, limits=LIMITS) as producer:
-                for partition in range(PARTITIONS):
-                    rest = RECORDS // PARTITIONS
+                for partition in range(partitions):
+                    rest = RECORDS // partitions
                     for hour in range(hours):
                         count = records_per_hour if hour < hours - 1 else rest
                         rest -= count
@@ -149,7 +160,8 @@ class TopicLoads(msgspec.Struct):
 @contextlib.contextmanager
 def topic_loads(home: Path) -> Iterator[TopicLoads]:
     """Starts a broker and a registry; stops them at the end of the block."""
-    with penstock_cluster(home) as (address, broker):
+    settings = {"limits": {"partitions": _MOST_PARTITIONS}}
+    with penstock_cluster(home, settings) as (address, broker):
         registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
         with registry:
             wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")

@@ -22,6 +22,7 @@ from bench.profiles import (
     host_produce,
     latency,
     loader,
+    loader_month,
     loader_topics,
     logins,
     mirror,
@@ -51,6 +52,7 @@ _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE
 _OF_MIRRORS = (mirror.PROFILE,)
 _OF_LOADERS = (loader.PROFILE,)
 _OF_TOPIC_LOADS = (loader_topics.PROFILE,)
+_OF_HOURLY_LOADS = (loader_month.PROFILE,)
 _OF_PIPELINES = (up_idle.PROFILE,)
 _OF_AUDITS = (*audit.PROFILES, *audit_overhead.PROFILES)
 
@@ -74,6 +76,7 @@ PROFILES: dict[str, Profile] = {
         *_OF_AGENTS,
         *_OF_LOADERS,
         *_OF_TOPIC_LOADS,
+        *_OF_HOURLY_LOADS,
         *_OF_MIRRORS,
         *_OF_AUDITS,
         *_OF_PIPELINES,
@@ -95,6 +98,7 @@ class Measured(Enum):
     AGENTS = auto()
     LOADERS = auto()
     TOPIC_LOADS = auto()
+    HOURLY_LOADS = auto()
     AUDITS = auto()
     MIRRORS = auto()
     PIPELINES = auto()
@@ -122,6 +126,8 @@ def measured_by(name: str) -> Measured:
         return Measured.MIRRORS
     if profile in _OF_TOPIC_LOADS:
         return Measured.TOPIC_LOADS
+    if profile in _OF_HOURLY_LOADS:
+        return Measured.HOURLY_LOADS
     if profile in _OF_PIPELINES:
         return Measured.PIPELINES
     if profile in _OF_AUDITS:

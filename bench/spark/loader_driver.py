@@ -1,6 +1,7 @@
 """`python -m bench.spark.loader_driver`: loads by Penstock's loader in one Spark session."""
 
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -46,17 +47,46 @@ class _Driver:
         return {}
 
     def load(self, config: Json) -> Json:
-        """Loads one table."""
+        return self._load(config, time.time)
+
+    def load_at(self, arguments: Json) -> Json:
+        """Loads all tables as if it were a certain time, in seconds."""
+        return self._load(arguments["config"], lambda: float(arguments["at"]))
+
+    def content(self, arguments: Json) -> Json:
+        """The number of files and folders below a folder, and the files' size."""
+        assert self._spark is not None, "never started"
+        context = self._spark.session.sparkContext
+        assert context._jvm is not None
+        path = context._jvm.org.apache.hadoop.fs.Path(arguments["uri"])
+        files = path.getFileSystem(context._jsc.hadoopConfiguration())
+        summary = files.getContentSummary(path)
+        return {
+            "files": summary.getFileCount(),
+            "folders": summary.getDirectoryCount(),
+            "bytes": summary.getLength(),
+        }
+
+    def _load(self, config: Json, clock: Callable[[], float]) -> Json:
         spark = self._spark
         assert spark is not None, "never started"
         start_time = time.perf_counter()
-        (outcome,) = load(
-            msgspec.convert(config, LoaderConfig), LoadRequest(), lambda: spark, Unwatched()
+        outcomes = load(
+            msgspec.convert(config, LoaderConfig),
+            LoadRequest(),
+            lambda: spark,
+            Unwatched(),
+            clock=clock,
         )
         seconds = time.perf_counter() - start_time
-        if outcome.error is not None:
-            raise outcome.error
-        return {"seconds": seconds}
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+        return {
+            "seconds": seconds,
+            "rows": sum(outcome.rows for outcome in outcomes),
+            "complete": sum(len(outcome.complete) for outcome in outcomes),
+        }
 
     def end(self) -> None:
         if self._spark is not None:
@@ -67,7 +97,14 @@ class _Driver:
 def main() -> None:
     driver = _Driver()
     try:
-        serve({"start": driver.start, "load": driver.load})
+        serve(
+            {
+                "start": driver.start,
+                "load": driver.load,
+                "load_at": driver.load_at,
+                "content": driver.content,
+            }
+        )
     finally:
         driver.end()
 

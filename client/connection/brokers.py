@@ -136,6 +136,19 @@ class Brokers:
 
         return self.persist(attempt)
 
+    def existing_topics(self, names: Iterable[str], *to: Operation) -> dict[str, TopicMetadata]:
+        """Returns those of the topics that exist, with one request for all. `to` is the same as in
+        `topic`."""
+        topics = list(names)
+        if not topics:
+            return {}
+
+        def attempt() -> dict[str, TopicMetadata]:
+            metadata = self.refresh(topics)
+            return {name: metadata.topic(name, *to) for name in topics if metadata.has(name)}
+
+        return self.persist(attempt)
+
     def any_broker(self) -> BrokerConnection:
         """Returns an open connection to any broker, or connects to a known or bootstrap address."""
         for connection in list(self._connections.values()):

@@ -184,10 +184,7 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
 def topic_ends(brokers: Brokers, topics: Iterable[str]) -> Mapping[str, TopicEnd | None]:
     """The end offsets of topics; None for topics that do not exist."""
     names = sorted(set(topics))
-    metadata = brokers.refresh(names)
-    existing_topics = {
-        name: brokers.topic(name, Operation.READ) for name in names if metadata.has(name)
-    }
+    existing_topics = brokers.existing_topics(names, Operation.READ)
     targets = [
         TopicPartition(name, partition.index)
         for name, topic in existing_topics.items()

@@ -40,26 +40,14 @@ def query_facts(
     Raises a ClientError if a partition has no leader for longer than the brokers' patience.
     """
     states = {topic: tuple(partitions) for topic, partitions in topics.items()}
-    topics_before = _existing(brokers, states)
+    topics_before = brokers.existing_topics(states, Operation.READ)
     while True:
         topic_facts = _facts(brokers, topics_before, states)
         # Answers have no ids. They are about these topics if none was recreated meanwhile.
-        existing_again = _existing(brokers, states)
+        existing_again = brokers.existing_topics(states, Operation.READ)
         if _ids(existing_again) == _ids(topics_before):
             return topic_facts
         topics_before = existing_again
-
-
-def _existing(brokers: Brokers, names: Iterable[str]) -> dict[str, TopicMetadata]:
-    topics = list(names)
-    if not topics:
-        return {}
-
-    def attempt() -> dict[str, TopicMetadata]:
-        metadata = brokers.refresh(topics)
-        return {name: metadata.topic(name, Operation.READ) for name in topics if metadata.has(name)}
-
-    return brokers.persist(attempt)
 
 
 def _ids(topics: Mapping[str, TopicMetadata]) -> dict[str, object]:

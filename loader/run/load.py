@@ -55,6 +55,8 @@ def load(
     start_spark: "Callable[[], SparkWork]",
     watcher: TableWatcher,
     stopping: threading.Event | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
 ) -> list[TableOutcome]:
     """Loads all tables. Returns their outcomes. Raises LoaderError or ClientError if no table could
     be started.
@@ -63,7 +65,7 @@ def load(
     to read, merge or count.
     """
     stopping = stopping or threading.Event()
-    began_millis = int(time.time() * 1000)
+    began_millis = int(clock() * 1000)
     try:
         check_format(config.format, config.compression, lambda: start_spark().check_avro())
         store = open_store(config.root, lambda root: start_spark().store(root))
@@ -85,7 +87,9 @@ def load(
                 watermarks=(
                     None
                     if request.reads_nothing or config.audit
-                    else watermarks(config, brokers, registry, store, tables)
+                    else watermarks(
+                        config, brokers, registry, store, tables, now=int(clock() * 1000)
+                    )
                 ),
                 audit=(
                     Audit(config.audit, config.cluster, security=config.audit_security)
@@ -95,6 +99,7 @@ def load(
                 observations=Observations(config, store),
                 watcher=watcher,
                 stopping=stopping,
+                clock=clock,
             )
             report_health(context, brokers, began_millis)
             with ThreadPoolExecutor(config.tasks.tables, "table") as executor:
@@ -149,12 +154,13 @@ def watermarks(
     registry: RegistryClient,
     store: Store,
     tables: Sequence[TableSource],
+    *,
+    now: int,
 ) -> Watermarks | None:
     """The agents' watermarks. None if they cannot be read; then this load closes no hour."""
     topics = sorted({source.topic for table in tables for source in table.topics})
-    now_millis = int(time.time() * 1000)
     try:
-        return read_watermarks(brokers, registry, store, config, topics=topics, now=now_millis)
+        return read_watermarks(brokers, registry, store, config, topics=topics, now=now)
     except (ClientError, SchemaError, StoreError) as error:
         log.warning("cannot determine which hours are complete: %s", error)
         return None

@@ -28,6 +28,10 @@ _TAKEN: Final = frozenset(
     }
 )
 _IF_ABSENT: Final = "fs.option.create.conditional.overwrite"
+# Settings of S3A, if they are not set. Without these flags it looks for folders and files around
+# each file or folder that it creates, with a LIST or HEAD each. The condition on creation does not
+# depend on that: S3 checks it.
+OF_S3A: Final = {"fs.s3a.performance.flags": "create,mkdir"}
 _MISSING: Final = "java.io.FileNotFoundException"
 _PRINTED: Final = re.compile(
     r"Status\{path=(?P<path>[^;{}]*); isDirectory=(?P<is_folder>true|false);"
@@ -41,8 +45,10 @@ class Taken(Exception):
 
 
 class Creation(Protocol):
-    """Creates files. Paths are Hadoop's; folders of targets exist already, unless they are only
-    written. Raises py4j's exceptions."""
+    """Creates files. Paths are Hadoop's; folders of targets exist already, if they are needed,
+    unless they are only written. Raises py4j's exceptions."""
+
+    needs_folders: bool  # whether a file can only be renamed into a folder that exists
 
     def prove(self) -> None:
         """Checks that files can be created atomically, as far as this can be determined. Raises
@@ -70,6 +76,8 @@ def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Cre
 
 class RenamedCreation:
     """Creates files on filesystems where a rename is atomic and refuses to overwrite."""
+
+    needs_folders = True
 
     def __init__(self, gateway: Any, files: Any, root: Any, configuration: Any) -> None:
         self._files = files
@@ -131,6 +139,8 @@ class ConditionalCreation:
     """Creates files on filesystems where a file appears only when it is closed, and where creation
     can be made to fail if the file exists."""
 
+    needs_folders = False
+
     def __init__(self, files: Any, root: Any) -> None:
         self._files = files
         self._root = root
@@ -165,13 +175,11 @@ class ConditionalCreation:
 
         Copies appear complete, and no other file is ever named `target`: a file there is the copy.
         """
-        size = self._files.getFileStatus(source).getLen()
+        if self._renamed(source, target):
+            return
+        size = self._files.getFileStatus(source).getLen()  # raises if another loader was faster
         if not self._is_there(target, size):
-            if self._renamed(source, target):
-                return
-            self._files.getFileStatus(source)  # raises if another loader was faster
-            if not self._is_there(target, size):
-                raise StoreError(f"cannot rename {source.toString()} to {target.toString()}")
+            raise StoreError(f"cannot rename {source.toString()} to {target.toString()}")
         self._files.delete(source, False)
 
     def _renamed(self, source: Any, target: Any) -> bool:
@@ -215,6 +223,8 @@ class HadoopStore:
         with as_store_error("open", self.root):
             path = self._jvm.org.apache.hadoop.fs.Path(self.root)
             check_scheme(path.toUri().getScheme(), self.root)
+            for key, value in OF_S3A.items():
+                configuration.setIfUnset(key, value)
             self._files = path.getFileSystem(configuration)
             self._prefix = self._files.makeQualified(path).toString() + "/"
             self._creation: Creation = creation_for(gateway, self._files, path, configuration)
@@ -339,6 +349,8 @@ class HadoopStore:
         return self._at(f"{CREATING}/{uuid.uuid4().hex}")
 
     def _make_folder(self, path: str) -> None:
+        if not self._creation.needs_folders:
+            return
         folder = path.rpartition("/")[0]
         if not folder or folder in self._folders:
             return

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bench.figures.measurement import Figure
 from bench.figures.profile import QUICK
 from bench.figures.rounds import measure
+from bench.loads.hourly_loads import hourly_loads
 from bench.loads.topic_loads import topic_loads
 from bench.profiles import PROFILES
 from bench.profiles.loader import FILES, ROWS_PER_SECOND, WORKER
@@ -57,6 +58,21 @@ def test_many_topics_are_measured(tmp_path: Path) -> None:
     for outcome in results.outcomes.values():
         assert outcome.failure is None
         samples += outcome.samples
-    assert [sample[TOPIC_FILES] for sample in samples] == [4, 2, 48, 2]
+    assert [sample[TOPIC_FILES] for sample in samples] == [4, 2, 48, 0, 20, 20, 2]
     assert all(sample[SECONDS] > 0 for sample in samples)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_hourly_loads_are_measured(tmp_path: Path) -> None:
+    kinds, few = {PENSTOCK: hourly_loads}, replace(QUICK, hourly_topics=1, hourly_hours=25)
+    results = measure(
+        PROFILES["loader-month"], kinds, few, rounds=1, directory=tmp_path, files=tmp_path
+    )
+    for outcome in results.outcomes.values():
+        assert outcome.failure is None
+        (sample,) = outcome.samples
+        assert all(value > 0 for value in sample.values()), sample
+    assert len(results.outcomes) == 2
     assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from cluster.errors import EmbeddedError
 from cluster.zookeeper_server.jars import DEBIAN_JARS, find_class_path, find_java
 from harness.hadoop.hadoop import HDFS_JARS
 from harness.hadoop.hadoop import VERSION as HADOOP
+from harness.hadoop.s3 import s3a_jars, why_no_s3a
 from harness.hadoop.spark_jvm import quick_java
 from harness.hosts.systemd_process import SYSTEMD, why_no_systemd
 from harness.java.maven_jars import JarsUnavailable
@@ -126,6 +127,12 @@ def _hadoop() -> str:
     return f"{HADOOP}, by Maven"
 
 
+def _s3a() -> str:
+    if s3a_jars() is None:
+        return f"its tests are skipped: {why_no_s3a()}"
+    return f"{HADOOP}, by Maven"
+
+
 def _tlc() -> str:
     if tlc_classpath() is None:
         return f"its tests are skipped: {why_no_tlc()}"
@@ -170,6 +177,7 @@ def main() -> None:
     print(f"rskafka       {_client(RSKAFKA, 'cargo')}")
     print(f"kafkajs       {_client(KAFKAJS, 'nodejs npm')}")
     print(f"hadoop        {_hadoop()}")
+    print(f"s3a           {_s3a()}")
     print(f"tlc           {_tlc()}")
     print(f"confluent     {_confluent()}")
     print(f"java classes  {_class_archives()}")

@@ -72,7 +72,7 @@ def test_stopped_on_hdfs_at_one_step_after_the_other(
     # A moment is before a step or after it; what is there after one is there before the next, too.
     first, stride = (0, 2) if FUZZ else (random.SystemRandom().choice((0, 2, 4)), 6)
     for life in itertools.count():
-        store = partial(hadoop_store, spark, hdfs, f"{hdfs_root}/{life}")
+        store = partial(hadoop_store, spark, hdfs.configuration, f"{hdfs_root}/{life}")
         after_first_load(store())
         at = At(first + stride * life, stop)
         try:

@@ -60,8 +60,8 @@ def test_a_quota_that_leaves_no_room(
     names: int, space: int, line: str, spark: SparkSession, hdfs: RunningHdfs
 ) -> None:
     name = uuid.uuid4().hex
-    limit(spark, hadoop_store(spark, hdfs, hdfs.uri), name, names=names, space=space)
-    store = hadoop_store(spark, hdfs, f"{hdfs.uri}/{name}")
+    limit(spark, hadoop_store(spark, hdfs.configuration, hdfs.uri), name, names=names, space=space)
+    store = hadoop_store(spark, hdfs.configuration, f"{hdfs.uri}/{name}")
     for number, act in enumerate((store.write, store.create, store.replace)):
         with pytest.raises(QuotaExceeded) as caught:
             act(str(number), b"1")
@@ -77,7 +77,7 @@ def test_a_load_by_spark_names_the_quota(
 ) -> None:
     """Below one block: not even an empty table's first file has room."""
     application.write(10)
-    store = hadoop_store(spark, hdfs, hdfs_root)
+    store = hadoop_store(spark, hdfs.configuration, hdfs_root)
     staging = f"_penstock/{application.topic}/staging"
     limit(spark, store, staging, names=UNCHANGED, space=MEGABYTE)
     config = msgspec.structs.replace(config, root=hdfs_root, tasks=Tasks(without_spark=0))
@@ -108,7 +108,7 @@ def test_datanodes_that_go_away(spark: SparkSession, mortal_hdfs: Any) -> None:
         "dfs.client.block.write.replace-datanode-on-failure.policy": "ALWAYS",
         "dfs.client.retry.window.base": "10",
     }
-    store = hadoop_store(spark, hdfs, f"{hdfs.uri}/logs")
+    store = hadoop_store(spark, hdfs.configuration, f"{hdfs.uri}/logs")
     # Before its first heartbeat a DataNode has no room, and gets no blocks.
     nodes = store._files.getDataNodeStats
     wait_until(lambda: sum(node.getRemaining() > 0 for node in nodes()) == 2)
@@ -131,7 +131,7 @@ def test_datanodes_that_go_away(spark: SparkSession, mortal_hdfs: Any) -> None:
     assert "no other DataNode can take its place" in str(error)
 
     hdfs.configuration = {**hdfs.configuration, "dfs.replication": "1"}
-    store = hadoop_store(spark, hdfs, f"{hdfs.uri}/logs")
+    store = hadoop_store(spark, hdfs.configuration, f"{hdfs.uri}/logs")
     error = failing("two", hdfs.datanode)
     assert isinstance(error, BlocksUnavailable)
     assert "all DataNodes of a write failed before it ended: 127.0.0.1:" in str(error)
