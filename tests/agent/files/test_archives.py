@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.files.archive_states import plan_without_agent
-from agent.files.backfill_plan import ArchiveStatus, BackfillPlan
+from agent.files.backfill_plan import ArchiveState, ArchiveStatus, BackfillPlan
 from agent.files.happenings import Compressed, Ended, EndUnseen
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import LogFolder, append, of_sources, settle, tick
@@ -428,7 +428,8 @@ def test_the_plan_says_what_happens_with_each_archive(logs: LogFolder) -> None:
     with (logs / "app.log.2.gz").open("wb") as written:
         written.write(b"\x1f\x8b")
         files.look()
-        while (reading := first(files.files.backfill_plan("in"))).path != str(big):
+        reads_big = str(big), ArchiveState.READING
+        while ((row := first(files.files.backfill_plan("in"))).path, row.state) != reads_big:
             files.read_some(1 << 20)
             files.look()
         files.read_some(100_000, files=1)
