@@ -5,9 +5,8 @@ compared with those of the old ones, not only their rows counted.
 
 Rule 1: a request leaves open hours to the run that closes them, which merges their files.
 Rule 2: an hour that has ended may stay open for days, and gets files with each load. A load merges
-        its small files when they are more than configured, to at most half as many, so that a
-        merge is not followed by another one with each load. A load makes one such run, which has
-        the bounds of all runs that rewrite hours.
+        its small files when they are more than configured, and makes one such run, which has the
+        bounds of all runs that rewrite hours.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -146,7 +145,7 @@ def _many_joined(
     config: CompletenessConfig, hour: Hour, paths: Collection[str], sizes: Mapping[str, int]
 ) -> Rewrite | None:
     """The rewrite of an open hour's small files, if they are more than configured."""
-    rewrite = rewrite_of(hour, paths, sizes, below=config.merge_below, to=config.merge_to)
-    if rewrite is None or len(rewrite.files) <= config.merge_open_above:
-        return None
-    return rewrite if 2 * rewrite.files_wanted <= len(rewrite.files) else None
+    target_bytes = max(config.merge_to, 2 * config.merge_below)  # not small files again
+    rewrite = rewrite_of(hour, paths, sizes, below=config.merge_below, to=target_bytes)
+    is_due = rewrite is not None and len(rewrite.files) > config.merge_open_above
+    return rewrite if is_due else None
