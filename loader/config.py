@@ -135,9 +135,14 @@ class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """When an hour is complete, files smaller than this are merged."""
     merge_to: Bytes = 512 * 1024 * 1024
     """The approximate size of merged files."""
+    merge_open_above: int = 64
+    """When an hour has ended, but is not complete, a load merges its files smaller than
+    `merge_below` [if they are more than this](loader-in-detail.md#small-files); 0: never."""
 
     def __post_init__(self) -> None:
-        check_not_negative(self, "deadline", *([] if self.settle is None else ["settle"]))
+        check_not_negative(
+            self, "deadline", "merge_open_above", *([] if self.settle is None else ["settle"])
+        )
         check_positive(self, "silent_agents", "merge_below", "merge_to")
 
 

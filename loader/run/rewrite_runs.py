@@ -83,7 +83,7 @@ class RewriteRuns:
 
     def run(self, latest: Manifest, hours: Iterable[Hour]) -> Manifest:
         """Rewrites these hours, and returns the newest manifest. Raises LoaderError."""
-        for part in _parts(latest, hours):
+        for part in parts(latest, hours):
             try:
                 latest = self._rewritten(latest, part)
                 continue
@@ -151,7 +151,7 @@ class RewriteRuns:
         self.failures.append(f"{hour_path(self._load.name, hour)}: {why}")
 
 
-def _parts(latest: Manifest, hours: Iterable[Hour]) -> Iterator[list[Hour]]:
+def parts(latest: Manifest, hours: Iterable[Hour]) -> Iterator[list[Hour]]:
     """The hours of each run."""
     part: list[Hour] = []
     size = 0

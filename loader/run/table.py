@@ -7,7 +7,8 @@
 5. Files and markers become visible; ledger entries and consumer offsets are written.
 6. Complete hours are merged and closed, by a manifest of their own.
 7. Older hours get the table's columns, by manifests of their own.
-8. The files in the folders are compared with what runs have committed.
+8. Open hours that have ended and have many small files are merged, likewise.
+9. The files in the folders are compared with what runs have committed.
 
 A run that only checks files consists of the first step and the last; one that compacts the table
 has runs that rewrite hours between these.
@@ -39,7 +40,7 @@ from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import Compaction, LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
 from loader.run.table_check import TableCheck
-from loader.run.table_compaction import compact
+from loader.run.table_compaction import compact, merge_open_hours
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
@@ -112,7 +113,9 @@ class TableRun:
                 self._register(latest)
                 newest = self._close_if_possible(latest, completeness, previously_complete)
                 if newest is not None:
-                    self._upgrade(before, newest)
+                    newest = self._upgrade(before, newest)
+                if newest is not None:
+                    self._merge_open(newest)
                 self._note_rebuilt(latest)
         if self.outcome.run is not None:
             self._clean(None)
@@ -226,18 +229,31 @@ class TableRun:
             self._load.warn(f"no hour was closed: {error}")
             return None
 
-    def _upgrade(self, before: Manifest | None, latest: Manifest) -> None:
+    def _upgrade(self, before: Manifest | None, latest: Manifest) -> Manifest | None:
         """Gives the table's columns to hours that lack them: to all on request, otherwise to few,
-        and then errors are only warnings."""
+        and then errors are only warnings. Returns the newest manifest; None after a request or an
+        error."""
         if self._load.context.request.upgrade_schema:
             self._not_upgraded = upgrade_on_request(self._load, latest, self._commit)
-            return
+            return None
+        with self._as_warning("older hours keep the columns of a former schema"):
+            return upgrade_few(self._load, before, latest, self._commit)
+        return None
+
+    def _merge_open(self, latest: Manifest) -> None:
+        """Merges small files of open hours. Errors are only warnings."""
+        with self._as_warning("small files of open hours were not merged"):
+            merge_open_hours(self._load, latest, self._commit)
+
+    @contextmanager
+    def _as_warning(self, effect: str) -> Iterator[None]:
+        """Turns errors of a step that a load can do without into warnings."""
         try:
-            upgrade_few(self._load, before, latest, self._commit)
+            yield
         except (RunTaken, Interrupted):
             raise
         except LoaderError as error:
-            self._load.warn(f"older hours keep the columns of a former schema: {error}")
+            self._load.warn(f"{effect}: {error}")
 
     def _note_rebuilt(self, latest: Manifest) -> None:
         outcome, now = self.outcome, self._load.context.now()

@@ -29,14 +29,17 @@ def upgrade_on_request(load: TableLoad, latest: Manifest, commit: Commit) -> str
     """Upgrades all hours. Returns an error message if some could not be upgraded, or an empty text.
     Raises LoaderError."""
     latest, _ = with_forgotten_hours(load, latest)
-    runs = _upgrade(load, latest, _of_former_schemas(latest), commit)
+    _, runs = _upgrade(load, latest, _of_former_schemas(latest), commit)
     return f"not all hours were upgraded: {runs.failure}" if runs.failure else ""
 
 
-def upgrade_few(load: TableLoad, before: Manifest | None, latest: Manifest, commit: Commit) -> None:
-    """Upgrades complete hours of former schemas if they are few and small. If there are more, the
-    load that has changed the table's columns since the manifest `before` warns. Raises
-    LoaderError."""
+def upgrade_few(
+    load: TableLoad, before: Manifest | None, latest: Manifest, commit: Commit
+) -> Manifest:
+    """Upgrades complete hours of former schemas if they are few and small, and returns the newest
+    manifest. If there are more, the load that has changed the table's columns since the manifest
+    `before` warns. Raises LoaderError."""
+    newest = latest
     hours = _of_former_schemas(latest)
     known_hours = [
         hour
@@ -45,7 +48,8 @@ def upgrade_few(load: TableLoad, before: Manifest | None, latest: Manifest, comm
     ]
     size = sum(latest.hours[hour].bytes for hour in known_hours)
     if len(known_hours) <= FEW_HOURS and size <= load.context.config.upgrade_bytes:
-        for failure in _upgrade(load, latest, known_hours, commit).failures:
+        newest, runs = _upgrade(load, latest, known_hours, commit)
+        for failure in runs.failures:
             load.warn(failure)
         hours = [hour for hour in hours if hour not in known_hours]
     complete_hours = [hour for hour in hours if latest.hours[hour].complete >= 0]
@@ -55,6 +59,7 @@ def upgrade_few(load: TableLoad, before: Manifest | None, latest: Manifest, comm
             f"{len(complete_hours):,} complete hours may have the columns of a former schema, which"
             f" not every reader accepts; to rewrite them: {command} --upgrade-schema"
         )
+    return newest
 
 
 def _has_changed(before: Manifest, latest: Manifest) -> bool:
@@ -69,14 +74,14 @@ def _of_former_schemas(latest: Manifest) -> list[Hour]:
 
 def _upgrade(
     load: TableLoad, latest: Manifest, hours: Iterable[Hour], commit: Commit
-) -> RewriteRuns:
+) -> tuple[Manifest, RewriteRuns]:
     runs = RewriteRuns(load, commit, partial(_plan, load), RewriteReason.COLUMNS)
     try:
-        runs.run(latest, hours)
+        newest = runs.run(latest, hours)
     finally:
         load.outcome.upgraded += [part.rewrite.hour for part in runs.rewritten]
         load.outcome.upgraded_files += sum(len(part.rewrite.files) for part in runs.rewritten)
-    return runs
+    return newest, runs
 
 
 def _plan(

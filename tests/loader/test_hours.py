@@ -20,6 +20,7 @@ from loader.commit.publishing import publish
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import FilesDiffer
 from loader.run.load_context import LoadRequest
+from loader.run.rewrite_runs import MOST_HOURS
 from loader.store.local import LocalStore
 from loader.values.tables import Hour, hour_folder, hour_of
 from schemas.envelope import Encoder
@@ -214,3 +215,44 @@ def test_late_rows_and_a_rebuild_of_what_was_forgotten(
     rebuilt = load_once(spark, config, LoadRequest(rebuild=(FORGOTTEN, OLD)))
     assert rebuilt.rows == 55
     assert landed(rows_of(spark, config, table)) == sorted(application.written)
+
+
+def test_an_open_hour_is_merged_when_it_has_many_small_files(
+    spark: SparkSession, application: Application, patient: LoaderConfig
+) -> None:
+    """Not with each load; not if one is damaged; also if the manifest has no names of files."""
+    config = msgspec.structs.replace(patient, check_files_hours=0)
+
+    def loaded(most: int = 4) -> tuple[int, int, int]:
+        terms = CompletenessConfig(deadline=1e12, merge_to=1, merge_open_above=most)
+        for partition in range(2):
+            application.write(3, time=OLD, partition=partition)
+        outcome = load_once(spark, msgspec.structs.replace(config, completeness=terms))
+        assert (outcome.rows, outcome.complete) == (6, [])
+        return len(HourFolder(config, OLD).parts), outcome.merged_files, len(outcome.warnings)
+
+    assert [loaded(most=0) for _ in range(3)] == [(2, 0, 0), (4, 0, 0), (6, 0, 0)]
+    assert [loaded() for _ in range(4)] == [(1, 8, 0), (3, 0, 0), (1, 5, 0), (3, 0, 0)]
+    (spoilt, *_) = HourFolder(config, OLD).parts
+    content = spoilt.read_bytes()
+    spoilt.write_bytes(content[:-9] + b"x" + content[-8:])
+    assert loaded() == (5, 0, 1)
+    spoilt.write_bytes(content)
+    long_after(CommitLog(LocalStore(config.root), application.topic))
+    assert loaded() == (1, 7, 0)
+
+    assert load_once(spark, config, LoadRequest(check_files=())).faults == []
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+    assert load_once(spark, config, LoadRequest(rebuild=(OLD,))).rows == len(application.written)
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+
+
+def test_a_load_merges_some_open_hours_and_the_next_one_others(
+    spark: SparkSession, application: Application, patient: LoaderConfig
+) -> None:
+    terms = CompletenessConfig(deadline=1e12, merge_open_above=1)
+    config = msgspec.structs.replace(patient, completeness=terms)
+    for number in range(2 * (MOST_HOURS + 1)):
+        application.write(1, time=OLD + number // 2 * HOUR, partition=number % 2)
+    assert [load_once(spark, config).merged_files for _ in range(3)] == [2 * MOST_HOURS, 2, 0]
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
