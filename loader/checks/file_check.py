@@ -16,7 +16,7 @@ Without it, file sizes are known only as far back as manifests reach, and report
 two loaders write it at once, one of them wins; both versions are correct.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -88,16 +88,23 @@ def listed(store: Store, table: str, hours: Collection[Hour] | None) -> Listing:
 
 def _folders(store: Store, table: str, hours: Collection[Hour]) -> list[str]:
     """The folders to list: a day's folder if many of its hours are needed, else the hours' own. Of
-    several days, only those that exist: a quiet table has few."""
-    days = Counter(_day(hour) for hour in hours)
-    if len(days) > 1:
-        existing_days = {entry.name for entry in store.list(table)}
-        days = Counter({day: count for day, count in days.items() if day in existing_days})
-        hours = [hour for hour in hours if _day(hour) in days]
-    return sorted(
-        {f"{table}/{day}" for day, count in days.items() if count > _FEW}
-        | {hour_path(table, hour) for hour in hours if days[_day(hour)] <= _FEW}
-    )
+    several days or hours, only those that exist: a quiet table has few, and S3A makes three
+    requests to list a missing folder."""
+    hours_by_day: dict[str, list[str]] = defaultdict(list)
+    for hour in hours:
+        hours_by_day[f"{table}/{_day(hour)}"].append(hour_path(table, hour))
+    folders: list[str] = []
+    for day in _existing(store, table, hours_by_day):
+        day_hours = hours_by_day[day]
+        folders += [day] if len(day_hours) > _FEW else _existing(store, day, day_hours)
+    return sorted(folders)
+
+
+def _existing(store: Store, parent: str, folders: Collection[str]) -> Collection[str]:
+    """Those of several folders that exist; a single one is not looked for."""
+    if len(folders) < 2:
+        return folders
+    return {entry.path for entry in store.list(parent)}.intersection(folders)
 
 
 def _day(hour: Hour) -> str:
@@ -316,7 +323,7 @@ class FileCheck:
     ) -> dict[Hour, Files]:
         """The committed files of these hours, and of all hours in the saved state."""
         if all_ or before.run != latest.run:
-            runs = [run for run in self._commit_log.runs() if run <= latest.run]
+            runs = sorted(run for run in self._commit_log.known().committed if run <= latest.run)
         else:
             runs = [latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):

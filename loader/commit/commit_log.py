@@ -34,6 +34,7 @@ import msgspec
 from ground.known_types import known_type
 from loader.commit.changes import changes, with_changes
 from loader.commit.layout import (
+    STAGING,
     manifest_path,
     published_path,
     run_of_manifest,
@@ -45,7 +46,7 @@ from loader.commit.layout import (
 from loader.errors import LoaderError, RunTaken, StoreError
 from loader.store.parallel import in_parallel
 from loader.store.store import Entry, Store
-from loader.values.manifests import VERSION_OF_CHANGES, Manifest
+from loader.values.manifests import VERSION_OF_CHANGES, Manifest, RunKind
 
 FEWEST_KEPT: Final = 10
 MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest that can be written or read
@@ -81,7 +82,8 @@ class ListedRuns(msgspec.Struct, frozen=True):
 
 class CommitLog:
     """The manifests of one table. Used by one thread. Remembers the newest state that it has read
-    or committed: manifests never change, so only newer ones need to be read."""
+    or committed: manifests never change, so only newer ones need to be read. Remembers the last
+    listing as well (`known`)."""
 
     def __init__(
         self,
@@ -98,6 +100,7 @@ class CommitLog:
         self._latest: Manifest | None = None
         self._base: Manifest | None = None  # the complete manifest on which it builds, or itself
         self._remembered: dict[int, Manifest] = {}  # the newest ones, as they were written
+        self._known: ListedRuns | None = None
 
     def runs(self) -> list[int]:
         """The runs whose manifests exist, in ascending order."""
@@ -185,6 +188,7 @@ class CommitLog:
                 f"table {self.table}: another loader committed run {manifest.run} meanwhile;"
                 " this run was discarded"
             )
+        self._note(committed=manifest.run)
         self._latest = manifest
         if not written.since:
             self._base = manifest
@@ -214,6 +218,7 @@ class CommitLog:
     def mark_visible(self, run: int) -> None:
         """Marks a run whose files and markers are all in place: the next run may be committed."""
         self.store.create(visible_path(self.table, run), b"")
+        self._note(visible=run)
 
     def unpublished(self) -> list[int]:
         """Runs that may not be completely published yet, in ascending order."""
@@ -221,23 +226,33 @@ class CommitLog:
 
     def mark_published(self, run: int) -> None:
         self.store.create(published_path(self.table, run), b"")
+        self._note(published=run)
 
     def forget(self, keep: int) -> None:
         """Removes all but the newest `keep` manifests and those on which they build, but never one
         of an unpublished run."""
-        listed_runs = self.listed()
+        listed_runs = self.known()
         runs = sorted(listed_runs.committed)
         old_runs = listed_runs.published.intersection(runs[: -max(keep, FEWEST_KEPT)])
         if old_runs:
             first_needed = self._first_needed(runs[-max(keep, FEWEST_KEPT)])
             old_runs = frozenset(run for run in old_runs if run < first_needed)
-        for run in sorted(old_runs):
-            self.store.delete(manifest_path(self.table, run))
+        self.store.delete_files([manifest_path(self.table, run) for run in sorted(old_runs)])
         # The marks go last: without them, the run would be published again.
-        for run in sorted(old_runs | (listed_runs.visible - listed_runs.committed)):
-            self.store.delete(visible_path(self.table, run))
-        for run in sorted(old_runs | (listed_runs.published - listed_runs.committed)):
-            self.store.delete(published_path(self.table, run))
+        visible_runs = old_runs | (listed_runs.visible - listed_runs.committed)
+        published_runs = old_runs | (listed_runs.published - listed_runs.committed)
+        self.store.delete_files(
+            [
+                *(visible_path(self.table, run) for run in sorted(visible_runs)),
+                *(published_path(self.table, run) for run in sorted(published_runs)),
+            ]
+        )
+        self._known = msgspec.structs.replace(
+            listed_runs,
+            committed=listed_runs.committed - old_runs,
+            visible=listed_runs.visible - visible_runs,
+            published=listed_runs.published - published_runs,
+        )
 
     def _first_needed(self, first_kept: int) -> int:
         """The first run without which this or a later one could not be read."""
@@ -247,19 +262,37 @@ class CommitLog:
         except StoreError:
             return 0  # unknown, so nothing is removed until this run is not kept any more
 
+    def known(self) -> ListedRuns:
+        """The runs as they were last listed, with what this loader has done since. Lacks what other
+        loaders have done since: enough to forget old runs or to find their manifests, but not to
+        commit, or to tell whether a run is the newest."""
+        return self._known or self.listed()
+
+    def _note(self, *, committed: int = 0, visible: int = 0, published: int = 0) -> None:
+        """Adds what this loader has done to the remembered listing."""
+        if self._known is not None:
+            self._known = msgspec.structs.replace(
+                self._known,
+                committed=self._known.committed | {committed} - {0},
+                visible=self._known.visible | {visible} - {0},
+                published=self._known.published | {published} - {0},
+            )
+
     def listed(self) -> ListedRuns:
+        """Lists the commit log."""
         entries = self.store.list(table_state(self.table))
         names = [entry.name for entry in entries if not entry.is_folder]
 
         def runs(number: Callable[[str], int | None]) -> frozenset[int]:
             return frozenset(run for name in names if (run := number(name)) is not None)
 
-        return ListedRuns(
+        self._known = ListedRuns(
             runs(run_of_manifest),
             runs(run_of_visible),
             runs(run_of_published),
             frozenset(entry.name for entry in entries if entry.is_folder),
         )
+        return self._known
 
 
 def _too_long(manifest: Manifest, size: int, limit: int) -> str:
@@ -302,7 +335,8 @@ class Attempt:
                 self._commit_log.store.delete(self.folder)
 
     def commit(self, manifest: Manifest) -> None:
-        """Commits the run; see `CommitLog.commit`."""
+        """Commits the run; see `CommitLog.commit`. What a run that adds no files has staged, if it
+        has read events, is deleted."""
         self._may_have_happened = True
         try:
             self._commit_log.commit(manifest)
@@ -311,6 +345,10 @@ class Attempt:
         except LoaderError:
             self._may_have_happened = False
             raise
+        may_be_staged = STAGING in self._commit_log.known().folders
+        if may_be_staged and not manifest.adds and manifest.kind is not RunKind.CLOSE:
+            with suppress(StoreError):
+                self._commit_log.store.delete(self.folder)
 
 
 def check_untouched(store: Store, table: str) -> None:

@@ -42,6 +42,7 @@ SUCCESS: Final = "_SUCCESS"
 DAMAGED: Final = "_DAMAGED"  # in place of `_SUCCESS`: see checks/damage_markers.py
 INCOMPLETE: Final = "_INCOMPLETE"
 LATE: Final = "_LATE-"
+STAGING: Final = "staging"
 COMPLETE_HOURS: Final = "_complete_hours.json"
 
 
@@ -63,7 +64,7 @@ def published_path(table: str, run: int) -> str:
 
 def staging(table: str) -> str:
     """The folder of all files that are not committed yet."""
-    return f"{table_state(table)}/staging"
+    return f"{table_state(table)}/{STAGING}"
 
 
 def replaced(table: str) -> str:

@@ -19,9 +19,10 @@ Files never wait for the ledger. Its entries are written in the order of the run
 later runs wait as well, until the next load.
 """
 
+import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -50,30 +51,72 @@ from schemas.registry_client import RegistryClient
 
 _DAY_MILLIS: Final = 86_400_000
 _READERS: Final = 8  # markers that are read at a time
+_LOOK_SECONDS: Final = 1.0  # for which a run is taken to be as it was
+_Names = Mapping[str, set[str]]  # by folder
 ABANDONED_MILLIS: Final = _DAY_MILLIS
 REPLACED_MILLIS: Final = 30 * _DAY_MILLIS
 
 
-def publish(store: Store, manifest: Manifest) -> None:
-    """Makes the run's files visible. Raises StoreError if it must be called again.
+def publish(
+    store: Store,
+    manifest: Manifest,
+    commit_log: CommitLog | None = None,
+    *,
+    is_new: bool = False,
+) -> None:
+    """Makes the run's files visible. Raises StoreError if it must be called again. `is_new`: this
+    loader has just committed the run.
 
     Once the run is visible, no matter which loader did it, later runs may have changed its hours.
     """
-    commit_log = CommitLog(store, manifest.table)
-    if commit_log.is_visible(manifest.run):
+    commit_log = commit_log or CommitLog(store, manifest.table)
+    visibility = _Visibility(commit_log, manifest.run)
+    if is_new:
+        visibility.note_hidden()
+    elif visibility.is_visible():
         return
     try:
-        _publish(store, commit_log, manifest)
+        _publish(store, visibility, manifest)
     except StoreError:
         if not commit_log.is_visible(manifest.run):
             raise
-    if commit_log.is_visible(manifest.run):
+        was_visible = True
+    else:
+        # A run without markers cannot have overwritten those of later runs.
+        was_visible = bool(manifest.markers) and commit_log.is_visible(manifest.run)
+    if was_visible:
         restore_markers(store, commit_log, since=manifest.run)
         return
     commit_log.mark_visible(manifest.run)
     for folder in sorted({run_folder_of(added.staged) for added in manifest.adds}):
         with suppress(StoreError):  # the run is visible, and the next load removes the folder
             store.delete(folder)
+
+
+class _Visibility:
+    """Looks, at most once a second, whether another loader has made a run visible.
+
+    A loader that hangs for longer thus writes no outdated marker, as a rule. It may still write
+    one, so `publish` always looks at the end, after the last marker, and then corrects it.
+    """
+
+    def __init__(self, commit_log: CommitLog, run: int) -> None:
+        self._commit_log = commit_log
+        self._run = run
+        self._hidden_at = -_LOOK_SECONDS
+
+    def note_hidden(self) -> None:
+        """Notes that the run is not visible yet."""
+        self._hidden_at = time.monotonic()
+
+    def is_visible(self) -> bool:
+        if time.monotonic() < self._hidden_at + _LOOK_SECONDS:
+            return False
+        looked_at = time.monotonic()
+        if self._commit_log.is_visible(self._run):
+            return True
+        self._hidden_at = looked_at
+        return False
 
 
 def restore_markers(
@@ -90,10 +133,10 @@ def restore_markers(
             return restored_paths
         newest_manifest = manifests[-1]
         if newest_manifest.run not in listed.visible:
-            publish(store, newest_manifest)
-        wrong_markers = _wrong_markers(store, manifests)
+            publish(store, newest_manifest, commit_log)
+        wrong_markers, names = _wrong_markers(store, manifests)
         for marker in wrong_markers:
-            _mark(store, marker)
+            _mark(store, marker, names)
         restored_paths += [marker.path for marker in wrong_markers]
         if not wrong_markers:
             return restored_paths
@@ -125,10 +168,15 @@ def clean(
     _remove(store, _leftovers(store, table, listed, abandoned_after, replaced_after))
 
 
-def clean_creating(store: Store, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
-    """Removes files of all tables that were never completely created, like `clean`."""
-    entries = [(entry, abandoned_after) for entry in store.list(CREATING)]
-    _remove(store, _old(store, entries))
+def clean_creating(
+    store: Store, unfinished: Sequence[Entry], *, abandoned_after: int = ABANDONED_MILLIS
+) -> None:
+    """Removes files of all tables that were never completely created, like `clean`. `unfinished`
+    are those that `Store.prove` found, the newest its own, which shows the store's time."""
+    store_time = max((entry.modified for entry in unfinished), default=0)
+    store.delete_files(
+        [entry.path for entry in unfinished if entry.modified < store_time - abandoned_after]
+    )
 
 
 def _remove(store: Store, paths: Iterable[str]) -> None:
@@ -181,8 +229,16 @@ def _store_time(store: Store) -> int:
     return times[0]
 
 
-def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
+def _publish(store: Store, visibility: _Visibility, manifest: Manifest) -> None:
     """Makes files and markers visible. Returns early if another loader has done it."""
+    names = _names(
+        store,
+        (
+            marker
+            for marker in manifest.markers
+            if not marker.written or marker.path.endswith(f"/{SUCCESS}")
+        ),
+    )
     added_by_folder: dict[str, list[Added]] = defaultdict(list)
     removed_by_folder: dict[str, list[str]] = defaultdict(list)
     markers: dict[str, list[Marker]] = defaultdict(list)
@@ -196,20 +252,22 @@ def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
             complete_hours.append(marker)
         elif marker.written:
             markers[_folder(marker.path)].append(marker)
-        elif commit_log.is_visible(manifest.run):
+        elif not _may_exist(marker.path, names):
+            continue
+        elif visibility.is_visible():
             return
         else:
-            _mark(store, marker)
+            _mark(store, marker, names)
     for folder in sorted({*added_by_folder, *removed_by_folder, *markers}):
         _publish_folder(store, added_by_folder[folder], removed_by_folder[folder], manifest.kept_in)
-        if markers[folder] and commit_log.is_visible(manifest.run):
+        if markers[folder] and visibility.is_visible():
             return
         for marker in markers[folder]:
-            _mark(store, marker)
+            _mark(store, marker, names)
     for marker in complete_hours:
-        if commit_log.is_visible(manifest.run):
+        if visibility.is_visible():
             return
-        _mark(store, marker)
+        _mark(store, marker, names)
     kept = {f"{manifest.kept_in}/{folder}" for folder in removed_by_folder if manifest.kept_in}
     store.sync(sorted({*added_by_folder, *removed_by_folder, *kept}))
 
@@ -220,11 +278,10 @@ def _publish_folder(
     if removes:
         for added in adds:
             _check_exists(store, added)
-    for path in removes:
-        if kept_in:
-            store.rename(path, f"{kept_in}/{path}")
-        else:
-            store.delete(path)
+    if not kept_in:
+        store.delete_files(removes)
+    for path in removes if kept_in else ():
+        store.rename(path, f"{kept_in}/{path}")
     for added in adds:
         if not store.rename(added.staged, added.path):
             _check_exists(store, added)
@@ -232,48 +289,71 @@ def _publish_folder(
 
 def _check_exists(store: Store, added: Added) -> None:
     """Checks that the file is at one of its two paths."""
-    if added.bytes not in (store.size(added.staged), store.size(added.path)):
+    if not any(store.size(path) == added.bytes for path in (added.staged, added.path)):
         raise StoreError(
             f"{store.uri(added.path)}: the file with {added.rows:,} committed rows is neither there"
             f" nor at {added.staged}"
         )
 
 
-def _mark(store: Store, marker: Marker) -> None:
+def _names(store: Store, markers: Iterable[Marker]) -> _Names:
+    """The names of what is in the hours' folders of these markers. One listing takes fewer requests
+    than to look for each marker."""
+    folders = sorted({folder for marker in markers if "/" in (folder := _folder(marker.path))})
+    listings = in_parallel(store.list, folders, threads=_READERS)
+    return {
+        folder: {entry.name for entry in listing}
+        for folder, listing in zip(folders, listings, strict=True)
+    }
+
+
+def _may_exist(path: str, names: _Names) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder not in names or name in names[folder]
+
+
+def _mark(store: Store, marker: Marker, names: _Names) -> None:
+    folder, _, name = marker.path.rpartition("/")
     if not marker.written:
-        store.delete(marker.path)
-    elif not _is_damaged(store, marker.path):
+        store.delete_files([marker.path])
+        names.get(folder, set()).discard(name)
+    elif not _is_damaged(marker.path, names):
         store.replace(marker.path, marker.written)
 
 
-def _is_damaged(store: Store, path: str) -> bool:
+def _is_damaged(path: str, names: _Names) -> bool:
     """Whether the path is that of `_SUCCESS` in an hour that is marked as damaged."""
     folder, _, name = path.rpartition("/")
-    return name == SUCCESS and store.size(f"{folder}/{DAMAGED}") is not None
+    return name == SUCCESS and DAMAGED in names.get(folder, ())
 
 
-def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
-    """Markers that differ, except in hours whose files were deleted."""
+def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> tuple[list[Marker], _Names]:
+    """Markers that differ, except in hours whose files were deleted, and the names in their
+    folders."""
     markers_by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
+    names = _names(store, (marker for marker in markers_by_path.values() if not marker.written))
     paths = [path for path in sorted(markers_by_path) if not path.endswith(f"/{DAMAGED}")]
-    contents = in_parallel(store.read, paths, threads=_READERS)
-    wrong_markers = [
+    existing_paths = [path for path in paths if _may_exist(path, names)]
+    contents = in_parallel(store.read, existing_paths, threads=_READERS)
+    content_by_path = dict(zip(existing_paths, contents, strict=True))
+    differing_markers = [
         markers_by_path[path]
-        for path, content in zip(paths, contents, strict=True)
-        if (content or b"") != markers_by_path[path].written
-        and not (markers_by_path[path].written and _is_damaged(store, path))
+        for path in paths
+        if (content_by_path.get(path) or b"") != markers_by_path[path].written
     ]
-    folders = {_folder(marker.path) for marker in wrong_markers}
+    unlisted_markers = (marker for marker in differing_markers if _folder(marker.path) not in names)
+    names = {**names, **_names(store, unlisted_markers)}
     # A run's manifest has at least the hours of its own markers.
     hours = {hour: state for manifest in manifests for hour, state in manifest.hours.items()}
-    folders_with_files = {
-        folder
-        for state in hours.values()
-        for path in state.files
-        if (folder := _folder(path)) in folders
-    }
-    emptied_folders = {folder for folder in folders_with_files if not store.list(folder)}
-    return [marker for marker in wrong_markers if _folder(marker.path) not in emptied_folders]
+    folders_with_files = {_folder(path) for state in hours.values() for path in state.files}
+    emptied_folders = {folder for folder in folders_with_files if names.get(folder) == set()}
+    wrong_markers = [
+        marker
+        for marker in differing_markers
+        if _folder(marker.path) not in emptied_folders
+        and not (marker.written and _is_damaged(marker.path, names))
+    ]
+    return wrong_markers, names
 
 
 def _last_written(store: Store, entry: Entry) -> int:
@@ -319,11 +399,11 @@ class Publication:
         """Publishes those of the listed runs that were interrupted or that the ledger lacks."""
         self._owing = listed.unpublished
         if listed.committed:
-            self._publish_owing(listed.newest)
+            self._publish_owing(listed)
             self._restore_markers(listed)
 
-    def _publish_owing(self, newest: int) -> None:
-        unpublished_runs = self._owing
+    def _publish_owing(self, listed: ListedRuns) -> None:
+        unpublished_runs, newest = self._owing, listed.newest
         if not unpublished_runs:
             return
         self._doing(f"completing run {unpublished_runs[0]}")
@@ -331,9 +411,8 @@ class Publication:
             self._write_to_ledger()
             return
         # A run is only committed once the one before it is visible: at most this one is not.
-        was_visible = self._commit_log.is_visible(newest)
         self.publish(self._commit_log.read(newest))
-        if not was_visible:
+        if newest not in listed.visible:
             self.rolled_forward = newest
 
     def _restore_markers(self, listed: ListedRuns) -> None:
@@ -342,10 +421,10 @@ class Publication:
         for path in restore_markers(store, self._commit_log, since=since, listed=listed):
             self._warn(f"{path} differed from what the newest run wrote; it was restored")
 
-    def publish(self, manifest: Manifest) -> None:
-        """Publishes the newest run."""
+    def publish(self, manifest: Manifest, *, is_new: bool = False) -> None:
+        """Publishes the newest run. `is_new`: this loader has just committed it."""
         self._doing(f"publishing run {manifest.run}")
-        publish(self._commit_log.store, manifest)
+        publish(self._commit_log.store, manifest, self._commit_log, is_new=is_new)
         self._commit_offsets(manifest)
         if not manifest.ledger_entries:
             self._commit_log.mark_published(manifest.run)

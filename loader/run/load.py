@@ -36,7 +36,7 @@ from loader.run.load_reports import report_failure, report_health, report_no_sta
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
 from loader.store.opening import open_store
-from loader.store.store import Store
+from loader.store.store import Entry, Store
 from loader.values.tables import TableSource, hour_folder
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
@@ -69,8 +69,7 @@ def load(
     try:
         check_format(config.format, config.compression, lambda: start_spark().check_avro())
         store = open_store(config.root, lambda root: start_spark().store(root))
-        if not request.dry_run:
-            store.prove()
+        unfinished = () if request.dry_run else store.prove()
     except LoaderError as error:
         if not stopping.is_set() and not request.is_unreported:
             _report_no_start(config, request, error, began_millis)
@@ -104,7 +103,7 @@ def load(
             report_health(context, brokers, began_millis)
             with ThreadPoolExecutor(config.tasks.tables, "table") as executor:
                 outcomes = list(executor.map(lambda table: run_table(context, table), tables))
-            _clean(context)
+            _clean(store, unfinished)
             watcher.finishing("reporting to the ledger")
             report_successes(context, tables, outcomes, began_millis)
             report_health(context, brokers, began_millis)
@@ -112,11 +111,9 @@ def load(
             return outcomes
 
 
-def _clean(context: LoadContext) -> None:
-    if context.request.dry_run:
-        return
+def _clean(store: Store, unfinished: Sequence[Entry]) -> None:
     try:
-        clean_creating(context.store)
+        clean_creating(store, unfinished)
     except StoreError as error:
         log.warning("cannot remove all files that were never completed: %s", error)
 

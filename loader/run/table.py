@@ -117,8 +117,6 @@ class TableRun:
                 if newest is not None:
                     self._merge_open(newest)
                 self._note_rebuilt(latest)
-        if self.outcome.run is not None:
-            self._clean(None)
         self._check.young(self._committed or latest)
         if self._not_upgraded:
             raise LoaderError(f"table {load.name}: {self._not_upgraded}")
@@ -135,7 +133,6 @@ class TableRun:
             failure = compact(load, latest, compaction, self._commit)
         if context.request.dry_run:
             return
-        self._clean(None)
         self._check.young(self._committed or latest)
         self._commit_log.forget(context.config.keep_manifests)
         if failure:
@@ -203,7 +200,7 @@ class TableRun:
         attempt.commit(manifest)
         self.outcome.run = manifest.run
         self._committed = manifest
-        self._publication.publish(manifest)
+        self._publication.publish(manifest, is_new=True)
         if context.request.compaction is None:
             self._commit_log.forget(context.config.keep_manifests)
         return manifest
@@ -267,7 +264,7 @@ class TableRun:
             elif hour not in outcome.complete:
                 outcome.waiting.setdefault(hour, state.lack or "a later load")
 
-    def _clean(self, listed: ListedRuns | None) -> None:
+    def _clean(self, listed: ListedRuns) -> None:
         try:
             clean(self._load.context.store, self._load.name, listed)
         except StoreError as error:

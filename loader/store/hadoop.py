@@ -33,6 +33,9 @@ _IF_ABSENT: Final = "fs.option.create.conditional.overwrite"
 # depend on that: S3 checks it.
 OF_S3A: Final = {"fs.s3a.performance.flags": "create,mkdir"}
 _MISSING: Final = "java.io.FileNotFoundException"
+# How its messages begin if there is no file: on HDFS no folder of that name either; on S3A, which
+# does not look for one, there may be.
+_NO_ENTRY: Final = ("File does not exist: ", "No such file or directory: ")
 _PRINTED: Final = re.compile(
     r"Status\{path=(?P<path>[^;{}]*); isDirectory=(?P<is_folder>true|false);"
     r"(?: length=(?P<size>\d+);)?[^{}]*? modification_time=(?P<modified>\d+);"
@@ -226,7 +229,8 @@ class HadoopStore:
             for key, value in OF_S3A.items():
                 configuration.setIfUnset(key, value)
             self._files = path.getFileSystem(configuration)
-            self._prefix = self._files.makeQualified(path).toString() + "/"
+            self._root = self._files.makeQualified(path)
+            self._prefix = self._root.toString() + "/"
             self._creation: Creation = creation_for(gateway, self._files, path, configuration)
         self._iterators = self._jvm.org.apache.hadoop.util.functional.RemoteIterators
         self._folders: set[str] = set()
@@ -234,14 +238,25 @@ class HadoopStore:
     def uri(self, path: str) -> str:
         return f"{self.root}/{check_path(path)}"
 
-    def prove(self) -> None:
+    def prove(self) -> Sequence[Entry]:
         path = f"{CREATING}/{uuid.uuid4().hex}"
         with as_store_error("create files in", self.root):
             self._creation.prove()
-        is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
-        self.delete(path)
+        is_created_twice = not self.create(path, b"1") or self._is_created_again(path)
+        entries = self.list(CREATING)
+        self.delete_files([path])
         if is_created_twice:
             raise StoreError(f"{self.root}: this filesystem let the same file be created twice")
+        return entries
+
+    def _is_created_again(self, path: str) -> bool:
+        """Whether a file can be created although it exists."""
+        with as_store_error("create", path):
+            try:
+                self._creation.create(self._temporary(), self._at(path), b"2")
+            except Taken:
+                return False
+        return True
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
@@ -274,7 +289,8 @@ class HadoopStore:
             except Py4JJavaError as error:
                 if _java_class(error) != _MISSING:
                     raise
-                if self.size(path) is None:
+                message = str(error.java_exception.getMessage())
+                if message.startswith(_NO_ENTRY) or self.size(path) is None:
                     return None
                 raise StoreError(f"{self.uri(path)} is a folder") from None
             try:
@@ -341,6 +357,30 @@ class HadoopStore:
             for folder in tuple(self._folders):
                 if f"{folder}/".startswith(f"{path}/"):
                     self._folders.discard(folder)
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        if self._creation.needs_folders:
+            for path in paths:
+                with as_store_error("delete", path):
+                    self._files.delete(self._at(path), False)
+        elif paths:
+            with as_store_error("delete", paths[0]):
+                self._delete_objects(paths)
+
+    def _delete_objects(self, paths: Sequence[str]) -> None:
+        """Deletes many with each request, and does not look for folders around them."""
+        bulk = self._files.createBulkDelete(self._root)
+        try:
+            at_once = bulk.pageSize()
+            for start in range(0, len(paths), at_once):
+                page = self._jvm.java.util.ArrayList()
+                for path in paths[start : start + at_once]:
+                    page.add(self._at(path))
+                for failure in bulk.bulkDelete(page):
+                    uri = failure.getKey().toString()
+                    raise StoreError(f"cannot delete {uri}: {failure.getValue()}")
+        finally:
+            bulk.close()
 
     def _at(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self.uri(path))

@@ -38,12 +38,14 @@ class LocalStore:
     def uri(self, path: str) -> str:
         return f"{self.root}/{check_path(path)}"
 
-    def prove(self) -> None:
+    def prove(self) -> Sequence[Entry]:
         path = f"{CREATING}/{uuid.uuid4().hex}"
         is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
+        entries = self.list(CREATING)
         self.delete(path)
         if is_created_twice:
             raise StoreError(f"{self.root}: this filesystem let the same file be created twice")
+        return entries
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
@@ -147,6 +149,10 @@ class LocalStore:
                 # Another process may be deleting the same files.
                 with suppress(FileNotFoundError):
                     _delete(target)
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def _at(self, path: str) -> Path:
         return self._folder / check_path(path)

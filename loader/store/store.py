@@ -41,8 +41,9 @@ class Store(Protocol):
     def uri(self, path: str) -> str:
         """The URI of a path, as Spark uses it."""
 
-    def prove(self) -> None:
-        """Checks that files can be created atomically. Raises StoreError."""
+    def prove(self) -> Sequence[Entry]:
+        """Checks that files can be created atomically, by creating one in `CREATING`, and returns
+        the entries there, with this one. Raises StoreError."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Creates a file. Returns True if the file now exists with this content, False if it has
@@ -82,6 +83,10 @@ class Store(Protocol):
 
     def delete(self, path: str) -> None:
         """Deletes a file, or a folder with its content; does nothing if it does not exist."""
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Deletes files, in any order; ignores those that do not exist. After StoreError some are
+        deleted."""
 
 
 def check_path(path: str) -> str:

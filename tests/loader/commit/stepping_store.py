@@ -22,8 +22,8 @@ class SteppingStore:
     def uri(self, path: str) -> str:
         return self._store.uri(path)
 
-    def prove(self) -> None:
-        self._store.prove()
+    def prove(self) -> Sequence[Entry]:
+        return self._store.prove()
 
     def create(self, path: str, data: bytes) -> bool:
         self._step()
@@ -75,6 +75,10 @@ class SteppingStore:
         self._step()
         self._store.delete(path)
         self._step()
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
 
 class StoppedHere(BaseException):

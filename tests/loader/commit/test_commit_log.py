@@ -9,7 +9,7 @@ from loader.commit.commit_log import Attempt, CommitLog, check_untouched
 from loader.errors import LoaderError, RunTaken, SparkFailed, StoreError
 from loader.store.local import LocalStore
 from loader.store.store import Store
-from loader.values.manifests import HourState
+from loader.values.manifests import Added, HourState
 from tests.loader.commit.made_up import HOUR, manifest
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
 
@@ -66,12 +66,14 @@ def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
 
 
 def test_a_number_that_was_forgotten_is_taken(log: CommitLog) -> None:
+    asleep = CommitLog(log.store, "t")
+    assert asleep.known().newest == 0
     commit(log, *range(1, 15))
     log.forget(10)
     assert log.runs() == list(range(5, 15))
     for run in (1, 3, 5, 14):
         with pytest.raises(RunTaken):
-            log.commit(msgspec.structs.replace(manifest(run), loader="asleep for long"))
+            asleep.commit(msgspec.structs.replace(manifest(run), loader="asleep for long"))
 
 
 def test_what_is_owed_is_not_forgotten(log: CommitLog) -> None:
@@ -155,12 +157,18 @@ def test_a_failed_run_takes_its_files_along_and_a_process_that_ends_touches_noth
     assert there(staged) == left
 
 
-def test_files_of_a_run_that_has_happened_stay(staged: LocalStore) -> None:
+ADDED = Added(staged=f"{FOLDER}/pieces/part.parquet", path="t/a", hour=HOUR, rows=1, bytes=4)
+
+
+@pytest.mark.parametrize(("adds", "left"), [((ADDED,), [FOLDER, OTHER]), ((), [OTHER])])
+def test_files_of_a_run_that_has_happened_stay_unless_it_adds_none(
+    staged: LocalStore, adds: tuple[Added, ...], left: list[str]
+) -> None:
     log = CommitLog(staged, "t")
     with pytest.raises(SparkFailed), Attempt(log, FOLDER) as attempt:
-        attempt.commit(manifest(1))
+        attempt.commit(msgspec.structs.replace(manifest(1), adds=adds))
         raise SparkFailed("in publishing")
-    assert there(staged) == [FOLDER, OTHER]
+    assert there(staged) == left
     assert log.runs() == [1]
 
 

@@ -178,7 +178,10 @@ def markers(store: LocalStore) -> dict[str, bytes | None]:
     return {entry.name: store.read(entry.path) for entry in store.list(AT) if entry.name[0] == "_"}
 
 
-def test_whoever_hangs_anywhere_leaves_the_markers_of_the_newest_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_new", [False, True])
+def test_whoever_hangs_anywhere_leaves_the_markers_of_the_newest_run(
+    tmp_path: Path, is_new: bool
+) -> None:
     """At each step, others make the run visible, go on, and open the hour again."""
     number = 0
     while True:
@@ -194,7 +197,7 @@ def test_whoever_hangs_anywhere_leaves_the_markers_of_the_newest_run(tmp_path: P
             ),
         )
         step = At(number, partial(opened_again, store, made))
-        publish(SteppingStore(store, step, reading=True), made)
+        publish(SteppingStore(store, step, reading=True), made, is_new=is_new)
         if not step.reached:
             break
         assert markers(store) == {"_INCOMPLETE": b"open again"}, number
@@ -299,7 +302,7 @@ def test_what_was_given_up_is_removed_after_a_day(
         age = 0 if path in busy else 90_000
         os.utime(path, (now - age, now - age))
     clean(store, "t")
-    clean_creating(store)
+    clean_creating(store, store.prove())
     assert [entry.name for entry in store.list(STAGING)] == ["run-9-busy"]
     assert [entry.name for entry in store.list("_penstock/~creating")] == ["busy"]
 

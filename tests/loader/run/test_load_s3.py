@@ -76,7 +76,7 @@ def test_requests(
 ) -> None:
     """No more than the documentation says. The first load finds an empty root, the last one nothing
     new."""
-    for events, most in ((10, 136), (10, 114), (0, 69)):
+    for events, most in ((10, 60), (10, 59), (0, 29)):
         if events:
             application.write(events)
         before = s3.requests()

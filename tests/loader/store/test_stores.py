@@ -84,7 +84,7 @@ def test_of_many_who_create_a_file_one_does(store: Store) -> None:
             won = list(threads.map(store.create, [path] * RACERS, mine))
         assert won.count(True) == 1
         assert store.read(path) == mine[won.index(True)]
-    store.prove()
+    assert [entry.size for entry in store.prove()] == [1]
     assert list(store.list("_penstock/~creating")) == []
 
 
@@ -158,7 +158,9 @@ def test_deleting(store: Store) -> None:
     store.delete("a/b")
     store.delete("a/b")
     assert [entry.path for entry in store.list_recursively("a")] == ["a/c"]
-    store.delete("a/c")
+    store.delete_files([])
+    store.replace("a/d", b"")
+    store.delete_files(["a/c", "b/1", "a/d"])
     assert list(store.list("a")) == []
 
 
@@ -171,15 +173,12 @@ def test_paths_stay_below_the_root(path: str) -> None:
 
 def test_errors_are_one_line(store: Store) -> None:
     store.replace("a/b", b"")
+    if store.uri("a").startswith("s3a:"):  # there are no folders, only names
+        assert store.read("a") is None
+        return
     for act in (
-        *(
-            ()
-            if store.uri("a").startswith("s3a:")
-            else (  # there are no folders, only names
-                lambda: store.replace("a/b/c", b""),
-                lambda: store.create("a/b/c", b""),
-            )
-        ),
+        lambda: store.replace("a/b/c", b""),
+        lambda: store.create("a/b/c", b""),
         lambda: store.read("a"),
     ):
         with pytest.raises(StoreError) as caught:
