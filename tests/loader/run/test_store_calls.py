@@ -20,7 +20,7 @@ ROOT = "hdfs://counted/root"
 
 
 class CountedStore:
-    """Counts the calls by method."""
+    """Counts the calls by method, without looks at `visible-N`, of which a slow load makes more."""
 
     def __init__(self, root: Path) -> None:
         self._store = LocalStore(f"file://{root}")
@@ -29,7 +29,8 @@ class CountedStore:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def counted(*arguments: Any) -> Any:
-            self.calls[name] += name != "uri" and arguments != ([],)
+            is_look = name == "size" and "/visible-" in arguments[0]
+            self.calls[name] += name != "uri" and arguments != ([],) and not is_look
             return getattr(self._store, name)(*arguments)
 
         return counted
@@ -70,5 +71,5 @@ def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(
     assert calls[True][0] == of_all_tables + first
     second = Counter(list_recursively=1, read=1, checksum=1)  # a day, a marker and a file more
     assert calls[True][1] == of_all_tables + first + second
-    assert [sum(counts.values()) for counts in calls[False]] == [41, 37]
+    assert [sum(counts.values()) for counts in calls[False]] == [39, 36]
     assert len(list((tmp_path / application.topic).glob("dt=*/hour=*"))) == 2
