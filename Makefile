@@ -38,7 +38,7 @@ quick: $(VENV)/.installed-development ## the tests of files that start no progra
 test-spark: $(VENV)/.installed-development ## the loader's tests with the older versions of PySpark, in environments that are kept in .cache; make test-long does it, too
 	PYTHONMALLOC=pymalloc $(PYTHON) -m pytest --long -m long tests/loader/spark/test_versions.py $(ARGS)
 
-readers: $(VENV)/.installed-development ## docs/how-to/read-with-spark.md: which programs read a table after a change of its schema, found out anew
+readers: $(VENV)/.installed-development ## docs/how-to/read-with-spark.md: tries again which programs read a table after a change of its schema
 	PENSTOCK_WRITE_READERS=1 PYTHONMALLOC=pymalloc $(PYTHON) -m pytest --long -m long tests/system/loader/readers $(ARGS)
 
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"

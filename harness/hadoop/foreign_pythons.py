@@ -17,7 +17,6 @@ from typing import Final
 
 from harness.java.maven_jars import CACHE
 
-PYSPARKS: Final = ("3.5", "4.0", "4.1", "4.2")
 _REQUIREMENTS: Final = Path(__file__).resolve().parents[2] / "requirements"
 _LOCKED: Final = ("--require-hashes", "--no-build-isolation", "--use-pep517", "--requirement")
 _WITHIN_SECONDS: Final = 1800.0  # PySpark is 450 MB, and built here

@@ -30,7 +30,6 @@ from harness.processes.waiting import wait_until
 QUEUE: Final = "etl"
 EXECUTORS: Final = 2
 EXECUTOR: Final = "YarnCoarseGrainedExecutorBackend"
-APPLICATION_MASTER: Final = "ExecutorLauncher"
 _SERVERS: Final = "org.apache.hadoop.yarn.server"
 _RESOURCE_MANAGER: Final = f"{_SERVERS}.resourcemanager.ResourceManager"
 _NODE_MANAGER: Final = f"{_SERVERS}.nodemanager.NodeManager"

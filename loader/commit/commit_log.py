@@ -205,10 +205,11 @@ class CommitLog:
         runs = manifest.run - base.run
         if len(data) < self._complete_below or runs > MOST_CHANGES:
             return manifest, data
-        changed = changes(base, manifest)
+        if (changed := changes(base, manifest)) is None:
+            return manifest, data
         data_of_changes = msgspec.json.encode(changed)
         # Changes accumulate: before long they would take more room than complete manifests.
-        if changed is None or len(data_of_changes) * runs > len(data):
+        if len(data_of_changes) * runs > len(data):
             return manifest, data
         return changed, data_of_changes
 
@@ -219,10 +220,6 @@ class CommitLog:
         """Marks a run whose files and markers are all in place: the next run may be committed."""
         self.store.create(visible_path(self.table, run), b"")
         self._note(visible=run)
-
-    def unpublished(self) -> list[int]:
-        """Runs that may not be completely published yet, in ascending order."""
-        return self.listed().unpublished
 
     def mark_published(self, run: int) -> None:
         self.store.create(published_path(self.table, run), b"")

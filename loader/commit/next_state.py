@@ -55,6 +55,7 @@ from loader.values.manifests import (
 )
 from loader.values.replaced_rows import PartitionRows
 from loader.values.reports import SliceReport
+from loader.values.rewrites import RewriteReason
 from loader.values.tables import Hour, Slice, hour_of
 
 FEW_DUPLICATES: Final = 100  # fewer are always accepted
@@ -242,6 +243,44 @@ def at_rest(topics: Sequence[TopicState]) -> tuple[TopicState, ...]:
     return tuple(
         msgspec.structs.replace(topic, partitions=tuple(map(_partition_at_rest, topic.partitions)))
         for topic in topics
+    )
+
+
+def manifest_without_reading(
+    previous: Manifest,
+    hours: Mapping[Hour, HourState],
+    *,
+    kind: RunKind,
+    adds: Sequence[Added],
+    removes: Iterable[str],
+    markers: Sequence[Marker],
+    now: int,
+    loader: str,
+    reason: RewriteReason | None = None,
+) -> Manifest:
+    """The manifest of a run that reads nothing: what it knows of topics and sources stays."""
+    run = next_run(previous)
+    after = hours_after(previous, previous.table, hours, run=run, now=now)
+    return Manifest(
+        version=VERSION,
+        run=run,
+        kind=kind,
+        table=previous.table,
+        committed=now,
+        loader=loader,
+        topics=at_rest(previous.topics),
+        adds=tuple(adds),
+        removes=tuple(removes),
+        markers=(*markers, *after.markers),
+        hours=after.hours,
+        complete=after.complete,
+        sources=previous.sources,
+        schema=previous.schema,
+        format=previous.format,
+        header=previous.header,
+        ledger_seq=previous.ledger_seq + previous.ledger_entries,
+        schema_number=previous.schema_number,
+        reason=reason,
     )
 
 

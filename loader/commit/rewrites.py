@@ -1,7 +1,7 @@
 """The effect of rewrites on a manifest: files out, files in, the same rows. Pure.
 
 A run of kind REWRITE does nothing but that. It takes an hour's `_SUCCESS` away before the files
-are replaced, and writes it anew afterwards, so that a job that waits for it never reads an hour
+are replaced, and writes it again afterwards, so that a job that waits for it never reads an hour
 in which files are missing for a moment.
 """
 
@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from loader.commit.complete_hours import hours_after
 from loader.commit.layout import SUCCESS, hour_path, no_marker, success_marker
-from loader.commit.next_state import at_rest, next_run
+from loader.commit.next_state import manifest_without_reading, next_run
 from loader.errors import Mismatch
-from loader.values.manifests import VERSION, Added, HourState, Manifest, Marker, RunKind
+from loader.values.manifests import Added, HourState, Manifest, Marker, RunKind
 from loader.values.rewrites import Rewrite, RewriteReason, Rewritten
 from loader.values.tables import Hour
 
@@ -63,26 +62,15 @@ def rewrite_manifest(
         if hours[hour].complete >= 0:
             markers.append(no_marker(previous.table, hour, SUCCESS))
             markers.append(success_marker(previous.table, hour, hours[hour], run))
-    after = hours_after(previous, previous.table, hours, run=run, now=now)
-    return Manifest(
-        version=VERSION,
-        run=run,
+    return manifest_without_reading(
+        previous,
+        hours,
         kind=RunKind.REWRITE,
-        table=previous.table,
-        committed=now,
+        adds=all_added,
+        removes=(path for part in rewritten for path in part.rewrite.files),
+        markers=markers,
+        now=now,
         loader=loader,
-        topics=at_rest(previous.topics),
-        adds=tuple(all_added),
-        removes=tuple(path for part in rewritten for path in part.rewrite.files),
-        markers=(*markers, *after.markers),
-        hours=after.hours,
-        complete=after.complete,
-        sources=previous.sources,
-        schema=previous.schema,
-        format=previous.format,
-        header=previous.header,
-        ledger_seq=previous.ledger_seq + previous.ledger_entries,
-        schema_number=previous.schema_number,
         reason=reason,
     )
 

@@ -4,7 +4,7 @@
 Rule 1: an hour's small files are merged in the run that declares it complete, and files without
         the table's columns get them: a complete hour has one schema.
 Rule 2: a complete hour stays complete, also when it is rebuilt. What is added afterwards is late.
-        If that has other columns than the hour's files, the hour is open until it is closed anew.
+        If that has other columns than the hour's files, the hour is open until it is closed again.
 Rule 3: after the deadline, an incomplete hour gets a marker that says what is missing, and a new
         one when that changes; it becomes complete like any other.
 Rule 4: an hour without rows is judged like any other, since it is worth knowing that nothing
@@ -25,14 +25,13 @@ from typing import Final
 import msgspec
 
 from ground.intervals import has
-from loader.commit.complete_hours import hours_after
 from loader.commit.layout import INCOMPLETE, incomplete_marker, no_marker, success_marker
-from loader.commit.next_state import at_rest
+from loader.commit.next_state import manifest_without_reading, next_run
 from loader.commit.old_hours import is_empty
 from loader.commit.rewrites import replaced
 from loader.config import CompletenessConfig
 from loader.hours.completeness import Complete, HourVerdict
-from loader.values.manifests import VERSION, Added, HourState, Manifest, Marker, RunKind
+from loader.values.manifests import Added, HourState, Manifest, Marker, RunKind
 from loader.values.rewrites import Rewritten
 from loader.values.tables import HOUR_MILLIS, Hour, hour_of
 
@@ -95,7 +94,7 @@ def to_close(
 
 
 def _without_rows(previous: Manifest, now: int) -> Iterator[Hour]:
-    """Recent hours of which the manifest knows nothing."""
+    """Recent hours that the manifest does not know."""
     current_hour = hour_of(now)
     known_since = min((*previous.hours, *(first for first, _ in previous.complete)), default=now)
     first_hour = max(hour_of(known_since), current_hour - LOOKED_BACK)
@@ -162,7 +161,7 @@ def close_manifest(
     """The manifest of the run that closes these hours. All files of the hours in `uniform` have the
     table's columns from now on. Raises Mismatch if a rewrite has lost or gained rows, as far as
     that is known."""
-    run = previous.run + 1
+    run = next_run(previous)
     rewritten_by_hour = {part.rewrite.hour: part for part in rewritten}
     hours = dict(previous.hours)
     all_added: list[Added] = []
@@ -189,24 +188,13 @@ def close_manifest(
             markers.append(success_marker(previous.table, hour, hours[hour], run, closing.by))
     if rewritten_by_hour:
         raise ValueError(f"rewritten, but not closed: {sorted(rewritten_by_hour)}")
-    after = hours_after(previous, previous.table, hours, run=run, now=now)
-    return Manifest(
-        version=VERSION,
-        run=run,
+    return manifest_without_reading(
+        previous,
+        hours,
         kind=RunKind.CLOSE,
-        table=previous.table,
-        committed=now,
+        adds=all_added,
+        removes=removed_paths,
+        markers=markers,
+        now=now,
         loader=loader,
-        topics=at_rest(previous.topics),
-        adds=tuple(all_added),
-        removes=tuple(removed_paths),
-        markers=(*markers, *after.markers),
-        hours=after.hours,
-        complete=after.complete,
-        sources=previous.sources,
-        schema=previous.schema,
-        format=previous.format,
-        header=previous.header,
-        ledger_seq=previous.ledger_seq + previous.ledger_entries,
-        schema_number=previous.schema_number,
     )

@@ -123,7 +123,7 @@ class RewriteRuns:
         intact_hours = []
         for hour, state in states.items():
             paths = latest.hours[hour].files
-            if changed_files.get(hour) or not is_intact(state, paths, sizes):
+            if changed_files.get(hour) or not _is_intact(state, paths, sizes):
                 self._fail(hour, "its files are not as committed")
             else:
                 intact_hours.append(hour)
@@ -166,7 +166,7 @@ def parts(latest: Manifest, hours: Iterable[Hour]) -> Iterator[list[Hour]]:
         yield part
 
 
-def is_intact(state: HourState, paths: Sequence[str], sizes: Mapping[str, int]) -> bool:
+def _is_intact(state: HourState, paths: Sequence[str], sizes: Mapping[str, int]) -> bool:
     """Whether the hour has as many files and bytes as were committed."""
     if len(paths) != len(state.files) + state.unlisted or any(path not in sizes for path in paths):
         return False

@@ -59,8 +59,8 @@ def compact(load: TableLoad, latest: Manifest, compaction: Compaction, commit: C
 
 
 def merge_open_hours(load: TableLoad, latest: Manifest, commit: Commit) -> None:
-    """Merges the small files of open hours that have many, and warns about hours of which that
-    failed. Raises LoaderError."""
+    """Merges the small files of open hours that have many, and warns about hours where that failed.
+    Raises LoaderError."""
     config = load.context.config.completeness
     hours = list(_with_many_files(load, latest, config))
     runs = _runs(load, commit, partial(_many_joined, config))

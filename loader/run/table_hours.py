@@ -219,7 +219,7 @@ def _rewritten(
     folder: str,
 ) -> tuple[list[Rewritten], list[Hour]]:
     """Merges small files of these hours, and gives the table's columns to `others`, their files
-    that do not have them. Also returns hours of which that failed."""
+    that do not have them. Also returns the hours where that failed."""
     config = load.context.config.completeness
     rewrites = [
         rewrite

@@ -57,6 +57,12 @@ from penstock.status.words import duration, size
 _COLUMNS: Final = ("archive", "size", "time", "state", "remark")
 _TO_READ: Final = (ArchiveState.READING, ArchiveState.WAITS, ArchiveState.NEXT)
 _WAITED_SECONDS: Final = 2.0
+_EXIT_CODES: Final = {
+    State.EMPTY: TOO_FEW,
+    State.COMPLETE: COMPLETE,
+    State.PENDING: PENDING,
+    State.UNKNOWN: UNKNOWN,
+}
 _NO_AUDIT: Final = (
     "no audit is named, so nothing checks whether every line has arrived; pass --audit, set "
     f"{address_variables.AUDIT}, or write a profile"
@@ -176,8 +182,7 @@ def exit_code(backfill: Backfill, *, has_audit: bool) -> int:
     state = worst([State.EMPTY, *(verdict.state for verdict in verdicts)])
     if state is State.PENDING and any(verdict.not_loaded for verdict in verdicts):
         return NOT_LOADED
-    codes = {State.EMPTY: TOO_FEW, State.COMPLETE: COMPLETE}
-    return (codes | {State.PENDING: PENDING, State.UNKNOWN: UNKNOWN}).get(state, FAULTY)
+    return _EXIT_CODES.get(state, FAULTY)
 
 
 def _waited(asked: _Asked) -> Backfill:

@@ -31,8 +31,8 @@ class PenstockHook(BaseHook):
         return asyncio.run(verdict_on(self.address(), question))
 
     async def averdict_on(self, question: HourQuestion) -> Verdict:
-        """Raises BadConnection. The connection is looked up anew, so that a replaced token takes
-        effect while an hour is waited for."""
+        """Looks the connection up each time, so that a new token takes effect during a wait. Raises
+        BadConnection."""
         connection = await self.aget_connection(self.penstock_conn_id)
         return await verdict_on(address_of(connection), question)
 

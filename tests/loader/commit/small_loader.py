@@ -117,7 +117,7 @@ class SmallLoader:
         self.commit_log.forget(10)
 
     def publish_unfinished(self) -> None:
-        for run in self.commit_log.unpublished():
+        for run in self.commit_log.listed().unpublished:
             self._finish(self.commit_log.read(run))
 
     def load_what_is_new(self) -> None:
@@ -346,7 +346,7 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
     commit_log = CommitLog(store, TABLE)
     latest = commit_log.latest()
     assert latest is not None
-    assert commit_log.unpublished() == []
+    assert commit_log.listed().unpublished == []
     complete = [state for state in latest.hours.values() if state.complete >= 0]
     assert {state.schema_number for state in complete} == {latest.schema_number}
 

@@ -139,7 +139,7 @@ def test_what_kept_manifests_build_on_is_kept_wherever_forgetting_stops(log: Com
         except StoppedHere:
             stops += 1
             fresh = CommitLog(store, "t")
-            assert (fresh.latest(), fresh.unpublished()) == (after(40), [])
+            assert (fresh.latest(), fresh.listed().unpublished) == (after(40), [])
         else:
             break
     assert stops == 3 * (first - 1)

@@ -28,7 +28,7 @@ def commit(log: CommitLog, *runs: int) -> None:
 
 
 def test_the_newest_is_the_highest(log: CommitLog) -> None:
-    assert (log.latest(), log.runs(), log.unpublished()) == (None, [], [])
+    assert (log.latest(), log.runs(), log.listed().unpublished) == (None, [], [])
     commit(log, *range(1, 12))
     assert log.runs() == list(range(1, 12))
     assert log.latest() == manifest(11)
@@ -47,7 +47,7 @@ def test_a_run_is_committed_after_the_one_before_it_is_visible(log: CommitLog) -
         log.commit(manifest(2))
     log.mark_visible(1)
     log.commit(manifest(2))
-    assert log.unpublished() == [1, 2]
+    assert log.listed().unpublished == [1, 2]
 
 
 def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
@@ -84,7 +84,7 @@ def test_what_is_owed_is_not_forgotten(log: CommitLog) -> None:
             log.mark_published(run)
     log.forget(1)
     assert log.runs() == [2, *range(5, 15)]
-    assert log.unpublished() == [2]
+    assert log.listed().unpublished == [2]
     assert max(log.listed().visible) == 14
     log.mark_published(2)
     log.forget(1)
@@ -94,7 +94,7 @@ def test_what_is_owed_is_not_forgotten(log: CommitLog) -> None:
 def test_forgetting_that_was_cut_short_goes_on(log: CommitLog) -> None:
     commit(log, *range(1, 13))
     log.store.delete("_penstock/t/manifest-1.json")
-    assert log.unpublished() == []
+    assert log.listed().unpublished == []
     log.forget(10)
     assert len(log.store.list("_penstock/t")) == 30
 

@@ -76,7 +76,7 @@ def test_files_come_and_their_staging_goes(store: LocalStore) -> None:
     assert visible(store) == [f"{AT}/a", f"{AT}/b", "t/dt=2026-11-20/hour=01/c"]
     assert list(store.list(STAGING)) == []
     assert CommitLog(store, "t").is_visible(1)
-    assert CommitLog(store, "t").unpublished() == [1]  # the ledger is still to be written
+    assert CommitLog(store, "t").listed().unpublished == [1]  # the ledger is still to be written
 
 
 def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -> None:
@@ -405,7 +405,7 @@ def test_the_ledger_is_given_up_at_its_first_refusal(
     assert warning.startswith("run 1 and later ones are not in the ledger yet: ")
     # Files do not wait for it, nor does a run that has nothing to say.
     assert [log.is_visible(run) for run in log.runs()] == [True] * 5
-    assert log.unpublished() == [1, 2, 3, 4]
+    assert log.listed().unpublished == [1, 2, 3, 4]
     assert later.publication.rolled_forward is None
 
 
@@ -429,7 +429,7 @@ def test_brokers_are_told_how_far_the_newest_run_came(
     load.commit()
     assert partition.consumed == {0: 20}  # and nothing of what is not there
     load.commit(RunKind.CLOSE)
-    assert log.unpublished() == [1, 2]
+    assert log.listed().unpublished == [1, 2]
     Load(log, scripted, nobody).publication.publish_unfinished(log.listed())
     assert partition.consumed == {0: 30}
     # Killed before they were told.
@@ -445,11 +445,11 @@ def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
         create_topic(brokers, TOPIC)
     for _ in range(2):
         Load(log, brokers, nobody).commit()
-    assert log.unpublished() == [1, 2]
+    assert log.listed().unpublished == [1, 2]
     load = Load(log, brokers, registry)
     load.publication.publish_unfinished(log.listed())
     load.commit()
-    assert (log.unpublished(), load.warnings) == ([], [])
+    assert (log.listed().unpublished, load.warnings) == ([], [])
     told = log.read(3).ledger
     assert told is not None
     decoder = Decoder(registry.schema, built_in(LEDGER))

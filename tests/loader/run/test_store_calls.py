@@ -20,7 +20,7 @@ ROOT = "hdfs://counted/root"
 
 
 class CountedStore:
-    """Counts the calls by method, without looks at `visible-N`, of which a slow load makes more."""
+    """Counts the calls by method, without looks at `visible-N`: a slow load makes more."""
 
     def __init__(self, root: Path) -> None:
         self._store = LocalStore(f"file://{root}")

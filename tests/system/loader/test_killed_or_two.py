@@ -40,7 +40,7 @@ def there_once(spark: SparkSession, config: LoaderConfig, application: Applicati
     latest = commit_log.latest()
     assert latest is not None
     assert sum(state.rows for state in latest.hours.values()) == len(application.written)
-    assert commit_log.unpublished() == []
+    assert commit_log.listed().unpublished == []
 
 
 def steps(program: LoadProgram) -> int:
