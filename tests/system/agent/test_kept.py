@@ -177,9 +177,10 @@ def test_what_a_restart_and_a_stop_leave(
         wait_kept(agent)
         assert keeper.kept == 3, "the file, the queue of events, and what was read of that"
         keeper.systemd("restart", UNIT)
-        wait_until(agent.ready, within=WITHIN, what="the agent is ready")
+        wait_until(
+            lambda: agent.said("adopted open files"), within=WITHIN, what="open files are adopted"
+        )
         wait_kept(agent)
-        assert agent.said("adopted open files")
         keeper.stop()
         assert keeper.kept == 0
     site.check(topic, application.lives)
