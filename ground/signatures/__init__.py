@@ -1,0 +1,1 @@
+"""Ed25519 keys in files, and documents signed with them."""

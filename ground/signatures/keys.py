@@ -1,0 +1,158 @@
+"""Ed25519 keys in files, in the formats of OpenSSL.
+
+    signing-key       the private key: PKCS#8 as PEM, readable for its user alone
+    signing-key.pub   the public key: SubjectPublicKeyInfo as PEM
+
+A key is known by its fingerprint, the SHA-256 of the public key as DER. OpenSSL computes it, too:
+
+    openssl pkey -pubin -in signing-key.pub -outform DER | sha256sum
+
+A private key is written once, before anything is signed with it, and never changed: a process that
+is killed meanwhile leaves no key or a whole one. The public key is written again if it is missing.
+"""
+
+import binascii
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from ground.files.durable_files import replace_file
+
+FILE_NAME: Final = "signing-key"
+PUBLIC_SUFFIX: Final = ".pub"
+KEY_BYTES: Final = 32
+SIGNATURE_BYTES: Final = 64
+
+_MOST_BYTES: Final = 64 * 1024  # of a file
+_OWN: Final = 0o600
+_FOR_ALL: Final = 0o644
+# What precedes an Ed25519 key in a SubjectPublicKeyInfo (RFC 8410).
+_DER_HEAD: Final = bytes.fromhex("302a300506032b6570032100")
+_PEM: Final = re.compile(
+    rb"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]{1,200}?)\s+-----END PUBLIC KEY-----"
+)
+
+
+class BadKey(Exception):
+    """A file is not a usable key; the message says which file and why."""
+
+
+class PublicKey(msgspec.Struct, frozen=True):
+    """A public key, as its 32 bytes."""
+
+    raw: bytes
+
+    @classmethod
+    def of_pem(cls, pem: bytes) -> Self:
+        """Reads the first public key. Raises BadKey."""
+        match = _PEM.search(pem)
+        if match is None:
+            raise BadKey("contains no public key as PEM")
+        try:
+            der = binascii.a2b_base64(match[1])
+        except binascii.Error:
+            raise BadKey("contains invalid base64") from None
+        if len(der) != len(_DER_HEAD) + KEY_BYTES or not der.startswith(_DER_HEAD):
+            raise BadKey("contains a key that is not Ed25519")
+        return cls(der[len(_DER_HEAD) :])
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self:
+        """Raises BadKey, also if the file cannot be read."""
+        try:
+            return cls.of_pem(_read(path))
+        except BadKey as error:
+            raise BadKey(f"{path}: {error}") from None
+
+    @property
+    def der(self) -> bytes:
+        return _DER_HEAD + self.raw
+
+    @property
+    def pem(self) -> bytes:
+        body = binascii.b2a_base64(self.der)
+        return b"-----BEGIN PUBLIC KEY-----\n" + body + b"-----END PUBLIC KEY-----\n"
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the key as DER, in hexadecimal."""
+        return hashlib.sha256(self.der).hexdigest()
+
+    def verifies(self, signature: bytes, message: bytes) -> bool:
+        """Whether the signature of the message was made with this key."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+class SigningKey:
+    """A private key."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        self.public = PublicKey(key.public_key().public_bytes_raw())
+
+    @classmethod
+    def new(cls) -> Self:
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self:
+        """Reads a private key. Raises BadKey, also if the file cannot be read."""
+        try:
+            key = load_pem_private_key(_read(path), password=None)
+        except BadKey as error:
+            raise BadKey(f"{path}: {error}") from None
+        except (ValueError, TypeError) as error:
+            raise BadKey(f"{path}: not a private key without a password: {error}") from None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise BadKey(f"{path}: the key is not Ed25519")
+        return cls(key)
+
+    @classmethod
+    def kept(cls, path: Path) -> Self:
+        """Reads the key of a program, or makes one at its first start; its directory must be locked
+        by the program. Raises BadKey, OSError."""
+        if path.exists():
+            key = cls.of_file(path)
+        else:
+            key = cls.new()
+            key.write(path)
+        public_path = path.with_name(path.name + PUBLIC_SUFFIX)
+        if not public_path.exists():
+            replace_file(public_path, key.public.pem, mode=_FOR_ALL)
+        return key
+
+    def write(self, path: Path) -> None:
+        """Writes the private key, readable for its user alone. Raises OSError."""
+        pem = self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        replace_file(path, pem, mode=_OWN)
+
+    def sign(self, message: bytes) -> bytes:
+        return self._key.sign(message)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise BadKey(error.strerror or str(error)) from None
+    if len(content) > _MOST_BYTES:
+        raise BadKey(f"longer than {_MOST_BYTES:,} bytes")
+    return content
