@@ -1,9 +1,9 @@
-"""The cost of hourly loads, on their first day and on their last: what grows with a table's age.
+"""The cost of hourly loads on a table's first day and on later ones: what grows with its age.
 
 The profile runs once. `--hourly-topics` and `--hourly-hours` make it shorter.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -52,17 +52,19 @@ def _month(place: Callable[[Path], AbstractContextManager[Place]], context: Case
     assert isinstance(loads, HourlyLoads)
     with place(loads.home / place.__name__) as store:
         days = loads.days(store, scale.hourly_topics, scale.hourly_hours)
-    return _sample(days[0], days[-1], len(days), scale.hourly_topics)
+    return _sample(days, scale.hourly_topics)
 
 
-def _sample(first: Day, last: Day, days: int, topics: int) -> Sample:
+def _sample(days: Sequence[Day], topics: int) -> Sample:
     sample = {
-        Figure(f"day {number}: {name}", decimals): figure(day, topics)
+        Figure(f"day {day.number}: {name}", decimals): figure(day, topics)
         for name, decimals, figure in _FIGURES
-        for number, day in ((1, first), (days, last))
+        for day in days
     }
+    last = days[-1]
     for kind, count in last.calls.most_common(_MOST_KINDS):
-        sample[Figure(f"day {days}: {kind} of a table's load", 1)] = count / last.loads / topics
+        name = f"day {last.number}: {kind} of a table's load"
+        sample[Figure(name, 1)] = count / last.loads / topics
     return sample
 
 
