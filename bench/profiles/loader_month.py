@@ -3,7 +3,8 @@
 The profile runs once. `--hourly-topics` and `--hourly-hours` make it shorter.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -50,22 +51,27 @@ def _s3(home: Path) -> Iterator[Place]:
 def _month(place: Callable[[Path], AbstractContextManager[Place]], context: CaseContext) -> Sample:
     loads, scale = context.server, context.scale
     assert isinstance(loads, HourlyLoads)
+    topics = scale.hourly_topics
+    sample: dict[Figure, float] = {}
     with place(loads.home / place.__name__) as store:
-        days = loads.days(store, scale.hourly_topics, scale.hourly_hours)
-    return _sample(days, scale.hourly_topics)
+        for day in loads.days(store, topics, scale.hourly_hours):
+            figures = _figures(day, topics)
+            # A month takes hours: what is known is shown, should the rest be cut short.
+            for figure, value in figures.items():
+                print(f"    {figure.name}: {figure.text(value)}", file=sys.stderr, flush=True)
+            sample |= figures
+    return sample
 
 
-def _sample(days: Sequence[Day], topics: int) -> Sample:
-    sample = {
+def _figures(day: Day, topics: int) -> Sample:
+    figures = {
         Figure(f"day {day.number}: {name}", decimals): figure(day, topics)
         for name, decimals, figure in _FIGURES
-        for day in days
     }
-    last = days[-1]
-    for kind, count in last.calls.most_common(_MOST_KINDS):
-        name = f"day {last.number}: {kind} of a table's load"
-        sample[Figure(name, 1)] = count / last.loads / topics
-    return sample
+    for kind, count in day.calls.most_common(_MOST_KINDS):
+        name = f"day {day.number}: {kind} of a table's load"
+        figures[Figure(name, 1)] = count / day.loads / topics
+    return figures
 
 
 PROFILE: Final = Profile(
