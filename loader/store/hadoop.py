@@ -231,6 +231,7 @@ class HadoopStore:
         self._jvm = gateway.jvm
         # Looked up once: py4j asks the JVM about each part of a name, each time it is used.
         self._path_class = self._jvm.org.apache.hadoop.fs.Path
+        self._list_class = self._jvm.java.util.ArrayList
         self.root = root.rstrip("/")
         with as_store_error("open", self.root):
             path = self._path_class(self.root)
@@ -388,7 +389,7 @@ class HadoopStore:
         try:
             at_once = bulk.pageSize()
             for start in range(0, len(paths), at_once):
-                page = self._jvm.java.util.ArrayList()
+                page = self._list_class()
                 for path in paths[start : start + at_once]:
                     page.add(self._at(path))
                 for failure in bulk.bulkDelete(page):
@@ -441,7 +442,7 @@ class HadoopStore:
 
     def _entries_in(self, folders: Iterable[str]) -> Sequence[Entry]:
         """The entries of folders; none of those that do not exist."""
-        paths, statuses = self._jvm.java.util.ArrayList(), self._jvm.java.util.ArrayList()
+        paths, statuses = self._list_class(), self._list_class()
         for folder in folders:
             paths.add(self._at(folder))
         listings = self._files.batchedListStatusIterator(paths)
