@@ -45,7 +45,7 @@ def _s3(home: Path) -> Iterator[Place]:
         raise NotMeasured(why_no_s3a())
     home.mkdir()
     with RunningS3(home) as s3:
-        yield Place(f"{s3.uri}/logs", s3.configuration, tuple(jars), s3.requests)
+        yield Place(f"{s3.uri}/logs-{s3.port}", s3.configuration, tuple(jars), s3.requests)
 
 
 def _month(place: Callable[[Path], AbstractContextManager[Place]], context: CaseContext) -> Sample:

@@ -77,3 +77,23 @@ def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(
     assert calls[True][1] == of_all_tables + first + second
     assert [sum(counts.values()) for counts in calls[False]] == [39, 35]
     assert len(list((tmp_path / application.topic).glob("dt=*/hour=*"))) == 2
+
+
+def test_a_merge_by_the_driver_lists_no_files_of_its_own(
+    application: Application, config: LoaderConfig, tmp_path: Path
+) -> None:
+    """The two listings are for the hour before it is merged, and for the check after the load."""
+    began = hour_of(int(time.time() * 1000)) - 2 * HOUR
+    for partition in range(2):
+        application.write(10, time=began, partition=partition)
+    settle = CompletenessConfig(settle=0.0, deadline=100 * 365 * 86_400.0)
+    store = CountedStore(tmp_path)
+    spark: Any = OnlyStores(store)
+    (outcome,) = load(
+        msgspec.structs.replace(config, root=ROOT, completeness=settle),
+        LoadRequest(),
+        lambda: spark,
+        Listening(),
+    )
+    assert (outcome.error, outcome.merged_files) == (None, 2)
+    assert store.calls["list_recursively"] == 2
