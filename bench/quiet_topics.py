@@ -46,7 +46,7 @@ from schemas.registry_client import RegistryClient
 _NEVER: Final = 1e12  # seconds
 _OPEN: Final = CompletenessConfig(settle=_NEVER, deadline=_NEVER)
 _CLOSED: Final = CompletenessConfig(settle=0.0, deadline=_NEVER)
-_SETTLED: Final = 12.0  # seconds: a NameNode shows its counters as of ten seconds ago
+_SETTLED: Final = 3.0  # seconds: a NameNode remembers its counts for one
 _MOST_METHODS: Final = 8  # that a line names
 
 

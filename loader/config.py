@@ -284,7 +284,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     check_files_bytes: Bytes = 256 * 1024 * 1024
     """In these hours, each load compares the content of modified files with their checksums, and
     of up to this much of the unmodified ones, in turn: of those compared within an hour, up to
-    16 MiB."""
+    16 MiB; none of those compared within a day on HDFS and other filesystems that store
+    checksums."""
     upgrade_bytes: Bytes = 256 * 1024 * 1024
     """When a table's columns change, the load rewrites its older hours [to one
     schema](loader-in-detail.md#one-schema), if they are at most 48 and have at most this much in

@@ -37,10 +37,11 @@ from schemas.registry_client import RegistryClient
 PARTITIONS: Final = 2
 EVENTS: Final = 100  # of a topic in an hour
 DAY: Final = 24
+COUNTED: Final = frozenset({1, 2, 3, 7, 14, 21})  # days whose calls are counted, besides the last
 _HOUR_MILLIS: Final = 3_600_000
 _AFTER_HOUR: Final = 300  # seconds until the load
 _HOUR: Final = _HOUR_MILLIS // STEP_MILLIS  # numbers of events
-_SETTLED: Final = 12.0  # seconds: a NameNode shows its counters as of ten seconds ago
+_SETTLED: Final = 3.0  # seconds: a NameNode remembers its counts for one
 _PATIENCE: Final = 60.0
 
 
@@ -58,8 +59,9 @@ class Day(msgspec.Struct, frozen=True):
     """Loads of one day. `files`, `folders` and `state_bytes` are those at its end; the last are of
     what the loader keeps about its tables."""
 
+    number: int
     seconds: float  # the median
-    calls: Counter[str]  # of all its loads; empty except for the first and the last day
+    calls: Counter[str]  # of all its loads
     loads: int
     driver_bytes: int  # the peak of the driver's Python
     files: int
@@ -88,9 +90,10 @@ class HourlyLoads(msgspec.Struct):
     def last_words(self, lines: int) -> str:
         return self.broker.process.last_words(lines)
 
-    def days(self, place: Place, topics: int, hours: int) -> list[Day]:
-        """Loads that many topics for so many hours. Raises ServerFailed if a load has not landed
-        all events of its hour, or left the hour open."""
+    def days(self, place: Place, topics: int, hours: int) -> Iterator[Day]:
+        """Loads that many topics for so many hours. Yields the days whose calls were counted.
+        Raises ServerFailed if a load has not landed all events of its hour, or left the hour open.
+        """
         self._runs += 1
         names = [f"hourly-{self._runs}.{number:04}" for number in range(topics)]
         driver = SparkDriver(
@@ -101,12 +104,13 @@ class HourlyLoads(msgspec.Struct):
         with self._written(names) as write_hour, driver:
             config = self._config(place)
             driver.ask("start", config)
-            days = []
             run = _Run(driver, config, place, write_hour, topics)
             for first in range(0, hours, DAY):
-                end = min(first + DAY, hours)
-                days.append(_day(run, range(first, end), counts=first == 0 or end == hours))
-            return days
+                hours_of_day = range(first, min(first + DAY, hours))
+                if first // DAY + 1 in COUNTED or hours_of_day.stop == hours:
+                    yield _counted_day(run, hours_of_day)
+                else:
+                    _loaded(run, hours_of_day)
 
     def _config(self, place: Place) -> Json:
         conf = {f"spark.hadoop.{key}": value for key, value in place.settings.items()}
@@ -153,25 +157,17 @@ def _calls(place: Place) -> Counter[str]:
     return place.calls()
 
 
-def _day(run: _Run, hours: range, *, counts: bool) -> Day:
-    """With `counts`, of the calls as well, which takes half a minute."""
+def _counted_day(run: _Run, hours: range) -> Day:
+    """Loads these hours. Counting the calls takes seconds."""
     driver, place = run.driver, run.place
     reset_peak(driver.pid)
-    seconds = []
-    calls_before = _calls(place) if counts else Counter()
-    for hour in hours:
-        run.write_hour(hour)
-        at = (BEGAN + (hour + 1) * _HOUR_MILLIS) / 1000 + _AFTER_HOUR
-        answer = driver.ask("load_at", {"config": run.config, "at": at})
-        if (answer["rows"], answer["complete"]) != (run.topics * EVENTS, run.topics):
-            raise ServerFailed(
-                f"hour {hour}: {answer['rows']} rows, {answer['complete']} hours are complete"
-            )
-        seconds.append(answer["seconds"])
-    calls = _calls(place) - calls_before if counts else Counter()
+    calls_before = _calls(place)
+    seconds = _loaded(run, hours)
+    calls = _calls(place) - calls_before
     whole = driver.ask("content", {"uri": place.root})
     state = driver.ask("content", {"uri": f"{place.root}/_penstock"})
     return Day(
+        number=hours.start // DAY + 1,
         seconds=statistics.median(seconds),
         calls=calls,
         loads=len(hours),
@@ -180,6 +176,21 @@ def _day(run: _Run, hours: range, *, counts: bool) -> Day:
         folders=whole["folders"],
         state_bytes=state["bytes"],
     )
+
+
+def _loaded(run: _Run, hours: range) -> list[float]:
+    """Loads these hours, and returns the seconds of each load."""
+    seconds = []
+    for hour in hours:
+        run.write_hour(hour)
+        at = (BEGAN + (hour + 1) * _HOUR_MILLIS) / 1000 + _AFTER_HOUR
+        answer = run.driver.ask("load_at", {"config": run.config, "at": at})
+        if (answer["rows"], answer["complete"]) != (run.topics * EVENTS, run.topics):
+            raise ServerFailed(
+                f"hour {hour}: {answer['rows']} rows, {answer['complete']} hours are complete"
+            )
+        seconds.append(answer["seconds"])
+    return seconds
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
-"""The cost of hourly loads, on their first day and on their last: what grows with a table's age.
+"""The cost of hourly loads on a table's first day and on later ones: what grows with its age.
 
 The profile runs once. `--hourly-topics` and `--hourly-hours` make it shorter.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -44,26 +45,33 @@ def _s3(home: Path) -> Iterator[Place]:
         raise NotMeasured(why_no_s3a())
     home.mkdir()
     with RunningS3(home) as s3:
-        yield Place(f"{s3.uri}/logs", s3.configuration, tuple(jars), s3.requests)
+        yield Place(f"{s3.uri}/logs-{s3.port}", s3.configuration, tuple(jars), s3.requests)
 
 
 def _month(place: Callable[[Path], AbstractContextManager[Place]], context: CaseContext) -> Sample:
     loads, scale = context.server, context.scale
     assert isinstance(loads, HourlyLoads)
+    topics = scale.hourly_topics
+    sample: dict[Figure, float] = {}
     with place(loads.home / place.__name__) as store:
-        days = loads.days(store, scale.hourly_topics, scale.hourly_hours)
-    return _sample(days[0], days[-1], len(days), scale.hourly_topics)
-
-
-def _sample(first: Day, last: Day, days: int, topics: int) -> Sample:
-    sample = {
-        Figure(f"day {number}: {name}", decimals): figure(day, topics)
-        for name, decimals, figure in _FIGURES
-        for number, day in ((1, first), (days, last))
-    }
-    for kind, count in last.calls.most_common(_MOST_KINDS):
-        sample[Figure(f"day {days}: {kind} of a table's load", 1)] = count / last.loads / topics
+        for day in loads.days(store, topics, scale.hourly_hours):
+            figures = _figures(day, topics)
+            # A month takes hours: what is known is shown, should the rest be cut short.
+            for figure, value in figures.items():
+                print(f"    {figure.name}: {figure.text(value)}", file=sys.stderr, flush=True)
+            sample |= figures
     return sample
+
+
+def _figures(day: Day, topics: int) -> Sample:
+    figures = {
+        Figure(f"day {day.number}: {name}", decimals): figure(day, topics)
+        for name, decimals, figure in _FIGURES
+    }
+    for kind, count in day.calls.most_common(_MOST_KINDS):
+        name = f"day {day.number}: {kind} of a table's load"
+        figures[Figure(name, 1)] = count / day.loads / topics
+    return figures
 
 
 PROFILE: Final = Profile(

@@ -40,6 +40,7 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
+_METRICS: Final = "*.period=1\n"  # seconds for which `calls` are remembered
 
 _SERVICE: Final = "hdfs/127.0.0.1"
 _HTTP: Final = "HTTP/127.0.0.1"
@@ -112,7 +113,7 @@ class NameNode(RunningServer):
                 method: int(count)
                 for method, count in counts.items()
                 if f"{method}NumOps" in bean and f"Overall{method}NumOps" in bean
-                if method not in _DATANODES_CALLS
+                if method not in _DATANODES_CALLS and not method.endswith("Exception")
             }
         )
 
@@ -241,6 +242,7 @@ class RunningHdfs(RunningServers):
         for pages in ("hdfs", "datanode"):
             (self._conf / "webapps" / pages).mkdir(parents=True, exist_ok=True)
         (self._conf / "log4j.properties").write_text(_LOGGING)
+        (self._conf / "hadoop-metrics2.properties").write_text(_METRICS)
         (self._conf / "core-site.xml").write_text(configuration_xml(core))
         (self._conf / "hdfs-site.xml").write_text(configuration_xml(hdfs))
 

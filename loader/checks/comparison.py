@@ -12,7 +12,9 @@ Rule 3: where only the total of several files is known, only the total is compar
 Rule 4: the next load verifies the content of a file that was never verified, or was modified since.
 Rule 5: unmodified files are verified in turn, a certain number of bytes in each load, since bytes
         can also change without the filesystem noticing. So each load verifies a small table whole,
-        and frequent loads do not read a large one all the time. A check on request verifies all.
+        and frequent loads do not read a large one all the time. A filesystem that stores checksums
+        would not notice either, and is only asked again after a day. A check on request verifies
+        all.
 Rule 6: a file of the wrong size need not be verified; one without a checksum cannot be.
 """
 
@@ -30,6 +32,7 @@ from loader.values.tables import Hour
 NO_HOUR: Final = HourState(rows=0, files=())
 IN_EACH_LOAD: Final = 16 * 1024 * 1024  # up to this many bytes of any files are verified
 IN_TURN_MILLIS: Final = 3_600_000  # others are not verified again within this time
+STORED_MILLIS: Final = 86_400_000  # stored checksums are not compared again within this time
 _LEAST_BYTES: Final = 64 * 1024  # a file counts as this many, as opening it takes as long
 UNKNOWN: Final = -1  # number of rows of a file that was not or cannot be counted
 
@@ -116,9 +119,11 @@ def to_verify(
     *,
     all_: bool,
     most_bytes: int,
+    are_stored: bool,
     now: int,
 ) -> list[str]:
-    """The expected files that are due to be verified."""
+    """The expected files that are due to be verified; `are_stored` says whether the filesystem
+    stores checksums."""
     fitting_paths = [
         path
         for path, file in known.items()
@@ -130,16 +135,19 @@ def to_verify(
         path for path in fitting_paths if known[path].modified != present[path].modified
     }
     other_files = {path: known[path] for path in fitting_paths if path not in touched_paths}
-    return sorted({*touched_paths, *_in_turn(other_files, most_bytes, now)})
+    in_turn = _in_turn(other_files, most_bytes, now, are_stored=are_stored)
+    return sorted({*touched_paths, *in_turn})
 
 
-def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> Iterator[str]:
+def _in_turn(
+    files: Mapping[str, CommittedFile], most_bytes: int, now: int, *, are_stored: bool
+) -> Iterator[str]:
     """The files that were verified longest ago, and at least one that was not recently."""
-    size = 0
+    size, most_recent_bytes = 0, 0 if are_stored else min(most_bytes, IN_EACH_LOAD)
     for path, file in sorted(files.items(), key=lambda item: (item[1].verified, item[0])):
         weight = max(file.bytes, _LEAST_BYTES)
-        if is_recent(file, now):
-            if size + weight > min(most_bytes, IN_EACH_LOAD):
+        if is_recent(file, now, are_stored=are_stored):
+            if size + weight > most_recent_bytes:
                 continue
         elif size >= most_bytes:
             return
@@ -147,9 +155,9 @@ def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> I
         yield path
 
 
-def is_recent(file: CommittedFile, now: int) -> bool:
+def is_recent(file: CommittedFile, now: int, *, are_stored: bool) -> bool:
     """Whether the file was verified so recently that it need not be verified again."""
-    return 0 <= now - file.verified < IN_TURN_MILLIS
+    return 0 <= now - file.verified < (STORED_MILLIS if are_stored else IN_TURN_MILLIS)
 
 
 def differs(file: CommittedFile, checksum: str) -> bool:

@@ -354,11 +354,13 @@ class FileCheck:
         """
         files = {path: (hour, file) for hour in hours for path, file in known[hour].items()}
         entries = {path: entry for hour in hours for path, entry in present.get(hour, {}).items()}
+        are_stored = self._commit_log.store.stores_checksums
         paths_to_verify = to_verify(
             {path: file for path, (_, file) in files.items()},
             entries,
             all_=all_,
             most_bytes=self._most_bytes,
+            are_stored=are_stored,
             now=now,
         )
         spoilt_files, is_whole = set(), len(paths_to_verify) == len(files)
@@ -366,9 +368,10 @@ class FileCheck:
         sums = in_parallel(self._checksum, paths_to_verify, threads=READERS, size=size)
         for path, checksum in zip(paths_to_verify, sums, strict=True):
             hour, file = files[path]
+            is_untouched = file.modified == entries[path].modified
             if differs(file, checksum):
                 spoilt_files.add(path)
-            elif is_whole and is_recent(file, now) and file.modified == entries[path].modified:
+            elif is_whole and is_untouched and is_recent(file, now, are_stored=are_stored):
                 continue
             known[hour][path] = verified(file, entries[path], checksum, now)
         return spoilt_files

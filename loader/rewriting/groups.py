@@ -11,7 +11,7 @@ import msgspec
 
 from loader.errors import Mismatch
 from loader.rewriting.row_format import RowFormat
-from loader.store.store import Entry, Store
+from loader.store.store import Entry
 from loader.values.rewrites import Rewrite, Rewritten, RewrittenFile
 from loader.values.tables import hour_folder
 
@@ -78,10 +78,11 @@ def groups_of(
     return groups
 
 
-def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
-    """The file of each group, in the order of the groups. Raises Mismatch."""
+def entries_of(files: Iterable[Entry], directory: str, groups: Sequence[Group]) -> list[Entry]:
+    """The file of each group, in the order of the groups, of all files below the directory. Raises
+    Mismatch."""
     entries_by_number: dict[int, Entry] = {}
-    for entry in store.list_recursively(directory):
+    for entry in files:
         if entry.name.startswith(("_", ".")):
             continue  # Spark's
         number = _NUMBER.search(entry.path)

@@ -209,7 +209,7 @@ def rewrite_hours(
         join(session, store, part, f"{directory}/joined-{number}", target)
     for number, part in enumerate(_parts(other_groups)):
         _rewrite(session, store, part, f"{directory}/merged-{number}", target)
-    entries = entries_of(store, directory, groups)
+    entries = entries_of(store.list_recursively(directory), directory, groups)
     new_files = read_columns(session, store, [entry.path for entry in entries], target)
     if table_footers(new_files, target) != new_files.columns.keys():
         raise Mismatch(f"{directory}: a new file does not have the columns of the table")

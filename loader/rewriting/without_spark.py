@@ -14,11 +14,12 @@ from client.producing.delivery import TopicPartition
 from loader.decoding.spark_types import columns_of_spark
 from loader.decoding.table_columns import are_same, fit, have_same_values, in_columns
 from loader.errors import Mismatch, StoreError
+from loader.landing.pieces import WrittenFile
 from loader.landing.without_spark import opened, write_pieces
 from loader.rewriting.groups import Footer, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
-from loader.store.store import Store
+from loader.store.store import Entry, Store
 from loader.values.replaced_rows import PartitionRows, Readable
 from loader.values.rewrites import Rewrite, Rewritten
 
@@ -49,15 +50,17 @@ def rewrite_without_spark(
             raise Mismatch(f"{store.uri(path)}: its columns do not fit those of the table")
     rows = {path: file.metadata.num_rows for path, file in files.items()}
     groups = groups_of(rewrites, sizes, dict.fromkeys(files, Footer()), ())
+    written: list[WrittenFile] = []
     for group in groups:
         inputs = [files[path] for path in group.files]
         hour = group.rewrite.hour
         try:
             pieces = join_files(inputs, group.number, hour, target.compression, table)
-            write_pieces(store, pieces, f"{directory}/joined")
+            written += write_pieces(store, pieces, f"{directory}/joined")
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"cannot rewrite {group.files[0]} and others: {error}") from error
-    entries = entries_of(store, directory, groups)
+    new_files = [Entry(file.path, False, file.size, 0) for file in written]
+    entries = entries_of(new_files, directory, groups)
     for group, entry in zip(groups, entries, strict=True):
         new_file = opened(store, entry.path)
         _check_values([files[path] for path in group.files], new_file, table, entry.path)

@@ -30,6 +30,8 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, 
 class LocalStore:
     """A root on a mounted filesystem; implements Store."""
 
+    stores_checksums = False
+
     def __init__(self, root: str) -> None:
         """`root` is a URI as Hadoop reads it: without percent-decoding."""
         self._folder = _folder_of(root)

@@ -38,6 +38,11 @@ class Store(Protocol):
     def root(self) -> str:
         """The URI, without a final slash."""
 
+    @property
+    def stores_checksums(self) -> bool:
+        """Whether `checksum` does not read the content, and so cannot notice bytes that changed on
+        a disk."""
+
     def uri(self, path: str) -> str:
         """The URI of a path, as Spark uses it."""
 

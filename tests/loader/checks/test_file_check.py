@@ -1,13 +1,20 @@
 """Checks of whole tables: what is found, also of bytes; when it is told, and what is remembered."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from loader.checks.comparison import IN_TURN_MILLIS, CommittedFile, differs, to_verify, verified
+from loader.checks.comparison import (
+    IN_TURN_MILLIS,
+    STORED_MILLIS,
+    CommittedFile,
+    differs,
+    to_verify,
+    verified,
+)
 from loader.checks.file_check import Checked, from_bytes, state_path, to_bytes
 from loader.commit.layout import manifest_path, published_path, visible_path
 from loader.errors import RunTaken
@@ -280,7 +287,16 @@ def test_frequent_loads_compare_a_large_table_in_parts(ago: int, paths: str) -> 
     sizes = {"a": 3 * size, **dict.fromkeys("bcdef", size)}
     known = {name: FILE._replace(bytes=sizes[name], verified=NOW - ago) for name in sizes}
     entries = {name: Entry(name, False, sizes[name], FILE.modified) for name in sizes}
-    assert to_verify(known, entries, all_=False, most_bytes=6 * size, now=NOW) == [*paths]
+    assert due(known, entries, all_=False, most_bytes=6 * size) == [*paths]
+
+
+@pytest.mark.parametrize(("ago", "paths"), [(STORED_MILLIS - 1, "b"), (STORED_MILLIS, "abc")])
+def test_stored_checksums_of_untouched_files_are_compared_once_a_day(ago: int, paths: str) -> None:
+    known = {name: FILE._replace(verified=NOW - ago) for name in "abc"}
+    modified = {"a": FILE.modified, "b": FILE.modified + 1, "c": FILE.modified}
+    entries = {name: Entry(name, False, FILE.bytes, time) for name, time in modified.items()}
+    assert due(known, entries, all_=False, are_stored=True) == [*paths]
+    assert due(known, entries, all_=True, are_stored=True) == [*"abc"]
 
 
 def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path: Path) -> None:
@@ -301,6 +317,19 @@ def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path
 FILE = CommittedFile(3, 10, "t", "CRC32C:01", modified=5, verified=NOW)
 
 
+def due(
+    known: Mapping[str, CommittedFile],
+    present: Mapping[str, Entry],
+    *,
+    all_: bool,
+    most_bytes: int = 1_000_000,
+    are_stored: bool = False,
+) -> list[str]:
+    return to_verify(
+        known, present, all_=all_, most_bytes=most_bytes, are_stored=are_stored, now=NOW
+    )
+
+
 def test_what_says_nothing_of_the_content() -> None:
     assert differs(FILE, "CRC32C:02")
     assert not differs(FILE, "CRC32C:01")
@@ -312,9 +341,9 @@ def test_what_says_nothing_of_the_content() -> None:
     assert verified(FILE, entry, "CRC32C:01", NOW + 1)[4:] == (9, NOW + 1)
     for there in (Entry("p", False, 11, 9), None):
         entries = {} if there is None else {"p": there}
-        assert to_verify({"p": FILE}, entries, all_=True, most_bytes=9, now=NOW) == []
+        assert due({"p": FILE}, entries, all_=True) == []
     nobody_knows = {"p": FILE._replace(checksum="")}
-    assert to_verify(nobody_knows, {"p": entry}, all_=True, most_bytes=9, now=NOW) == []
+    assert due(nobody_knows, {"p": entry}, all_=True) == []
 
 
 def test_the_state_of_a_former_release_is_read() -> None:

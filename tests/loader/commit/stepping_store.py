@@ -18,6 +18,7 @@ class SteppingStore:
         self._step = step
         self._look: Callable[[], None] = step if reading else lambda: None
         self.root = store.root
+        self.stores_checksums = store.stores_checksums
 
     def uri(self, path: str) -> str:
         return self._store.uri(path)

@@ -20,7 +20,10 @@ ROOT = "hdfs://counted/root"
 
 
 class CountedStore:
-    """Counts the calls by method, without looks at `visible-N`: a slow load makes more."""
+    """Counts the calls by method, without looks at `visible-N`: a slow load makes more. Claims to
+    store checksums, as HDFS does."""
+
+    stores_checksums = True
 
     def __init__(self, root: Path) -> None:
         self._store = LocalStore(f"file://{root}")
@@ -49,7 +52,8 @@ class OnlyStores:
 def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(
     application: Application, config: LoaderConfig, tmp_path: Path
 ) -> None:
-    """They are for two manifests, their markers, and the files of young hours."""
+    """They are for two manifests, their markers, and the folders of young hours, whose unmodified
+    files are not compared again."""
     now = int(time.time())
     # No further hour becomes complete in the next half hour.
     settle = CompletenessConfig(settle=now % 3_600 + 1_800.0, deadline=100 * 365 * 86_400.0)
@@ -67,9 +71,29 @@ def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(
             counts.append(dict(+store.calls))
         began += 30 * HOUR
     of_all_tables = Counter(prove=1, list=1, read=2, replace=2)
-    first = Counter(list=3, list_recursively=1, read=6, checksum=1)
+    first = Counter(list=3, list_recursively=1, read=6)
     assert calls[True][0] == of_all_tables + first
-    second = Counter(list_recursively=1, read=1, checksum=1)  # a day, a marker and a file more
+    second = Counter(list_recursively=1, read=1)  # a day and a marker more
     assert calls[True][1] == of_all_tables + first + second
-    assert [sum(counts.values()) for counts in calls[False]] == [39, 36]
+    assert [sum(counts.values()) for counts in calls[False]] == [39, 35]
     assert len(list((tmp_path / application.topic).glob("dt=*/hour=*"))) == 2
+
+
+def test_a_merge_by_the_driver_lists_no_files_of_its_own(
+    application: Application, config: LoaderConfig, tmp_path: Path
+) -> None:
+    """The two listings are for the hour before it is merged, and for the check after the load."""
+    began = hour_of(int(time.time() * 1000)) - 2 * HOUR
+    for partition in range(2):
+        application.write(10, time=began, partition=partition)
+    settle = CompletenessConfig(settle=0.0, deadline=100 * 365 * 86_400.0)
+    store = CountedStore(tmp_path)
+    spark: Any = OnlyStores(store)
+    (outcome,) = load(
+        msgspec.structs.replace(config, root=ROOT, completeness=settle),
+        LoadRequest(),
+        lambda: spark,
+        Listening(),
+    )
+    assert (outcome.error, outcome.merged_files) == (None, 2)
+    assert store.calls["list_recursively"] == 2

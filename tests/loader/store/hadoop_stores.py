@@ -4,10 +4,16 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from loader.store.hadoop import HadoopStore
+from loader.store.hadoop import MOST_TOGETHER, HadoopStore
 
 
-def hadoop_store(spark: SparkSession, settings: Mapping[str, str], root: str) -> HadoopStore:
+def hadoop_store(
+    spark: SparkSession,
+    settings: Mapping[str, str],
+    root: str,
+    *,
+    most_together: int = MOST_TOGETHER,
+) -> HadoopStore:
     """`settings` are those of Hadoop's client, besides the session's."""
     context = spark.sparkContext
     gateway = context._gateway
@@ -17,4 +23,4 @@ def hadoop_store(spark: SparkSession, settings: Mapping[str, str], root: str) ->
     )
     for key, value in settings.items():
         configuration.set(key, value)
-    return HadoopStore(root, gateway, configuration)
+    return HadoopStore(root, gateway, configuration, most_together=most_together)

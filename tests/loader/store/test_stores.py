@@ -5,6 +5,7 @@ once."""
 import os
 import stat
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,8 +18,9 @@ from pyspark.sql import SparkSession
 
 from harness.hadoop.hdfs import RunningHdfs
 from harness.hadoop.s3 import RunningS3
+from harness.processes.waiting import wait_until
 from loader.errors import StoreError
-from loader.store.hadoop import ConditionalCreation, HadoopStore
+from loader.store.hadoop import MOST_TOGETHER, ConditionalCreation, HadoopStore
 from loader.store.local import LocalStore
 from loader.store.store import Store
 from tests.loader.store.hadoop_stores import hadoop_store
@@ -111,6 +113,43 @@ def test_listing(store: Store) -> None:
         (path, len(path.encode())) for path in ("a/b", "a/c/1", "a/c/2", f"a/{ODD}/f")
     ]
     assert found[-1].name == "f"
+
+
+def test_hdfs_lists_a_level_of_folders_with_one_call(
+    spark: SparkSession, hdfs: RunningHdfs
+) -> None:
+    store = hadoop_store(spark, hdfs.configuration, f"{hdfs.uri}/{uuid.uuid4().hex}")
+    paths = [f"a/{day}/{hour:02}/f" for day in range(2) for hour in range(24)]
+    for path in paths:
+        store.write(path, b"")
+    before = counted_calls(store, hdfs)
+    assert [entry.path for entry in store.list_recursively("a")] == paths
+    calls = counted_calls(store, hdfs) - before
+    assert (calls["GetBatchedListing"], calls["GetListing"]) == (3, 0)
+
+
+def test_hdfs_may_refuse_to_list_folders_together(spark: SparkSession, hdfs: RunningHdfs) -> None:
+    """As a NameNode before Hadoop 3.3 does, and one that is asked for too many."""
+    root = f"{hdfs.uri}/{uuid.uuid4().hex}"
+    store = hadoop_store(spark, hdfs.configuration, root, most_together=MOST_TOGETHER + 1)
+    paths = [f"a/{number:03}/f" for number in range(MOST_TOGETHER + 1)]
+    for path in paths:
+        store.write(path, b"")
+    before = counted_calls(store, hdfs)
+    for _ in range(2):
+        assert [entry.path for entry in store.list_recursively("a")] == paths
+    calls = counted_calls(store, hdfs) - before
+    assert calls["GetListing"] == 2 * (1 + len(paths))
+
+
+def counted_calls(store: Store, hdfs: RunningHdfs) -> Counter[str]:
+    """The NameNode's counts, which it remembers for a second, once they include a call of now."""
+    looks = hdfs.namenode.calls()["GetFileInfo"]
+    store.size("missing")
+    wait_until(
+        lambda: hdfs.namenode.calls()["GetFileInfo"] > looks, within=60, what="counts of now"
+    )
+    return hdfs.namenode.calls()
 
 
 def test_renaming(store: Store) -> None:
