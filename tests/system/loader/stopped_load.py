@@ -9,7 +9,8 @@ hours, it begins to `close` them. Each step is a line of FILE, written before it
 STEP happens for the NUMBER-th time, the process stops as by SIGSTOP, while its JVM and its
 executors go on. With an empty STEP it only writes the steps down.
 
-The interpreter itself reports the calls (`threading.setprofile`): the program is the one that users run.
+The interpreter itself reports the calls (`threading.setprofile`): the program is the one that users
+run.
 """
 
 import os

@@ -70,41 +70,40 @@ class Kill(msgspec.Struct, frozen=True):
     number: int = 1
 
 
+# In the order of a commit. A run that was cut short is completed by the next load before anything
+# else, with the steps that its own load would have taken: the later ones are killed there.
 _DRIVER_STEPS: Final = (
     ("load: land", 1),
     (f"load: {TASKS}", 1),
     ("load: count rows", 1),
     (f"load: create {_STATE}/manifest-*.json", 1),
     (f"load: rename {_PIECE}", 3),
-    (f"former: rename {_PIECE}", 1),
+    (f"former: rename {_PIECE}", 2),
+    (f"former: replace {_HOUR}/_LATE-*", 1),
+    (f"former: replace {_HOUR}/_SUCCESS", 1),
     (f"former: create {_STATE}/visible-*", 1),
-    (f"load: replace {_HOUR}/_LATE-*", 1),
-    (f"load: replace {_HOUR}/_SUCCESS", 1),
-    (f"load: create {_STATE}/visible-*", 1),
-    (f"load: delete {_STAGED}", 1),
-    ("load: commit offsets", 1),
-    ("load: write to the ledger", 1),
-    (f"load: create {_STATE}/published-*", 1),
+    (f"former: delete {_STAGED}", 1),
+    ("former: commit offsets", 1),
+    ("former: write to the ledger", 2),
+    (f"former: create {_STATE}/published-*", 1),
     ("close: merge", 1),
     (f"close: create {_STATE}/manifest-*.json", 1),
     (f"close: delete {_HOUR}/part-local-*-*-*-*.parquet", 2),
-    (f"close: rename {_MERGED}", 2),
-    (f"close: replace {_HOUR}/_SUCCESS", 1),
-    (f"close: create {_STATE}/visible-*", 1),
-    (f"close: create {_STATE}/published-*", 1),
+    (f"former: rename {_MERGED}", 1),
+    (f"former: replace {_HOUR}/_SUCCESS", 2),
+    (f"former: create {_STATE}/visible-*", 1),
+    (f"former: create {_STATE}/published-*", 1),
 )
-# Steps that differ from one beside them only in what the brokers or a marker have. On YARN, where
-# drivers take longest to start, none is killed at these.
+# Steps that differ from one beside them only in what the brokers or a marker have. On clusters,
+# where drivers take longer to start, none is killed at these.
 _LESSER_STEPS: Final = frozenset(
     {
         "load: land",
         "load: count rows",
-        f"former: create {_STATE}/visible-*",
-        f"load: replace {_HOUR}/_LATE-*",
-        f"load: delete {_STAGED}",
-        "load: commit offsets",
-        "load: write to the ledger",
-        f"close: create {_STATE}/published-*",
+        f"former: replace {_HOUR}/_LATE-*",
+        f"former: delete {_STAGED}",
+        "former: commit offsets",
+        "former: write to the ledger",
     }
 )
 _EXECUTOR_STEPS: Final = (
@@ -145,7 +144,7 @@ class Place(ABC):
     environment: Mapping[str, str] = MappingProxyType({})
     options: tuple[str, ...] = ("--pack-env",)
     has_nodes = True
-    kills_at_lesser_steps = True
+    kills_at_lesser_steps = False
     uri: str  # of the table's root
 
     @abstractmethod
@@ -167,6 +166,7 @@ class Local(Place):
     master = "local[2]"
     options = ()
     has_nodes = False
+    kills_at_lesser_steps = True
 
     def __init__(self, folder: Path) -> None:
         self.conf = {
@@ -225,7 +225,6 @@ class OnStandalone(OnHdfs):
 
 class OnYarn(OnHdfs):
     master = "yarn"
-    kills_at_lesser_steps = False
 
     def __init__(self, yarn: RunningYarn, hdfs: RunningHdfs, folder: Path) -> None:
         super().__init__(hdfs, folder)
@@ -351,7 +350,7 @@ class Trial:
             return bool(workers) or load.poll() is not None
 
         if is_wanted:
-            wait_until(is_frozen, what="a task runs", within=WITHIN, every=0.005)
+            wait_until(is_frozen, what="a task runs", within=WITHIN, every=0.05)
         try:
             yield
         finally:
