@@ -1,6 +1,8 @@
 """Processes of Spark's: JVMs, and the Python workers that run tasks."""
 
 import contextlib
+import os
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,6 +39,12 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def kill_all(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _runs_tasks(pid: int) -> bool:

@@ -11,16 +11,13 @@ table's folder with pyarrow, as a user would who knows nothing of manifests.
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -30,18 +27,15 @@ import pyarrow.dataset as ds
 import pytest
 from msgspec.structs import replace
 
-from harness.hadoop.hadoop import hadoop_command
 from harness.hadoop.hdfs import RunningHdfs
-from harness.hadoop.spark_cluster import WORKERS, SparkCluster
-from harness.hadoop.spark_jvm import quick_java
-from harness.hadoop.yarn import EXECUTOR, RunningYarn
 from harness.processes.frozen_processes import freeze
 from harness.processes.waiting import wait_until
 from loader.config import LoaderConfig, Tasks
 from tests.loader.application import BEGAN, HOUR, Application
 from tests.penstock.running import INTERPRETER
+from tests.system.loader.places import Local, OnStandalone, OnYarn, Place
 from tests.system.loader.programs import WITHIN, LoadProgram
-from tests.system.loader.spark_processes import is_running, jvms, python_workers
+from tests.system.loader.spark_processes import is_running, jvms, kill_all, python_workers
 from tests.system.loader.stopped_load import TASKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(7200)]
@@ -122,7 +116,7 @@ _OTHERS: Final = frozenset(
 )
 
 
-def kills(place: "Place") -> list[Kill]:
+def kills(place: Place) -> list[Kill]:
     steps = [
         (step, number)
         for step, number in _DRIVER_STEPS
@@ -134,111 +128,6 @@ def kills(place: "Place") -> list[Kill]:
         *(Kill(Victim.EXECUTORS, step) for step in _EXECUTOR_STEPS),
         *(Kill(drivers[turn % 2], step, number) for turn, (step, number) in enumerate(steps)),
     ]
-
-
-class Place(ABC):
-    """Where loads run, and their table is."""
-
-    master: str
-    conf: Mapping[str, str]
-    environment: Mapping[str, str] = MappingProxyType({})
-    options: tuple[str, ...] = ("--pack-env",)
-    has_nodes = True
-    kills_at_lesser_steps = False
-    uri: str  # of the table's root
-
-    @abstractmethod
-    def executors(self, load: "subprocess.Popen[str] | None" = None) -> list[int]:
-        """The process ids of this load's executors; without a load, of all that are left."""
-
-    @abstractmethod
-    def root(self) -> Path:
-        """The root, or a copy of what it has now."""
-
-    def lose_node(self) -> None:
-        """Kills a node with all that it runs, and starts it again."""
-        raise NotImplementedError
-
-
-class Local(Place):
-    """A driver whose JVM runs the tasks, on a local disk."""
-
-    master = "local[2]"
-    options = ()
-    has_nodes = False
-    kills_at_lesser_steps = True
-
-    def __init__(self, folder: Path) -> None:
-        self.conf = {
-            "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": quick_java(),
-        }
-        self.uri = f"file://{folder}/root"
-
-    def executors(self, load: "subprocess.Popen[str] | None" = None) -> list[int]:
-        return [] if load is None else jvms(load.pid)
-
-    def root(self) -> Path:
-        return Path(self.uri.removeprefix("file://"))
-
-
-class OnHdfs(Place):
-    def __init__(self, hdfs: RunningHdfs, folder: Path) -> None:
-        self._hdfs = hdfs
-        self._folder = folder
-        self.uri = f"{hdfs.uri}/{folder.name}"
-
-    def root(self) -> Path:
-        copy = self._folder / "copy"
-        shutil.rmtree(copy, ignore_errors=True)
-        command = hadoop_command(
-            "org.apache.hadoop.fs.FsShell",
-            *("-get", self.uri, str(copy)),
-            configuration=self._hdfs.directory / "conf",
-            temporary=self._folder,
-            heap="128m",
-        )
-        subprocess.run(command, check=True, timeout=WITHIN)
-        return copy
-
-
-class OnStandalone(OnHdfs):
-    def __init__(self, cluster: SparkCluster, hdfs: RunningHdfs, folder: Path) -> None:
-        super().__init__(hdfs, folder)
-        self._cluster = cluster
-        self.master = cluster.master
-        self.conf = {
-            **cluster.conf,
-            **{f"spark.hadoop.{key}": value for key, value in hdfs.configuration.items()},
-            "spark.pyspark.python": str(cluster.python),
-        }
-
-    def executors(self, load: "subprocess.Popen[str] | None" = None) -> list[int]:
-        return [pid for worker in range(WORKERS) for pid in self._cluster.executors(worker)]
-
-    def lose_node(self) -> None:
-        worker, executors = self._cluster.workers[0], self._cluster.executors(0)
-        worker.kill()
-        kill_all(executors)
-        worker.start()
-
-
-class OnYarn(OnHdfs):
-    master = "yarn"
-
-    def __init__(self, yarn: RunningYarn, hdfs: RunningHdfs, folder: Path) -> None:
-        super().__init__(hdfs, folder)
-        self._yarn = yarn
-        self.conf = yarn.conf
-        self.environment = yarn.environment
-
-    def executors(self, load: "subprocess.Popen[str] | None" = None) -> list[int]:
-        return self._yarn.containers(EXECUTOR)
-
-    def lose_node(self) -> None:
-        self._yarn.node_manager.kill()
-        kill_all(self._yarn.containers())
-        self._yarn.node_manager.start()
 
 
 @pytest.fixture(params=["local", "standalone", "YARN"])
@@ -265,7 +154,6 @@ class Trial:
         tasks = Tasks(records=500, without_spark=0)
         self._config = replace(config, root=place.uri, tasks=tasks)
         self._loads = self._turns = 0
-        self._staged = f"{place.uri}-spark" if place.master == "yarn" else ""
 
     def write(self, count: int) -> None:
         """Writes events of two new hours into both partitions, and some of an hour before."""
@@ -278,12 +166,6 @@ class Trial:
         self._application.write(late, time=hour - HOUR, partition=1)
         self._application.write(quarter - late, time=hour + HOUR, partition=1)
         self._application.write(count - 3 * quarter, time=hour + HOUR)
-
-    def stage(self) -> None:
-        """Uploads once what all loads need."""
-        if self._staged:
-            code, _ = self._program("", 1).run("--stage-spark", *self._place.options)
-            assert code == 0
 
     def load(self) -> int:
         """Runs a load to its end; returns the exit code."""
@@ -368,7 +250,6 @@ class Trial:
             master=self._place.master,
             conf=self._place.conf,
             environment=self._place.environment,
-            staged=self._staged,
             command=[*INTERPRETER, "-m", module, str(steps), step, str(number)],
         )
 
@@ -382,12 +263,6 @@ def _is_stopped(load: "subprocess.Popen[str]") -> bool:
     """Whether the process has stopped, or ended."""
     options = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
     return os.waitid(os.P_PID, load.pid, options) is not None
-
-
-def kill_all(pids: Iterable[int]) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def rows_in(folder: Path) -> pa.Table:
@@ -421,7 +296,6 @@ def test_every_row_lands_once(
     trial = Trial(place, application, config, tmp_path)
     planned = kills(place)
     share = EVENTS // (len(planned) + 2)
-    trial.stage()
     trial.write(share)
     assert trial.load() == 0
     for kill in planned:
