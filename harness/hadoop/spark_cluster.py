@@ -46,15 +46,20 @@ def create_bare_python(folder: Path) -> Path:
 
 
 class Daemon(RunningServer):
-    """A Master or a Worker, started once. Ready once it has logged its line `times` times."""
+    """A Master or a Worker. Ready once it has logged its line `times` times since its start."""
 
     def __init__(self, process: ServerProcess, line: str, times: int = 1) -> None:
         self.process = process
         self._said = line
         self._times = times
+        self._times_before = 0
+
+    def spawn(self) -> None:
+        self._times_before = self.log().count(self._said)
+        super().spawn()
 
     def ready(self) -> bool:
-        return self.log().count(self._said) >= self._times
+        return self.log().count(self._said) >= self._times_before + self._times
 
 
 class SparkCluster(RunningServers):

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from harness.hadoop.s3 import RunningS3
-from loader.config import LoaderConfig
+from loader.config import LoaderConfig, Tasks
 from loader.errors import RunTaken
 from loader.run.load_context import LoadRequest
 from loader.run.spark_work import SparkWork
 from loader.values.tables import Hour
 from tests.loader.application import BEGAN, HOUR, Application, landed
-from tests.loader.loads import load_once, outcome_of
+from tests.loader.loads import EITHER_WAY, load_once, outcome_of
 
 pytestmark = pytest.mark.long
 
@@ -41,10 +41,11 @@ def landed_in(spark: SparkSession, config: LoaderConfig, table: str) -> list[tup
     )
 
 
+@pytest.mark.parametrize("tasks", EITHER_WAY.values(), ids=EITHER_WAY)
 def test_everything_lands_once(
-    spark: SparkSession, application: Application, config: LoaderConfig
+    spark: SparkSession, application: Application, config: LoaderConfig, tasks: Tasks
 ) -> None:
-    """Without Spark's tasks: the driver reads what is little."""
+    config = replace(config, tasks=replace(tasks, records=400))
     application.write(1_000, step=3_600)  # an hour
     application.write(500, time=BEGAN + HOUR, partition=1)
     first = load_once(spark, config)

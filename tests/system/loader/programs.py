@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ class LoadProgram:
         conf: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
         staged: str = "",
+        command: Sequence[str] = PENSTOCK,
     ) -> None:
         self._directory = directory
+        self._command = command
         cache = {"XDG_CACHE_HOME": str(directory / "cache")}
         self._environment = {**os.environ, **cache, **(environment or {})}
         self._path = directory / ("staged.yaml" if staged else "loader.yaml")
@@ -46,7 +48,7 @@ class LoadProgram:
     def start(self, *options: str) -> subprocess.Popen[str]:
         with (self._directory / "said").open("w") as said:
             return subprocess.Popen(
-                [*PENSTOCK, "load", "--config", str(self._path), *options],
+                [*self._command, "load", "--config", str(self._path), *options],
                 cwd=REPOSITORY,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ from loader.config import LoaderConfig, Tasks
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of
 from tests.system.loader.programs import LoadProgram, reported
+from tests.system.loader.spark_processes import python_workers
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.fuzz, pytest.mark.timeout(600)]
 
@@ -56,25 +57,13 @@ def executors(cluster: SparkCluster) -> list[int]:
     return [pid for worker in range(WORKERS) for pid in cluster.executors(worker)]
 
 
-def children(pid: int) -> list[int]:
-    """None of a process that has ended."""
-    found = []
-    with contextlib.suppress(OSError):
-        for each in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                found += [int(number) for number in (each / "children").read_text().split()]
-    return found
-
-
-def python_workers(cluster: SparkCluster) -> list[int]:
-    """What the daemons of executors have forked."""
-    daemons = [daemon for executor in executors(cluster) for daemon in children(executor)]
-    return [worker for daemon in daemons for worker in children(daemon)]
+def workers(cluster: SparkCluster) -> list[int]:
+    return python_workers(executors(cluster))
 
 
 def kill_some(cluster: SparkCluster, load: subprocess.Popen[str], chance: random.Random) -> int:
     """While the load runs. How many were killed."""
-    victims = [python_workers] * KILLED_WORKERS + [executors] * KILLED_EXECUTORS
+    victims = [workers] * KILLED_WORKERS + [executors] * KILLED_EXECUTORS
     chance.shuffle(victims)
     killed = 0
     while victims and load.poll() is None:
