@@ -70,6 +70,7 @@ def fields_in(table: pa.Schema) -> dict[str, str]:
         ),
         ([[field("a")], [field("c", "string", "b", "a")]], {"a": "c"}),
         ([[field("a")], [field("c", "string", "b")]], {"a": "a", "c": "c"}),
+        ([[field("a")], [field("b", "string", "a")], [field("c", "string", "a")]], {"a": "c"}),
         # Taken back, by an alias or without.
         (
             [[field("a")], [field("b", "string", "a")], [field("a", "string", "b")]],
@@ -234,9 +235,37 @@ def test_rows_that_are_not_those_of_the_table() -> None:
     rows = pa.RecordBatch.from_pylist([], version([field("b"), field("c", "string", "a")]))
     with pytest.raises(Mismatch, match="column `a` is not that of field `b`"):
         read_in_columns(rows, table)
+    fields = pa.schema(list(table)[:2])
     more = pa.RecordBatch.from_pylist([], version([field("c"), field("b"), field("d")]))
-    with pytest.raises(Mismatch):
-        read_in_columns(more, table)
+    with pytest.raises(Mismatch, match="the table has no column for field `d`"):
+        read_in_columns(more.select(["c", "b", "d"]), fields)
+
+
+def test_a_column_that_the_loader_adds_is_nobodys_former_one() -> None:
+    """The record's time, which a table has no more since events have a header."""
+    former = version([field("a")])
+    time = {"type": "long", "logicalType": "timestamp-micros"}
+    table = widened(former, version([field("t", time, "_timestamp")], header=HeaderColumns.FLAT))
+    assert fields_in(table)["t"] == "t"
+    assert table.field("_timestamp") in list(former)
+
+
+def test_columns_deep_inside_are_matched_once() -> None:
+    """Else the time would double with each record that is within another."""
+
+    def version_of(leaf: str, name: str, *aliases: str) -> pa.Schema:
+        fields = [field("x", leaf)]
+        for level in range(24):
+            inner = record(f"P{level}", *fields)
+            fields = [
+                field("r", record(f"R{level}", field(name, inner, *aliases))),
+                field("x", leaf),
+            ]
+        return version(fields[:1])
+
+    table = widened(version_of("long", "a"), version_of("long", "b", "a"))
+    table = widened(table, version_of("double", "a", "b"))
+    assert [inner.name for inner in table.field("r").type] == ["a_", "a"]
 
 
 # Versions of a schema, of fields that have a life of their own: a number says which field it is.
