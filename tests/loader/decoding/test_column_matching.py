@@ -366,4 +366,4 @@ def test_a_field_has_one_column_as_long_as_it_lives(
 
 
 def _is_number(column: pa.Field) -> bool:
-    return pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
