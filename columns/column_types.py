@@ -17,6 +17,7 @@ The types are those of Spark's own Avro reader, and every column is nullable:
   any other union                                 a struct: member_long, member_Order …, one set
 
 Spark column names are case-insensitive: a name that is taken gets underscores until it is free.
+Beside the column is the name of its field, and the aliases that the schema gives (field_names.py).
 """
 
 import re
@@ -26,6 +27,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from columns.field_names import column
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union
 
@@ -87,7 +89,12 @@ def struct_of(record: Record, types: Sequence[pa.DataType]) -> pa.DataType:
     if not record.fields:
         return pa.bool_()
     names = free_names((field.name for field in record.fields), set())
-    return pa.struct(list(zip(names, types, strict=True)))
+    return pa.struct(
+        [
+            column(name, type_, (field.name,), field.aliases)
+            for name, type_, field in zip(names, types, record.fields, strict=True)
+        ]
+    )
 
 
 def list_of(items: pa.DataType) -> pa.DataType:
@@ -119,10 +126,28 @@ def free_names(names: Iterable[str], used_names: set[str]) -> list[str]:
     return [names_by_index[index] for index in range(len(name_list))]
 
 
-def _member_names(branches: Iterable[Type]) -> list[str]:
-    """Names by type, not by position: a branch may be inserted before others."""
-    kinds = (type_.name.simple if isinstance(type_, Named) else type_.kind for type_ in branches)
-    return free_names((f"member_{_NO_LETTER.sub('_', kind)}" for kind in kinds), set())
+def _members(branches: Sequence[Type], types: Sequence[pa.DataType]) -> pa.DataType:
+    """A struct of all branches. Members are named by type, not by position: a branch may be
+    inserted before others."""
+    kinds = [type_.name.simple if isinstance(type_, Named) else type_.kind for type_ in branches]
+    names = list(map(_member_name, kinds))
+    return pa.struct(
+        [
+            column(free_name, type_, (name,), _member_aliases(branch))
+            for free_name, name, type_, branch in zip(
+                free_names(names, set()), names, types, branches, strict=True
+            )
+        ]
+    )
+
+
+def _member_aliases(branch: Type) -> list[str]:
+    aliases = branch.aliases if isinstance(branch, Named) else ()
+    return [_member_name(alias.simple) for alias in aliases]
+
+
+def _member_name(kind: str) -> str:
+    return f"member_{_NO_LETTER.sub('_', kind)}"
 
 
 class _ColumnTypes:
@@ -161,7 +186,7 @@ class _ColumnTypes:
             slots = tuple(0 if branch.kind != "null" else None for branch in branches)
             return UnionForm(_WIDER[kinds], (_WIDER[kinds],), slots, wider=True)
         types = [self.of(branch) for branch in non_null_branches]
-        members = pa.struct(list(zip(_member_names(non_null_branches), types, strict=True)))
+        members = _members(non_null_branches, types)
         indexes = iter(range(len(non_null_branches)))
         slots = tuple(next(indexes) if branch.kind != "null" else None for branch in branches)
         return UnionForm(members, tuple(types), slots, members=True)

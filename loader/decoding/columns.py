@@ -10,6 +10,9 @@ A schema that is not a record becomes one column, `value`. The six names of the 
 to the header, even if a field of that name is added later: the meaning of a column must not change.
 A field whose name is taken, by one of these, by another field or by the folders (`dt`, `hour`),
 gets underscores until it is unique. Further fields of a header become `header_` and their name.
+
+These are the names of a new table. In an existing one, columns keep the names that they have
+(column_matching.py).
 """
 
 from typing import Final
@@ -18,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from columns.column_types import TIMESTAMP, NotColumns, column_type, free_names
+from columns.field_names import aliases, column, field_name
 from loader.config import HeaderColumns
 from loader.decoding.spark_types import spark_json
 from loader.errors import NoSchema
@@ -90,25 +94,21 @@ class Columns:
         return self.reader.resolved_text, self.header, self.with_cluster
 
     def _fields(self, value: pa.DataType) -> list[pa.Field]:
-        used_names = {name.lower() for name in (*ORIGIN, *FOLDERS)}
-        record = self.reader.type
-        if not isinstance(record, Record):
+        used_names = {*ORIGIN, *FOLDERS}
+        if not isinstance(self.reader.type, Record):
             return [pa.field(VALUE, value)]
-        types = [field.type for field in value] if record.fields else []
-        names = [field.name for field in record.fields]
+        fields = list(value) if self.reader.type.fields else []
         if not self.has_header:
-            return _named(free_names(names, used_names), types)
+            return _named(fields, used_names)
         if self.header is HeaderColumns.NESTED:
-            header_name, *other_names = free_names(names, used_names)
-            return [*_named(other_names, types[1:]), pa.field(header_name, types[0])]
-        flat_names = [field.name for field in types[0]]
-        known_names, further_names = (
-            flat_names[:_KNOWN],
-            [f"header_{name}" for name in flat_names[_KNOWN:]],
-        )
-        header = free_names([*known_names, *further_names], used_names)
-        fields = _named(free_names(names[1:], used_names), types[1:])
-        return [*fields, *_named(header, [field.type for field in types[0]])]
+            header, *others = _named(fields, used_names)
+            return [*others, header]
+        header_fields = list(fields[0].type)
+        header_columns = [
+            *_named(header_fields[:_KNOWN], used_names),
+            *_named(header_fields[_KNOWN:], used_names, prefix="header_"),
+        ]
+        return [*_named(fields[1:], used_names), *header_columns]
 
     def _origin(self) -> list[pa.Field]:
         left_out_names = set()
@@ -121,8 +121,13 @@ class Columns:
         ]
 
 
-def _named(names: list[str], types: list[pa.DataType]) -> list[pa.Field]:
-    return [pa.field(name, type_) for name, type_ in zip(names, types, strict=True)]
+def _named(fields: list[pa.Field], used_names: set[str], *, prefix: str = "") -> list[pa.Field]:
+    """Columns for these fields. Adds their names to `used_names`."""
+    names = [f"{prefix}{field_name(field)}" for field in fields]
+    return [
+        column(free_name, field.type, (name,), [f"{prefix}{alias}" for alias in aliases(field)])
+        for free_name, name, field in zip(free_names(names, used_names), names, fields, strict=True)
+    ]
 
 
 def _is_event(schema: AvroSchema) -> bool:

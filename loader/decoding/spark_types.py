@@ -1,5 +1,8 @@
 """Converts columns to Spark's JSON, `StructType.json()`, and back, without Spark. Covers the types
 of `column_types`.
+
+A table's own columns are written with the names that their fields have had, in the metadata of
+Spark's fields. Readers do not need these, and other columns are written without.
 """
 
 import json
@@ -9,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from columns.column_types import list_of, map_of
+from columns.field_names import column, given_names
 
 _NAMES: Final = {
     pa.string(): "string",
@@ -23,15 +27,21 @@ _NAMES: Final = {
     pa.timestamp("us"): "timestamp_ntz",
 }
 _TYPES: Final = {name: type_ for type_, name in _NAMES.items()}
+_NAMES_KEY: Final = "names"  # in the metadata of a field
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def spark_json(columns: pa.Schema) -> str:
-    return json.dumps(_struct(columns), separators=(",", ":"), sort_keys=True)
+    return _text(columns, names=False)
+
+
+def table_json(columns: pa.Schema) -> str:
+    """The columns with the names of their fields."""
+    return _text(columns, names=True)
 
 
 def columns_of_spark(text: str) -> pa.Schema:
-    """Parses the output of `spark_json`."""
+    """Parses the output of `spark_json` and of `table_json`."""
     return pa.schema(list(_arrow(json.loads(text))))
 
 
@@ -54,24 +64,44 @@ def _arrow(type_: Any) -> pa.DataType:
         return list_of(_arrow(type_["elementType"]))
     if type_["type"] == "map":
         return map_of(_arrow(type_["valueType"]))
-    return pa.struct([pa.field(field["name"], _arrow(field["type"])) for field in type_["fields"]])
+    return pa.struct(
+        [
+            column(field["name"], _arrow(field["type"]), field["metadata"].get(_NAMES_KEY, ()))
+            for field in type_["fields"]
+        ]
+    )
 
 
-def _struct(fields: pa.Schema | pa.StructType) -> Any:
+def _text(columns: pa.Schema, *, names: bool) -> str:
+    return json.dumps(_struct(columns, names=names), separators=(",", ":"), sort_keys=True)
+
+
+def _struct(fields: pa.Schema | pa.StructType, *, names: bool) -> Any:
     described_fields = [
-        {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": {}}
+        {
+            "name": field.name,
+            "type": _type(field.type, names=names),
+            "nullable": True,
+            "metadata": _metadata(field) if names else {},
+        }
         for field in fields
     ]
     return {"type": "struct", "fields": described_fields}
 
 
-def _type(type_: pa.DataType) -> Any:
+def _metadata(field: pa.Field) -> dict[str, Any]:
+    field_names = given_names(field)
+    return {_NAMES_KEY: list(field_names)} if field_names else {}
+
+
+def _type(type_: pa.DataType, *, names: bool = False) -> Any:
     if pa.types.is_struct(type_):
-        return _struct(type_)
+        return _struct(type_, names=names)
     if pa.types.is_list(type_):
-        return {"type": "array", "elementType": _type(type_.value_type), "containsNull": True}
+        items = _type(type_.value_type, names=names)
+        return {"type": "array", "elementType": items, "containsNull": True}
     if pa.types.is_map(type_):
-        values = _type(type_.item_type)
+        values = _type(type_.item_type, names=names)
         return {
             "type": "map",
             "keyType": "string",

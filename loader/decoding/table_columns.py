@@ -1,23 +1,26 @@
 """Converts rows to the columns of their table: the same values in types that are as wide or wider
 (widening.py), and null where a column is missing. Pure.
 
-Columns are matched by name, ignoring case, as Spark does; also the fields of structs.
+Columns of files are matched by name, ignoring case, as Spark does; also the fields of structs.
 
 Rule 1: each converted value is converted back and compared, so a conversion never changes a value.
 Rule 2: rows never lose a column: one that the table does not have is an error.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from columns.field_names import field_name
 from loader.decoding.spark_types import type_words
 from loader.decoding.widening import CannotWiden, widened
 from loader.errors import Mismatch
 
 _BITS: Final = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+# Returns the place of the field of rows for each wanted field; None: rows have none.
+_Pairing: TypeAlias = Callable[[Sequence[pa.Field], Sequence[pa.Field]], list[int | None]]
 
 
 def are_same(columns: pa.Schema, other: pa.Schema) -> bool:
@@ -34,11 +37,24 @@ def fit(columns: pa.Schema, table: pa.Schema) -> bool:
 
 
 def in_columns(rows: pa.RecordBatch, table: pa.Schema) -> pa.RecordBatch:
-    """The rows with the columns of the table. Raises Mismatch if a value or a column would be
-    lost."""
+    """The rows of a file with the columns of the table. Raises Mismatch if a value or a column
+    would be lost."""
+    return _in_columns(rows, table, _by_name)
+
+
+def read_in_columns(rows: pa.RecordBatch, table: pa.Schema) -> pa.RecordBatch:
+    """Rows as they were read, whose columns are the first of the table under the names of the
+    latest schema, with the columns of the table (widening.py). Raises Mismatch likewise."""
+    for field, column in zip(rows.schema, table, strict=False):
+        if field_name(field) != field_name(column):
+            raise Mismatch(f"column `{column.name}` is not that of field `{field_name(field)}`")
+    return _in_columns(rows, table, _by_place)
+
+
+def _in_columns(rows: pa.RecordBatch, table: pa.Schema, pairing: _Pairing) -> pa.RecordBatch:
     if rows.schema.equals(table):
         return rows
-    arrays = _by_name(rows.schema, rows.columns, table, rows.num_rows)
+    arrays = _paired(rows.schema, rows.columns, table, rows.num_rows, pairing)
     return pa.RecordBatch.from_arrays(arrays, schema=table)
 
 
@@ -65,40 +81,53 @@ def _ordered_type(type_: pa.DataType) -> object:
     return str(type_)
 
 
-def _by_name(
-    fields: Iterable[pa.Field], arrays: Sequence[pa.Array], wanted: Iterable[pa.Field], length: int
+def _by_name(fields: Sequence[pa.Field], wanted: Sequence[pa.Field]) -> list[int | None]:
+    places = {field.name.lower(): place for place, field in enumerate(fields)}
+    pairs = [places.pop(field.name.lower(), None) for field in wanted]
+    if places:
+        raise Mismatch(f"the table has no column `{min(places)}`, which rows have")
+    return pairs
+
+
+def _by_place(fields: Sequence[pa.Field], wanted: Sequence[pa.Field]) -> list[int | None]:
+    if len(fields) > len(wanted):
+        raise Mismatch(f"the table has no column for field `{fields[len(wanted)].name}`")
+    return [place if place < len(fields) else None for place in range(len(wanted))]
+
+
+def _paired(
+    fields: Iterable[pa.Field],
+    arrays: Sequence[pa.Array],
+    wanted: Iterable[pa.Field],
+    length: int,
+    pairing: _Pairing,
 ) -> list[pa.Array]:
     """Arrays for all wanted fields."""
-    arrays_by_name = {
-        field.name.lower(): array for field, array in zip(fields, arrays, strict=True)
-    }
+    wanted = list(wanted)
     converted = []
-    for field in wanted:
-        array = arrays_by_name.pop(field.name.lower(), None)
-        if array is None:
+    for field, place in zip(wanted, pairing(list(fields), wanted), strict=True):
+        if place is None:
             converted.append(pa.nulls(length, field.type))
             continue
         try:
-            converted.append(_converted(array, field.type))
+            converted.append(_converted(arrays[place], field.type, pairing))
         except pa.ArrowInvalid as error:
-            raise _lost(field, array.type) from error
-    if arrays_by_name:
-        raise Mismatch(f"the table has no column `{min(arrays_by_name)}`, which rows have")
+            raise _lost(field, arrays[place].type) from error
     return converted
 
 
-def _converted(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _converted(values: pa.Array, type_: pa.DataType, pairing: _Pairing) -> pa.Array:
     if values.type.equals(type_):
         return values
     if pa.types.is_struct(values.type) and pa.types.is_struct(type_):
         children = [values.field(index) for index in range(values.type.num_fields)]
-        fields = _by_name(values.type, children, type_, len(values))
+        fields = _paired(values.type, children, type_, len(values), pairing)
         return _struct(fields, type_, values)
     if pa.types.is_list(values.type) and pa.types.is_list(type_):
-        return _around(values, type_, _converted(values.values, type_.value_type))
+        return _around(values, type_, _converted(values.values, type_.value_type, pairing))
     if pa.types.is_map(values.type) and pa.types.is_map(type_):
-        keys = _converted(values.keys, type_.key_type)
-        items = _converted(values.items, type_.item_type)
+        keys = _converted(values.keys, type_.key_type, pairing)
+        items = _converted(values.items, type_.item_type, pairing)
         fields = [type_.key_field, type_.item_field]
         return _around(values, type_, pa.StructArray.from_arrays([keys, items], fields=fields))
     if not pa.types.is_nested(type_):

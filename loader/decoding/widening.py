@@ -10,6 +10,8 @@ lists and maps too):
 
 Avro promotes more: long to float or double, text to bytes. But existing files do not change with
 the schema, and no reader combines these.
+
+Renamed fields stay in their columns (column_matching.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,6 +20,7 @@ from typing import Final
 import pyarrow as pa
 
 from columns.column_types import MOST_DIGITS, list_of, map_of
+from loader.decoding.column_matching import matched
 from loader.decoding.spark_types import type_words
 
 _WIDER: Final = {
@@ -40,23 +43,27 @@ class CannotWiden(Exception):
 
 
 def widened(former: pa.Schema, latest: pa.Schema) -> pa.Schema:
-    """The latest columns, followed by those that no longer exist. Raises CannotWiden."""
+    """The columns of the latest fields, in their order, followed by those whose fields no longer
+    exist; in structs likewise. Raises CannotWiden."""
     return pa.schema(_fields(former, latest, ""))
 
 
 def _fields(
     former: Iterable[pa.Field], latest: Iterable[pa.Field], path: str
 ) -> Iterator[pa.Field]:
-    former_fields = {field.name.lower(): field for field in former}
-    for field in latest:
-        previous = former_fields.pop(field.name.lower(), field)
-        yield pa.field(field.name, _type(previous.type, field.type, f"{path}{field.name}"))
-    yield from former_fields.values()
+    def of_same_name(former: pa.DataType, latest: pa.DataType, name: str) -> pa.DataType:
+        return _type(former, latest, f"{path}{name}")
+
+    def if_possible(former: pa.DataType, latest: pa.DataType, name: str) -> pa.DataType | None:
+        try:
+            return _type(former, latest, f"{path}{name}")
+        except CannotWiden:
+            return None
+
+    return matched(list(former), list(latest), if_possible, of_same_name)
 
 
 def _type(former: pa.DataType, latest: pa.DataType, path: str) -> pa.DataType:
-    if former.equals(latest):
-        return latest
     if pa.types.is_struct(former) and pa.types.is_struct(latest):
         return pa.struct(list(_fields(former, latest, f"{path}.")))
     if pa.types.is_list(former) and pa.types.is_list(latest):
@@ -68,6 +75,8 @@ def _type(former: pa.DataType, latest: pa.DataType, path: str) -> pa.DataType:
         digits = scale + max(former.precision - former.scale, latest.precision - latest.scale)
         if digits <= MOST_DIGITS:
             return pa.decimal128(digits, scale)
+    if former.equals(latest):
+        return latest
     wider_type = _WIDER.get(frozenset({former, latest}))
     if wider_type is None:
         raise CannotWiden(path, former, latest)

@@ -21,7 +21,7 @@ from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import Dead, Decoded
 from loader.decoding.spark_types import columns_of_spark
-from loader.decoding.table_columns import in_columns
+from loader.decoding.table_columns import read_in_columns
 from loader.errors import DamagedBatch, Mismatch
 from loader.landing.collisions import without_losers
 from loader.landing.duplicates import Duplicates
@@ -276,7 +276,7 @@ class Landing:
             return
         time_bounds = bounds(new.times)
         self._slice.landed(new.times, time_bounds)
-        rows = new.rows if self._columns is None else in_columns(new.rows, self._columns)
+        rows = new.rows if self._columns is None else read_in_columns(new.rows, self._columns)
         if self._held is None:
             self._held = HeldRows(rows.schema, self._memory_bytes)
         self._held.add(rows, new.times, time_bounds)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from loader.config import FileFormat
+from loader.decoding.spark_types import columns_of_spark, spark_json
 from loader.errors import LoaderError
 from loader.rewriting.row_format import RowFormat
 
@@ -96,7 +97,9 @@ def as_pattern(uri: str) -> str:
 
 
 def columns_of(target: RowFormat) -> StructType:
-    return StructType.fromJson(json.loads(target.columns))
+    """The columns without the names of their fields, which Spark would write into files."""
+    columns = spark_json(columns_of_spark(target.columns))
+    return StructType.fromJson(json.loads(columns))
 
 
 def write(

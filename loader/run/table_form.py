@@ -1,10 +1,10 @@
 """The columns of a table, from the latest schemas of its topics, and the format of its files.
 
 Every column that a table ever had remains, as wide as any file needs it (decoding/widening.py), and
-new files have all of them. Older files get them when their hour is closed, or by a run that
-rewrites hours (run/table_upgrade.py); until then readers see null where a file lacks a column. A
-change that cannot be widened, another file format, or another form of the header requires another
-table.
+new files have all of them; a renamed field stays in its column (decoding/column_matching.py). Older
+files get them when their hour is closed, or by a run that rewrites hours (run/table_upgrade.py);
+until then readers see null where a file lacks a column. A change that cannot be widened, another
+file format, or another form of the header requires another table.
 
 For Parquet, the columns are also in `{table}/_common_metadata`, as a footer without rows: Spark
 looks there first, so a plain read sees all of them. Other programs skip this file.
@@ -18,8 +18,9 @@ import msgspec
 import pyarrow.parquet as pq
 
 from loader.config import FileFormat, HeaderColumns
+from loader.decoding.column_matching import renamed
 from loader.decoding.columns import Columns
-from loader.decoding.spark_types import columns_of_spark, spark_json
+from loader.decoding.spark_types import columns_of_spark, table_json
 from loader.decoding.table_columns import are_same
 from loader.decoding.widening import CannotWiden, widened
 from loader.errors import ColumnChanged, LoaderError, NoSchema, SchemaDeleted
@@ -150,7 +151,7 @@ def _left_out(reader: LatestSchema, schemas: Sequence[LatestSchema]) -> Iterator
 
 
 class TableForm(msgspec.Struct, frozen=True):
-    columns: str  # all that there ever were, as Spark's JSON
+    columns: str  # all that there ever were, with the names of fields, as Spark's JSON
     format: FileFormat
     header: str  # flat or nested; empty: events have none
     number: int = 1  # grows when columns change; 0: unknown, by an earlier Penstock
@@ -179,7 +180,7 @@ def next_form(
     LoaderError if old and new files cannot be read together."""
     header = columns.header.value if columns.has_header else ""
     if former is None:
-        return TableForm(columns.spark_json, format_, header)
+        return TableForm(table_json(columns.arrow), format_, header)
     check_format(table, former, format_)
     if former.header and header and former.header != header:
         raise LoaderError(
@@ -195,7 +196,15 @@ def next_form(
         ) from error
     has_changed = not are_same(widened_columns, columns_of_spark(former.columns))
     number = max(former.number, 0) + has_changed
-    return TableForm(spark_json(widened_columns), format_, header or former.header, max(number, 1))
+    return TableForm(table_json(widened_columns), format_, header or former.header, max(number, 1))
+
+
+def renamings(former: TableForm | None, form: TableForm) -> Iterator[str]:
+    """Remarks about columns whose fields were renamed since the former form."""
+    if former is not None and former.columns != form.columns:
+        columns = columns_of_spark(former.columns), columns_of_spark(form.columns)
+        for column, former_name, name in renamed(*columns):
+            yield f"field `{name}`, formerly `{former_name}`, has column `{column}`"
 
 
 def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Manifest:

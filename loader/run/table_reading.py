@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from client.admin.topics import configs_of_topics
+from columns.field_names import field_name
 from ground.intervals import size
 from loader.commit.commit_log import CommitLog
 from loader.commit.layout import hour_path, run_folder
@@ -28,6 +29,7 @@ from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, memory_warnings, read_again, reshaped, staged, verified
 from loader.config import FileFormat
 from loader.decoding.decoded import COLLISION
+from loader.decoding.spark_types import columns_of_spark
 from loader.errors import LoaderError, RowsLost
 from loader.landing.pieces import FileKind, WrittenFile
 from loader.landing.task_spec import (
@@ -50,7 +52,7 @@ from loader.run.collisions import Comparison
 from loader.run.landed_files import lacking_columns, partition_rows
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
-from loader.run.table_form import form_of, in_form, next_form, table_columns
+from loader.run.table_form import form_of, in_form, next_form, renamings, table_columns
 from loader.values.manifests import Collision, KnownSources, Manifest
 from loader.values.reports import LastBatch, check_hours, half_open
 from loader.values.tables import Hour, Partition, Slice, log_name
@@ -175,6 +177,8 @@ class TableReading:
         self._form = next_form(
             load.name, self._former, columns, config.format, self._columns.latest
         )
+        for remark in renamings(self._former, self._form):
+            load.warn(remark)
         self._times = times_from(load.context.now(), config.oldest, config.newest)
         self._target = RowFormat(config.format, config.compression, self._form.columns)
 
@@ -229,14 +233,19 @@ class TableReading:
 
     def _warn_of_defaults(self, latest: Manifest, hours: Sequence[Hour]) -> None:
         """Rows that landed before a column was added have null there; rebuilt ones the default."""
-        record, columns = self._columns.schema.type, self._columns.columns.arrow.names
+        record = self._columns.schema.type
         fields = record.fields if isinstance(record, Record) else ()
         fields_with_default = (field for field in fields if field.has_default)
         default_names = {field.name for field in fields_with_default if field.default is not None}
         paths = [
             path for hour in hours if hour in latest.hours for path in latest.hours[hour].files
         ]
-        missing_columns = sorted(lacking_columns(self._load, paths, default_names & set(columns)))
+        columns = {
+            column.name
+            for column in columns_of_spark(self._form.columns)
+            if field_name(column) in default_names
+        }
+        missing_columns = sorted(lacking_columns(self._load, paths, columns))
         if missing_columns:
             more_columns = (
                 f" and {len(missing_columns) - _FEW:,} more" if len(missing_columns) > _FEW else ""

@@ -181,7 +181,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     collisions: tuple[Collision, ...] = ()
     hours: dict[Hour, HourState] = {}
     sources: tuple[KnownSources, ...] = ()
-    schema: str = ""  # all columns that the table ever had, as Spark's JSON
+    # All columns that the table ever had, as Spark's JSON. If a column's field has had other names
+    # than the column's, these are in its metadata, the last first: `{"names":["customer","user"]}`.
+    schema: str = ""
     format: str = ""  # of its files
     header: str = ""  # flat or nested; empty: events have none
     ledger_seq: int = 0  # ledger entries of earlier runs

@@ -25,7 +25,7 @@ from loader.errors import LoaderError
 from loader.hours.audit import Audit
 from loader.planning.table_selection import tables_of
 from loader.rewriting.row_format import check_format, codec
-from loader.run.table_form import form_of, next_form, table_columns
+from loader.run.table_form import form_of, next_form, renamings, table_columns
 from loader.spark.java_classes import JavaClasses, classes_directory
 from loader.store.filesystems import check_scheme
 from loader.store.local import LocalStore
@@ -211,15 +211,16 @@ def _resolved(
 ) -> TableConfigCheck:
     try:
         table_schema = table_columns(registry, table, config.header)
-        if store is not None:
-            former = form_of(CommitLog(store, table.name).latest())
-            next_form(table.name, former, table_schema.columns, config.format, table_schema.latest)
+        former = None if store is None else form_of(CommitLog(store, table.name).latest())
+        form = next_form(
+            table.name, former, table_schema.columns, config.format, table_schema.latest
+        )
     except LoaderError as error:
         problem = str(error).removeprefix(f"table {table.name}: ")
         return msgspec.structs.replace(check, problems=(problem,))
-    fields = json.loads(table_schema.columns.spark_json)["fields"]
+    fields = json.loads(form.columns)["fields"][: len(table_schema.columns.arrow)]
     columns = [ColumnCheck(name=field["name"], type=type_text(field["type"])) for field in fields]
-    remarks = [*check.remarks, *table_schema.warnings]
+    remarks = [*check.remarks, *table_schema.warnings, *renamings(former, form)]
     if not table_schema.columns.has_header:
         remarks.append("its events have no header, so duplicates cannot be recognized")
     return msgspec.structs.replace(

@@ -58,7 +58,7 @@ def test_former_columns_stay_behind_the_latest() -> None:
     found = widened(former, latest)
 
     assert found == schema(
-        new=FLOAT, s=pa.struct([("z", INT), ("X", LONG), ("y", INT)]), a=INT, gone=LONG
+        new=FLOAT, s=pa.struct([("z", INT), ("x", LONG), ("y", INT)]), A=INT, gone=LONG
     )
     assert widened(found, latest) == found
     assert widened(former, former) == former
@@ -77,7 +77,7 @@ def test_former_columns_stay_behind_the_latest() -> None:
         (
             schema(A=pa.struct([("x", map_of(INT))])),
             schema(a=pa.struct([("x", map_of(pa.string()))])),
-            "`a.x.value` was integer, and is string",
+            "`A.x.value` was integer, and is string",
         ),
         (
             schema(a=list_of(pa.struct([("x", INT)]))),

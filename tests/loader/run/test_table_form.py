@@ -7,9 +7,11 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from loader.config import FileFormat, HeaderColumns
+from loader.config import FileCompression, FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
 from loader.errors import LoaderError, NoSchema, SchemaDeleted
+from loader.rewriting.files import columns_of
+from loader.rewriting.row_format import RowFormat
 from loader.run.table_form import (
     LatestSchema,
     TableForm,
@@ -18,6 +20,7 @@ from loader.run.table_form import (
     form_of,
     in_form,
     next_form,
+    renamings,
     table_columns,
 )
 from loader.values.manifests import VERSION, Manifest, Marker, RunKind
@@ -83,6 +86,27 @@ def test_a_form_that_cannot_be_kept_is_named_with_what_to_do() -> None:
     nested = columns(header=HeaderColumns.NESTED)
     with pytest.raises(LoaderError, match=r"`header: flat`, or, for `header: nested`.*`tables:`"):
         form(nested, form(columns()))
+
+
+def test_names_of_fields_are_kept_with_the_columns() -> None:
+    renamed = {"name": "customer", "type": "string", "aliases": ["user"]}
+    first = form(columns(field("user", "string"), field("host", "int")))
+    assert '{"metadata":{"names":["host"]},"name":"host_"' in first.columns
+    second = form(columns(renamed, field("host", "int")), first)
+    names = '{"metadata":{"names":["customer","user"]},"name":"user","nullable":true'
+    assert names in second.columns
+    assert second.number == first.number  # files need not be rewritten
+    assert [*renamings(first, second)] == ["field `customer`, formerly `user`, has column `user`"]
+    assert [*renamings(second, second)] == [*renamings(None, second)] == []
+    third = form(columns(field("customer", "string"), field("user", "int")), second)
+    assert names in third.columns
+    assert '{"metadata":{"names":["user"]},"name":"user_"' in third.columns
+    assert third.number == second.number + 1
+    row_format = RowFormat(FileFormat.PARQUET, FileCompression.ZSTD, third.columns)
+    assert all(column.metadata == {} for column in columns_of(row_format))
+    footer = pq.read_schema(io.BytesIO(in_form(FIRST, third, second).markers[0].written))
+    assert footer.metadata is None
+    assert {column.metadata for column in footer} == {None}
 
 
 def test_a_header_may_come() -> None:

@@ -84,6 +84,29 @@ def test_a_typed_topic_whose_schema_grew(new_application: NewApplication, readin
     assert few.where("_offset = 7").collect()[0]["user"] == "u0"
 
 
+def test_a_renamed_field_is_one_column(new_application: NewApplication, reading: Any) -> None:
+    """Under its latest name, whichever an event was written with; also within records."""
+
+    def version(name: str, inner: str, *aliases: str) -> str:
+        fields = [{"name": inner, "type": "string", "aliases": list(aliases[1:])}]
+        place = {"type": "record", "name": "Place", "fields": fields}
+        user = {"name": name, "type": "string", "aliases": list(aliases[:1])}
+        return event_schema([user, {"name": "at", "type": place}])
+
+    old, new = version("user", "city"), version("customer", "town", "user", "city")
+    application = new_application(schema=old)
+    application.write(1, fields={"user": "1", "at": {"city": "a"}})
+    application.change(new)
+    application.write(1, fields={"customer": "2", "at": {"town": "b"}})
+    application.change(old)  # an agent that has the former version still
+    application.write(1, fields={"user": "3", "at": {"city": "c"}})
+    frame = reading(application.topic).load()
+    assert frame.columns == ["customer", "at", *COLUMNS[4:]]
+    assert all(field.metadata == {} for field in frame.schema)
+    rows = frame.select("customer", "at.town").collect()
+    assert sorted(map(tuple, rows)) == [("1", "a"), ("2", "b"), ("3", "c")]
+
+
 @pytest.mark.slow
 @pytest.mark.long
 def test_an_environment_that_is_not_activated(

@@ -10,16 +10,17 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from columns.field_names import column
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.server_process import free_ports
 from loader.commit.commit_log import CommitLog
-from loader.decoding.spark_types import spark_json
+from loader.decoding.spark_types import spark_json, table_json
 from loader.store.local import LocalStore
 from loader.values.manifests import VERSION, Manifest, RunKind
 from penstock.cli.failures import missing_extra
 from penstock.services.load.check import type_text
-from tests.loader.application import Application
+from tests.loader.application import VIEW, Application, event_schema
 from tests.penstock.running import REPOSITORY
 from tests.penstock.services.checking import Checking
 
@@ -75,6 +76,24 @@ def test_a_type_that_a_table_cannot_take(checking: Checking, application: Applic
     CommitLog(LocalStore(checking.settings["root"]), name).commit(manifest)
     said = checking.said(topics=[name], exit_code=1)
     assert f"yaml: table {name}: column `millis` is string in its files, but double in" in said
+
+
+def test_columns_have_the_names_of_the_table(checking: Checking, application: Application) -> None:
+    """The field `user` has been `login` once; `url` is now."""
+    name = application.topic
+    run: Any = {"version": VERSION, "run": 1, "kind": RunKind.LOAD, "committed": 0, "topics": ()}
+    fields = column("login", pa.string(), ("user", "login")), pa.field("link", pa.string())
+    manifest = Manifest(
+        **run, table=name, loader="me", format="parquet", schema=table_json(pa.schema(fields))
+    )
+    CommitLog(LocalStore(checking.settings["root"]), name).commit(manifest)
+    renamed = [
+        {**field, "aliases": ["link"]} if field["name"] == "url" else field for field in VIEW
+    ]
+    application.change(event_schema(renamed))
+    (table,) = checking.report(topics=[name])["tables"]
+    assert [each["name"] for each in table["columns"]][:4] == ["login", "link", "status", "millis"]
+    assert table["remarks"] == ["field `url`, formerly `link`, has column `link`"]
 
 
 def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None:

@@ -64,6 +64,11 @@ def _plain(name: str, kind: object, value: object) -> Version:
     return Version(({"name": name, "type": kind},), {name: value}, {name: value})
 
 
+def _record(field: str, *aliases: str) -> Json:
+    fields = [{"name": field, "type": "string", "aliases": list(aliases)}]
+    return {"name": "at", "type": {"type": "record", "name": "Place", "fields": fields}}
+
+
 _KEPT: Final[Json] = {"name": "kept", "type": "string"}
 _OPTIONAL: Final[Json] = {"name": "some", "type": ["null", "string"], "default": None}
 _WITHOUT: Final = Version((_KEPT,), {"kept": "k"}, {"kept": "k", "some": None})
@@ -87,15 +92,16 @@ EVOLUTIONS: Final = (
     ),
     Evolution(
         "field renamed",
-        Version(
-            ({"name": "user", "type": "string"},),
-            {"user": "u"},
-            {"user": "u", "customer": None},
-        ),
+        Version(({"name": "user", "type": "string"},), {"user": "u"}, {"user": "u"}),
         Version(
             ({"name": "customer", "type": "string", "aliases": ["user"]},),
             {"customer": "c"},
-            {"user": None, "customer": "c"},
+            {"user": "c"},
         ),
+    ),
+    Evolution(
+        "record's field renamed",
+        Version((_record("city"),), {"at": {"city": "b"}}, {"at": {"city": "b"}}),
+        Version((_record("town", "city"),), {"at": {"town": "c"}}, {"at": {"city": "c"}}),
     ),
 )

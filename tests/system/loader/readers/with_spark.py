@@ -11,7 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 Way = Callable[[SparkSession, str, str], DataFrame]
 
@@ -92,6 +92,8 @@ def session(reader: str, scratch: str) -> SparkSession:
 
 
 def value_of(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.asDict()
     return f"{value.normalize():f}" if isinstance(value, Decimal) else value
 
 
