@@ -6,7 +6,8 @@ replaced or put back without a fault, but for the newest ones. Those are covered
 statement `_penstock/{table}/newest_certificate.json`; and if that is put back as well, only by what
 an earlier run has remembered.
 
-Certificates whose signature is not valid only fill their number, as they have a fault of their own.
+Certificates that are not believed only fill their numbers and those that they supersede, as they
+have a fault of their own.
 
 Pure.
 """
@@ -73,7 +74,8 @@ def check_chain(
         faults += _newest_faults(newest, digests, greatest, by_number)
         digests.setdefault(newest.number, newest.sha256)
         greatest = max(greatest, newest.number)
-    gaps = list(_gaps({*by_number, *superseded}, greatest))
+    filled = {old.number for link in links for old in link.supersedes}
+    gaps = list(_gaps(by_number.keys() | filled, greatest))
     if not allow_missing:
         faults += [_gap_fault(gap, by_number, newest, table) for gap in gaps]
     if remembered is not None:

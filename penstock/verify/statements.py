@@ -22,6 +22,7 @@ from penstock.verify.layout import HourFolder, is_read, newest_path
 from penstock.verify.store import Store, Unreadable, read
 
 _HEX_LETTERS: Final = 64
+_MOST_UNTRUSTED: Final = 1000  # references of a certificate that is not believed
 
 
 class HourStatement(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +82,7 @@ def link_of(statement: HourStatement, folder: HourFolder) -> Link | None:
         number=hour.number,
         sha256=statement.sha256,
         previous=hour.previous,
-        supersedes=hour.supersedes if is_trusted else (),
+        supersedes=hour.supersedes if is_trusted else hour.supersedes[:_MOST_UNTRUSTED],
         path=folder.certificate,
         is_trusted=is_trusted,
     )
