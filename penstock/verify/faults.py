@@ -106,8 +106,9 @@ class Kind(Enum):
     MISSING_NUMBER = (
         "missing certificate",
         Verdict.ALTERED,
-        "Restore it from a copy. If PATH is only a part of the table, or old hours were deleted, "
-        "pass --allow-missing.",
+        "Restore it from a copy. If a load has just rewritten an hour, the next one certifies it "
+        "again. If PATH is only a part of the table, or old hours were deleted, pass "
+        "--allow-missing.",
     )
     REPEATED_NUMBER = (
         "repeated number",

@@ -49,7 +49,6 @@ class Signed(msgspec.Struct, frozen=True):
     """Who has signed an envelope, or why it is not believed."""
 
     files: tuple[str, ...] = ()  # of the signers' keys
-    roles: frozenset[Role] = frozenset()
     fault: Kind | None = None
     words: str = ""
 
@@ -82,10 +81,10 @@ class TrustedKeys:
             return Signed(fault=Kind.WRONG_SIGNATURE, words=str(error))
         trusted_signers = [self._keys[signer] for signer in signers]
         files = tuple(sorted(trusted.file for trusted in trusted_signers))
-        signed_roles = frozenset(trusted.role for trusted in trusted_signers)
+        signed_roles = {trusted.role for trusted in trusted_signers}
         missing = [role for role in roles if role not in signed_roles]
         if not missing:
-            return Signed(files, signed_roles)
+            return Signed(files)
         who = " and ".join(f"the {role.value}" for role in missing)
         strangers = [
             signature.keyid[:_SHOWN]
@@ -93,11 +92,10 @@ class TrustedKeys:
             if signature.keyid not in self._public
         ]
         if not strangers:
-            return Signed(files, signed_roles, Kind.MISSING_SIGNATURE, f"is not signed by {who}")
+            return Signed(files, Kind.MISSING_SIGNATURE, f"is not signed by {who}")
         keys = "the key" if len(strangers) == 1 else "keys"
         return Signed(
             files,
-            signed_roles,
             Kind.UNKNOWN_KEY,
             f"is not signed by a known key of {who}, but by {keys} {', '.join(strangers)}…",
         )

@@ -22,6 +22,7 @@ from penstock.verify.layout import HourFolder, is_read, newest_path
 from penstock.verify.store import Store, Unreadable, read
 
 _HEX_LETTERS: Final = 64
+_LANDED: Final = "hdfs"  # the audit's count of the loader's rows
 _MOST_UNTRUSTED: Final = 1000  # references of a certificate that is not believed
 
 
@@ -38,7 +39,7 @@ class NewestStatement(msgspec.Struct, frozen=True, kw_only=True):
     """The statement about a table's newest certificate; without a link if it is not believed."""
 
     link: NewestLink | None = None
-    empty_hours: tuple[tuple[int, int], ...] = ()  # ranges of milliseconds, if an audit signed
+    empty_hours: tuple[tuple[int, int], ...] = ()  # ranges of milliseconds
     faults: tuple[Fault, ...] = ()
 
 
@@ -89,9 +90,8 @@ def link_of(statement: HourStatement, folder: HourFolder) -> Link | None:
 
 
 def read_newest(store: Store, keys: TrustedKeys, table: str) -> NewestStatement | None:
-    """Reads and checks which certificate is the newest; None if no statement says so. For that a
-    loader's signature is enough; which hours had no rows is believed if an audit has signed, too.
-    """
+    """Reads and checks which certificate is the newest; None if no statement says so. A loader
+    alone signs that."""
     path = newest_path(table)
     try:
         content = read(store, path, MOST_BYTES)
@@ -122,7 +122,7 @@ def read_newest(store: Store, keys: TrustedKeys, table: str) -> NewestStatement 
             path=path,
             certificate=f"{table}/{names[0]}" if names else table,
         ),
-        empty_hours=empty_hours if Role.AUDIT in signed.roles else (),
+        empty_hours=empty_hours,
     )
 
 
@@ -160,6 +160,9 @@ def _contradictory(certificate: Certificate, folder: HourFolder) -> Iterator[str
         yield f"has the verdict {predicate.verdict!r}"
     if predicate.number < 1 or predicate.rows < 0:
         yield f"has the number {predicate.number}, and {predicate.rows} rows"
+    landed = predicate.counts.get(_LANDED, predicate.rows)
+    if landed != predicate.rows:
+        yield f"has {predicate.rows:,} rows by the loader, and {landed:,} by the audit"
     if predicate.rows and not certificate.subject:
         yield f"has {predicate.rows:,} rows in no file"
     for offsets in predicate.offsets:

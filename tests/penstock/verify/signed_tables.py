@@ -136,10 +136,7 @@ class SignedTable:
             ),
         )
         self.newest.parent.mkdir(parents=True, exist_ok=True)
-        envelope = envelope_of(statement)
-        signed = envelope.and_signed(self.signers.loader)
-        if self.empty_hours:
-            signed = signed.and_signed(self.signers.audit)
+        signed = envelope_of(statement).and_signed(self.signers.loader)
         self.newest.write_bytes(signed.encoded)
 
     def remove_hour(self, hour: int) -> None:

@@ -321,6 +321,7 @@ def test_the_statement_about_the_newest(table: SignedTable) -> None:
         ({"verdict": "missing"}, "has the verdict 'missing'"),
         ({"rows": -1}, "-1 rows"),
         ({"number": 0}, "has the number 0"),
+        ({"counts": {"agent": 10, "hdfs": 9}}, "has 10 rows by the loader, and 9 by the audit"),
     ],
 )
 def test_a_signed_certificate_that_cannot_be(
@@ -336,7 +337,7 @@ def test_a_signed_certificate_that_cannot_be(
 
 def test_rows_are_counted(table: SignedTable) -> None:
     table.add_rows(HOURS)
-    table.certify(HOURS, rows=11)
+    table.certify(HOURS, rows=11, counts={"hdfs": 11})
     words = "certifies 11 rows, and its files have 10"
     assert words in verify(table).stdout
     assert kinds(table, code=ALTERED) == {"wrong number of rows": f"{DAY}/hour=04/{CERTIFICATE}"}
@@ -344,7 +345,7 @@ def test_rows_are_counted(table: SignedTable) -> None:
 
 def test_other_formats(table: SignedTable) -> None:
     (table.add_rows(HOURS)).rename(table.folder(HOURS) / "part-0.json")
-    table.certify(HOURS, rows=3)
+    table.certify(HOURS, rows=3, counts={})
     ended = verify(table)
     assert ended.returncode == WHOLE
     assert "The rows of some files were not counted" in ended.stdout
@@ -355,7 +356,7 @@ def test_a_file_that_is_no_parquet_file_although_it_is_certified(table: SignedTa
     path = table.folder(HOURS) / "part-0.parquet"
     path.write_bytes(b"PAR1 nonsense PAR1")
     path.rename(path.with_suffix(".json"))
-    table.certify(HOURS, rows=3)
+    table.certify(HOURS, rows=3, counts={})
     certificate = table.certificates.pop()
     subject = msgspec.structs.replace(
         certificate.subject[0], name=certificate.subject[0].name.replace(".json", ".parquet")
