@@ -2,7 +2,9 @@
 
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -134,7 +136,7 @@ def command(
             _show(hour_line(hour))
 
     results: list[CheckedTable] = []
-    with ThreadPoolExecutor(jobs or _cores(), thread_name_prefix="verify") as pool:
+    with _pool(jobs or _cores()) as pool:
         checker = TableChecker(store, trusted_keys, pool, expected)
         for table in tables:
             result = checker.check(table, seen.get(table), on_hour if everything else None)
@@ -151,6 +153,16 @@ def command(
         except BadMemory as error:
             raise Failed(str(error)) from None
     return int(verdict)
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[Executor]:
+    """Threads that read files. After an error or Ctrl-C, those begin no more files."""
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="verify")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _opened(path: Path, seen: dict[str, Reference]) -> tuple[LocalStore, list[str]]:

@@ -5,8 +5,8 @@ parsed.
 """
 
 import hashlib
-import io
-from typing import BinaryIO, Final
+from io import RawIOBase
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -40,28 +40,29 @@ def check_file(store: Store, path: str, sha256: str) -> CheckedFile:
             if digest != sha256:
                 words = f"is not the file that was certified: it has {size:,} bytes, and the digest"
                 return _faulty(Kind.CHANGED_FILE, path, f"{words} {digest}")
-            return CheckedFile(bytes=size, rows=_rows(file, path))
+            try:
+                rows = _rows(file, path)
+            except (pa.ArrowException, ValueError, OSError) as error:
+                words = f"has the right digest, and no readable footer: {error_words(error)}"
+                return _faulty(Kind.WRONG_ROWS, path, words)
+            return CheckedFile(bytes=size, rows=rows)
     except Unreadable as error:
         return _faulty(Kind.UNREADABLE, path, str(error))
-    except (pa.ArrowException, ValueError) as error:
-        words = f"has the right digest, and no readable footer: {error_words(error)}"
-        return _faulty(Kind.WRONG_ROWS, path, words)
     except OSError as error:
         return _faulty(Kind.UNREADABLE, path, error_words(error))
 
 
-def _digest(file: BinaryIO) -> tuple[str, int]:
+def _digest(file: RawIOBase) -> tuple[str, int]:
     digest = hashlib.sha256()
     piece = memoryview(bytearray(_PIECE_BYTES))
     size = 0
-    assert isinstance(file, io.RawIOBase)
     while count := file.readinto(piece):
         digest.update(piece[:count])
         size += count
     return digest.hexdigest(), size
 
 
-def _rows(file: BinaryIO, path: str) -> int | None:
+def _rows(file: RawIOBase, path: str) -> int | None:
     file.seek(0)
     if path.endswith(_PARQUET):
         return int(parquet.read_metadata(file).num_rows)

@@ -29,6 +29,7 @@ COMPLETE_HOURS: Final = "_complete_hours.json"
 STATE: Final = "_penstock"
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
+_TABLE: Final = re.compile(r"[\w.-]+", re.ASCII)
 _DAY: Final = re.compile(r"dt=\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -69,9 +70,10 @@ def is_table(store: Store, path: str) -> bool:
 
 
 def table_names(store: Store) -> list[str]:
-    """Returns the tables of a root, also those of which only the state is left."""
+    """Returns the tables of a root, also those of which only the state is left, and folders that
+    are unreadable and could be tables."""
     folders = {entry.name for entry in store.list("") if entry.is_folder and is_read(entry.name)}
-    tables = {name for name in folders if is_table(store, name)}
+    tables = {name for name in folders if _could_be_table(store, name)}
     states = {entry.name for entry in store.list(STATE) if entry.is_folder}
     return sorted(tables | {name for name in states - tables if _has_newest(store, name)})
 
@@ -132,6 +134,13 @@ def _hour_of(folder: str) -> Hour | None:
     except ValueError:
         return None
     return hour if hour_folder(hour) == folder else None
+
+
+def _could_be_table(store: Store, name: str) -> bool:
+    try:
+        return is_table(store, name)
+    except Unreadable:
+        return _TABLE.fullmatch(name) is not None  # `lost+found` is not
 
 
 def _has_newest(store: Store, table: str) -> bool:

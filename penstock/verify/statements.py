@@ -1,6 +1,7 @@
 """Reads the signed statements of a table: an hour's certificate, and which one is the newest."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -14,7 +15,6 @@ from ledger.hour_certificates import (
     digest_of,
 )
 from loader.values.tables import Hour
-from penstock.cli.time_arguments import time_millis
 from penstock.verify.chain import Link, NewestLink
 from penstock.verify.faults import Fault, Kind
 from penstock.verify.keys import Role, TrustedKeys
@@ -101,11 +101,11 @@ def read_newest(store: Store, keys: TrustedKeys, table: str) -> NewestStatement 
         statement = Newest.decode(envelope.payload)
         newest = statement.predicate.newest
         empty_hours = tuple(
-            (time_millis(first), time_millis(end)) for first, end in statement.predicate.empty_hours
+            (_millis(first), _millis(end)) for first, end in statement.predicate.empty_hours
         )
     except Unreadable as error:
         return NewestStatement(faults=(_fault(Kind.UNREADABLE, path, str(error)),))
-    except (BadEnvelope, BadCertificate, ValueError, OverflowError) as error:
+    except (BadEnvelope, BadCertificate, ValueError) as error:
         words = f"does not name a certificate: {error}"
         return NewestStatement(faults=(_fault(Kind.BAD_CERTIFICATE, path, words),))
     signed = keys.signed(envelope, roles=(Role.LOADER,))
@@ -189,9 +189,15 @@ def _hour_folder_named(certificate: Certificate, folder: HourFolder) -> str:
 
 def _hour(text: str) -> Hour | None:
     try:
-        return Hour(time_millis(text))
-    except (ValueError, OverflowError):
+        return Hour(_millis(text))
+    except ValueError:
         return None
+
+
+def _millis(text: str) -> int:
+    """Parses a time of a statement. Raises ValueError."""
+    time = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return int(time.timestamp()) * 1000
 
 
 def _fault(kind: Kind, path: str, words: str) -> Fault:

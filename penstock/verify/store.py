@@ -8,8 +8,9 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from io import FileIO, RawIOBase
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -38,7 +39,7 @@ class Store(Protocol):
     def list(self, path: str) -> Sequence[Entry]:
         """Returns the entries in the order of their names; none if there is no such folder."""
 
-    def open(self, path: str) -> BinaryIO | None:
+    def open(self, path: str) -> RawIOBase | None:
         """Opens a file without a buffer; None if it does not exist."""
 
 
@@ -64,7 +65,7 @@ class LocalStore:
             raise Unreadable(error_words(error)) from None
         return sorted(names)
 
-    def open(self, path: str) -> BinaryIO | None:
+    def open(self, path: str) -> RawIOBase | None:
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
         try:
             fd = os.open(self._real(path), flags)
@@ -75,7 +76,7 @@ class LocalStore:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise Unreadable("is not a file")
-        return os.fdopen(fd, "rb", buffering=0)
+        return FileIO(fd)
 
     def _real(self, path: str) -> str:
         """The path without symbolic links. Raises Unreadable if it leads elsewhere."""

@@ -28,7 +28,7 @@ from penstock.verify.layout import (
 from penstock.verify.statements import NewestStatement, link_of, read_certificate, read_newest
 from penstock.verify.store import Store, Unreadable
 
-_MOST_PENDING: Final = 64  # files that wait to be read
+_MOST_PENDING: Final = 64  # files that wait to be read, and hours
 _ATTEMPTS: Final = 3
 
 OnHour = Callable[[CheckedHour], None]
@@ -114,7 +114,7 @@ class TableChecker:
             hour = self._hours.start(folder, with_files=self._is_expected(folder))
             started.append(hour)
             pending += len(hour.files)
-            while pending > _MOST_PENDING:
+            while max(pending, len(started)) > _MOST_PENDING:
                 pending -= len(started[0].files)
                 yield self._hours.finish(started.popleft())
         for hour in started:

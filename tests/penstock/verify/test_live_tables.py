@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
@@ -24,7 +24,7 @@ class BusyStore(LocalStore):
         self._path = str(path.relative_to(root))
         self._happens: Callable[[], None] | None = happens
 
-    def open(self, path: str) -> BinaryIO | None:
+    def open(self, path: str) -> RawIOBase | None:
         if path == self._path and self._happens is not None:
             happens, self._happens = self._happens, None
             happens()

@@ -463,6 +463,23 @@ def test_links_are_followed_within_the_path_only(table: SignedTable, tmp_path: P
     assert kinds(table, code=NOT_VERIFIABLE) == {"unreadable file": path}
 
 
+def test_a_table_that_leads_elsewhere_is_not_passed_over(
+    table: SignedTable, tmp_path: Path
+) -> None:
+    (table.root / "lost+found").symlink_to(tmp_path / "keys")  # no name of a table
+    assert verify(table).returncode == WHOLE
+    (table.root / "views").symlink_to(tmp_path / "keys")
+    content = document(table, code=NOT_VERIFIABLE)
+    assert [checked["verdict"] for checked in content["tables"]] == ["whole", "not verifiable"]
+
+
+def test_hours_long_ago(tmp_path: Path, signers: Signers) -> None:
+    """Such as those of clocks that were never set."""
+    signers.write_public(tmp_path / "keys")
+    table = signed_table(tmp_path / "root", signers, range(-520_000, -519_998))
+    assert verify(table, "--all").stdout.startswith(f"✓ {TABLE}/dt=1967-")
+
+
 def test_what_is_no_file(table: SignedTable) -> None:
     pipe, folder = table.files(0)[0], table.files(1)[0]
     pipe.unlink()
