@@ -193,5 +193,5 @@ def _statement(payload: bytes, predicate_type: str, kind: type[S]) -> S:
         if (types.type, types.predicate_type) != (STATEMENT_TYPE, predicate_type):
             raise BadCertificate(f"is a {types.predicate_type[:100]!r}, not a {predicate_type!r}")
         return msgspec.json.decode(payload, type=known_type(kind))
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadCertificate(f"not an in-toto statement of this kind: {error}") from None

@@ -35,6 +35,9 @@ SECTIONS: Final = {
         ),
         "status": Lazy("penstock.status.command", "Show what runs, its lag, and problems."),
         "report": Lazy("penstock.report.command", "Report whether every line has arrived."),
+        "verify": Lazy(
+            "penstock.verify.command", "Check landed files against signed certificates.", "verify"
+        ),
         "alert": Lazy(
             "penstock.command_line:alert", "List, acknowledge, silence alerts; test receivers."
         ),

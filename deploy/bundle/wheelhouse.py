@@ -19,7 +19,7 @@ from deploy.bundle.wheels import Wheel, closure
 SPARK: Final = frozenset({"pyspark", "py4j"})
 EXTRAS: Final = (
     *("agent", "broker", "registry", "audit", "mirror", "loader", "certificates"),
-    *("zookeeper-login", "alert-templates", "all"),
+    *("verify", "zookeeper-login", "alert-templates", "all"),
 )
 
 

@@ -3,12 +3,12 @@
 An envelope is JSON, as https://github.com/secure-systems-lab/dsse defines it: the payload and its
 type, and for each signature the key's id, which here is the key's fingerprint. What is signed is
 the pre-authentication encoding of type and payload, so a payload of one type is never taken for one
-of another. Any verifier of DSSE can check it.
+of another. Any verifier of DSSE can check it. There is one encoding of each payload and signature:
+base64 whose unused bits are not 0 is rejected.
 
 Pure.
 """
 
-import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
@@ -55,8 +55,10 @@ class Envelope(msgspec.Struct, frozen=True):
         try:
             json = msgspec.json.decode(content, type=known_type(_Json))
             payload = b64decode(json.payload, validate=True)
-        except (msgspec.DecodeError, binascii.Error, RecursionError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise BadEnvelope(f"not a DSSE envelope: {error}") from None
+        if b64encode(payload).decode() != json.payload:
+            raise BadEnvelope("not a DSSE envelope: the base64 of its payload has stray bits")
         if len(json.signatures) > MOST_SIGNATURES:
             raise BadEnvelope(f"more than {MOST_SIGNATURES} signatures")
         return cls(payload, json.payload_type, json.signatures)
@@ -94,8 +96,10 @@ class Envelope(msgspec.Struct, frozen=True):
                 continue
             try:
                 raw = b64decode(signature.sig, validate=True)
-            except binascii.Error:
+            except ValueError:
                 raw = b""
+            if b64encode(raw).decode() != signature.sig:
+                raise BadEnvelope(f"the signature of the key {signature.keyid} has stray bits")
             if not key.verifies(raw, self.signed_bytes):
                 raise BadEnvelope(f"the signature of the key {signature.keyid} is wrong")
             signers.add(signature.keyid)

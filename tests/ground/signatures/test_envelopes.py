@@ -66,3 +66,16 @@ def test_a_changed_envelope_is_rejected(payload: bytes, payload_type: str) -> No
 def test_nonsense_is_rejected(content: bytes) -> None:
     with pytest.raises(BadEnvelope):
         Envelope.decode(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"\xe5ayload":"","payloadType":"","signatures":[]}',  # not UTF-8
+        '{"payload":"ä","payloadType":"","signatures":[]}'.encode(),
+        b'{"payload":"QQ==","payloadType":"","signatures":[]}'.replace(b"QQ", b"QR"),  # stray bits
+    ],
+)
+def test_a_payload_has_one_encoding(content: bytes) -> None:
+    with pytest.raises(BadEnvelope, match="not a DSSE envelope"):
+        Envelope.decode(content)

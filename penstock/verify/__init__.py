@@ -1,0 +1,1 @@
+"""`penstock verify`: checks hour certificates, and the files that they certify, offline."""
