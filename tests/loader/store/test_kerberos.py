@@ -44,6 +44,22 @@ def test_a_ticket_that_is_missing(said: str, told: str) -> None:
     assert str(error).startswith("starting Spark: no Kerberos ticket")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Token has expired, current time: 2026-11-30 17:25:41,989+0000 expected renewal time: 2026",
+        "token (token for me: HDFS_DELEGATION_TOKEN owner=me@X) can't be found in cache",
+    ],
+)
+def test_a_token_that_has_expired(said: str) -> None:
+    kind = "org.apache.hadoop.security.token.SecretManager$InvalidToken"
+    line = "a: a token of HDFS has expired: Spark gets new ones only with `kerberos` configured"
+    for trace in (f"{kind}: {said}", f"org.apache.hadoop.ipc.RemoteException({kind}): {said}"):
+        assert str(failure("a", trace)) == line
+    # Hadoop's client gets a block's token anew by itself.
+    assert no_ticket(f"{kind}: Block token with block_token_identifier (x) is expired.") == ""
+
+
 def test_what_has_nothing_to_do_with_tickets() -> None:
     said = "java.net.ConnectException: Connection refused"
     assert no_ticket(said) == ""
