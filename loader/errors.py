@@ -4,6 +4,7 @@ is printed and stored in the ledger.
     LoaderError              1  one line: what is wrong and what to do
     ├── StoreError           1  the Hadoop filesystem refused, or lacks a needed operation
     │   ├── NoTicket            no valid Kerberos ticket
+    │   ├── NoStagingFolder     Spark may not write an application's files, for YARN, to HDFS
     │   ├── QuotaExceeded       a quota of HDFS leaves no room
     │   └── BlocksUnavailable   no DataNode can store a block, or has one that is needed
     ├── EnvironmentFailed    1  the driver or the executors lack something to run our Python
@@ -57,6 +58,10 @@ class StoreError(LoaderError):
 
 
 class NoTicket(StoreError):
+    pass
+
+
+class NoStagingFolder(StoreError):
     pass
 
 
@@ -256,6 +261,12 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         NoTicket,
         "fix the cause, and try `kinit -k -t KEYTAB PRINCIPAL` as the loader's user; the next load"
         " continues",
+    ),
+    (
+        NoStagingFolder,
+        "let the superuser of HDFS create the home of the loader's user: `hdfs dfs -mkdir -p"
+        " /user/NAME`, `hdfs dfs -chown NAME /user/NAME`; or name a folder that this user may write"
+        " to: `spark.yarn.stagingDir` in `spark.conf`; the next load continues",
     ),
     (
         QuotaExceeded,

@@ -6,10 +6,12 @@ user who runs the tests is the superuser. All files are in the caller's director
 what a crash leaves.
 
 With a KDC it is in Hadoop's secure mode: clients need tickets, blocks require tokens, and
-connections are authenticated, or `encrypted`. Every user with a ticket may do everything.
+connections are authenticated, or `encrypted`. The superuser is `hdfs`, and every user with a ticket
+may do everything, unless `settings` enable permissions.
 """
 
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,6 +31,7 @@ from harness.processes.server_process import (
 
 _NAMENODE: Final = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATANODE: Final = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+_SHELL: Final = "org.apache.hadoop.fs.FsShell"
 _LOGGING: Final = """\
 log4j.rootLogger=WARN, stderr
 log4j.logger.org.apache.hadoop.hdfs.StateChange=INFO
@@ -135,7 +138,8 @@ class DataNode(RunningServer):
 class RunningHdfs(RunningServers):
     """An HDFS: `with RunningHdfs(directory) as hdfs`. Has a `uri`, a `namenode` and a `datanode`.
 
-    `configuration` is what a client should set besides the URI.
+    `configuration` is what a client should set besides the URI; `settings` are further ones of the
+    servers, in hdfs-site.xml.
     """
 
     def __init__(
@@ -145,8 +149,10 @@ class RunningHdfs(RunningServers):
         heap: str = "128m",
         kdc: Kdc | None = None,
         encrypted: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
+        self._kdc = kdc
         rpc, namenode_http, data, datanode_http, datanode_ipc, proxy = free_ports(6)
         self._datanode_http = datanode_http
         self.uri = f"hdfs://127.0.0.1:{rpc}"
@@ -189,6 +195,7 @@ class RunningHdfs(RunningServers):
                 "dfs.datanode.ipc.address": f"127.0.0.1:{datanode_ipc}",
                 "dfs.datanode.http.internal-proxy.port": str(proxy),
                 **({} if kdc is None else _servers(kdc.keytab(_SERVICE), kdc.keytab(_HTTP))),
+                **(settings or {}),
             },
         )
         self.namenode = NameNode(
@@ -210,6 +217,21 @@ class RunningHdfs(RunningServers):
         # A DataNode waits for its NameNode, so it can start while that is being formatted.
         self.datanode.spawn()
         self.namenode.spawn()
+
+    def as_superuser(self, *arguments: str) -> str:
+        """Runs `hdfs dfs` with these arguments; returns its output."""
+        environment = dict(os.environ)
+        if self._kdc is not None:
+            cache = self.directory / "tickets"
+            self._kdc.kinit(_SERVICE, cache)
+            environment["KRB5CCNAME"] = str(cache)
+        run = subprocess.run(
+            self._command(_SHELL, *arguments),
+            capture_output=True, text=True, timeout=LEAST_START_SECONDS, check=False,
+            env=environment,
+        )  # fmt: skip
+        assert run.returncode == 0, f"{arguments}: {run.stdout}{run.stderr}"
+        return run.stdout
 
     def another_datanode(self) -> DataNode:
         """Returns a second DataNode, which its user starts and ends: `with … as second`."""

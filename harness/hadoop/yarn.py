@@ -3,6 +3,9 @@
 Its filesystem is a RunningHdfs. All ports are free ports on loopback and stay the same over
 restarts. Containers run as the user who runs the tests, in `local`, with logs in `logs`; they
 survive a SIGKILL of their NodeManager, as on any host. `conf` is a client's HADOOP_CONF_DIR.
+
+With a KDC, which its HDFS must have too, it is in Hadoop's secure mode: both servers log in by
+keytab, and clients need tickets. Only the web pages, from which tests learn states, need none.
 """
 
 import json
@@ -18,6 +21,7 @@ from harness.hadoop.hadoop import YARN_JARS, configuration_xml, hadoop_command
 from harness.hadoop.hdfs import RunningHdfs
 from harness.hadoop.spark_cluster import EXECUTOR_MEMORY, create_bare_python
 from harness.hadoop.spark_jvm import quick_java
+from harness.logins.kdc import REALM, Kdc
 from harness.processes.server_process import (
     RunningServer,
     RunningServers,
@@ -36,6 +40,7 @@ _NODE_MANAGER: Final = f"{_SERVERS}.nodemanager.NodeManager"
 # Guice, in the servers' web pages, generates classes.
 _JVM: Final = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
 _MEMORY: Final = 3072  # MB: an application master, and two executors
+_SERVICE: Final = "yarn/127.0.0.1"
 
 
 class ResourceManager(RunningServer):
@@ -71,9 +76,10 @@ class RunningYarn(RunningServers):
     """A YARN: `with RunningYarn(directory, hdfs) as yarn`. Drivers have `environment`, and the
     configuration `conf`."""
 
-    def __init__(self, directory: Path, hdfs: RunningHdfs) -> None:
+    def __init__(self, directory: Path, hdfs: RunningHdfs, *, kdc: Kdc | None = None) -> None:
         self.directory = directory
         self._hdfs = hdfs
+        self._in_realm = () if kdc is None else kdc.java_options
         self._conf, self._temporary = directory / "conf", directory / "temporary"
         self._local = directory / "local"
         self._python = directory / "python" / "bin" / "python"
@@ -100,6 +106,7 @@ class RunningYarn(RunningServers):
                 "yarn.nodemanager.disk-health-checker.enable": "false",
                 "yarn.nodemanager.vmem-check-enabled": "false",
                 "yarn.nodemanager.delete.debug-delay-sec": "0",
+                **({} if kdc is None else _kerberized(kdc.keytab(_SERVICE))),
             }
         )
         self.resource_manager = ResourceManager(
@@ -117,18 +124,19 @@ class RunningYarn(RunningServers):
     def conf(self) -> dict[str, str]:
         """A driver's configuration: small, on loopback, waiting for both executors, which have a
         Python without packages."""
+        java = " ".join([quick_java(), *self._in_realm])
         return {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": quick_java(),
+            "spark.driver.extraJavaOptions": java,
             "spark.pyspark.python": str(self._python),
             "spark.executor.instances": str(EXECUTORS),
             "spark.executor.memory": EXECUTOR_MEMORY,
-            "spark.executor.extraJavaOptions": quick_java(),
+            "spark.executor.extraJavaOptions": java,
             "spark.scheduler.minRegisteredResourcesRatio": "1",
             "spark.ui.enabled": "false",
-            "spark.yarn.am.extraJavaOptions": quick_java(),
+            "spark.yarn.am.extraJavaOptions": java,
             "spark.yarn.am.memory": "512m",
             "spark.yarn.queue": QUEUE,
         }
@@ -176,7 +184,7 @@ class RunningYarn(RunningServers):
             configuration=self._conf,
             temporary=self._temporary,
             heap="256m",
-            jvm=_JVM,
+            jvm=(*_JVM, *self._in_realm),
             jars=YARN_JARS,
         )
         environment = {"JAVA_HOME": _java_home(), "PYTHONPATH": ""}  # not the tests' own
@@ -193,6 +201,15 @@ class RunningYarn(RunningServers):
             f"{queue}.maximum-am-resource-percent": "1",
         }
         (self._conf / "capacity-scheduler.xml").write_text(configuration_xml(queues))
+
+
+def _kerberized(keytab: Path) -> Mapping[str, str]:
+    servers = ("resourcemanager", "nodemanager")
+    return {
+        **{f"yarn.{server}.principal": f"{_SERVICE}@{REALM}" for server in servers},
+        **{f"yarn.{server}.keytab": str(keytab) for server in servers},
+        "yarn.resourcemanager.webapp.delegation-token-auth-filter.enabled": "false",
+    }
 
 
 def _java_home() -> str:

@@ -33,7 +33,7 @@ from loader.errors import (
 )
 from loader.landing.pieces import PIECE_END
 from loader.landing.task_spec import LandingJob
-from loader.store.hadoop_errors import known_error
+from loader.store.hadoop_errors import hint, known_error
 
 FOLDERS: Final = ("kind", "slice", "dt", "hour")
 SOURCE: Final = "penstock_landing"
@@ -101,7 +101,8 @@ def failure(on: str, trace: str) -> LoaderError:
         return SparkFailed(f"{on}: {text.strip() or kind}")
     lines = (line.strip(": \t") for line in trace.splitlines())
     message_lines = (line for line in lines if line and not line.startswith("An error occurred"))
-    return SparkFailed(f"{on}: {next(message_lines, 'Spark gave no reason')}")
+    reason = next(message_lines, "Spark gave no reason")
+    return SparkFailed(f"{on}: {reason}{hint(trace)}")
 
 
 @contextmanager

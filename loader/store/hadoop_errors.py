@@ -11,7 +11,13 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from loader.errors import BlocksUnavailable, NoTicket, QuotaExceeded, StoreError
+from loader.errors import (
+    BlocksUnavailable,
+    NoStagingFolder,
+    NoTicket,
+    QuotaExceeded,
+    StoreError,
+)
 from loader.store.kerberos import no_ticket
 
 _CONFIGURATION: Final = "HADOOP_CONF_DIR"
@@ -19,11 +25,19 @@ _LACKS: Final = {
     "UnknownHostException": "hdfs-site.xml there must name the nameservice",
     "No common protection layer": "core-site.xml there must have the NameNode's value of"
     " `hadoop.rpc.protection`",
+    "Failed to specify server's Kerberos principal": "hdfs-site.xml and yarn-site.xml there must"
+    " name the servers' principals, `dfs.namenode.kerberos.principal` and"
+    " `yarn.resourcemanager.principal`",
 }
 _MOST_LETTERS: Final = 500
 # A NameNode's exception arrives within `RemoteException(CLASS)`, unless its class is known here.
 _CLASS: Final = re.compile(r"(?:[\w$]+\.)*RemoteException\(([\w.$]+)\)|([\w.$]+)")
 
+_STAGING: Final = re.compile(
+    r'Permission denied: user=(?P<user>[^,\n]+), access=\w+, inode="(?P<folder>[^"\n]+)"'
+    r".*?\bat org\.apache\.spark\.deploy\.yarn\.Client\.",
+    re.DOTALL,
+)
 _SPACE: Final = re.compile(
     r"DSQuotaExceededException: The DiskSpace quota of (?P<folder>[^\n]+?) is exceeded:"
     r" quota = \d+ B = (?P<quota>[^\n]+?) but diskspace consumed = \d+ B = (?P<used>[\d.]+ \w+)"
@@ -46,6 +60,13 @@ _MISSING_BLOCK: Final = re.compile(
     r"(?:[^\n]*?file=(?P<file>/[^\n]*?)(?: No live nodes| Dead nodes|\n|$))?"
 )
 _ADDRESS: Final = re.compile(r"DatanodeInfoWithStorage\[([\w.:\[\]-]+?),")
+
+
+def _staging(match: re.Match[str]) -> str:
+    return (
+        f"{match['user']} may not write to {match['folder']}, where Spark puts an application's"
+        " files for YARN"
+    )
 
 
 def _space(match: re.Match[str]) -> str:
@@ -98,6 +119,7 @@ def _nodes(match: re.Match[str]) -> str:
 _KNOWN: Final[
     tuple[tuple[re.Pattern[str], type[StoreError], Callable[[re.Match[str]], str]], ...]
 ] = (
+    (_STAGING, NoStagingFolder, _staging),
     (_SPACE, QuotaExceeded, _space),
     (_NAMES, QuotaExceeded, _names),
     (_NO_REPLACEMENT, BlocksUnavailable, _no_replacement),
@@ -119,7 +141,7 @@ def known_error(on: str, trace: str) -> StoreError | None:
 
 def store_error(on: str, trace: str) -> StoreError:
     """The error for what a Hadoop filesystem raised."""
-    return known_error(on, trace) or StoreError(f"{on}: {first_line(trace)}{_hint(trace)}")
+    return known_error(on, trace) or StoreError(f"{on}: {first_line(trace)}{hint(trace)}")
 
 
 def first_line(trace: str) -> str:
@@ -132,7 +154,7 @@ def first_line(trace: str) -> str:
     return f"{kind}{separator}{message}"[:_MOST_LETTERS]
 
 
-def _hint(trace: str) -> str:
+def hint(trace: str) -> str:
     """What Hadoop's configuration on this host lacks, if Java's message is about that."""
     cure = next((cure for words, cure in _LACKS.items() if words in trace), "")
     folder = os.environ.get(_CONFIGURATION) or "not set"

@@ -37,6 +37,9 @@ _REFUSED: Final = re.compile(
     r"Client cannot authenticate via|GSS initiate failed|Failed to find any Kerberos"
     r"|SIMPLE authentication is not enabled|LoginException"
 )
+_EXPIRED_TOKEN: Final = re.compile(
+    r"InvalidToken\)?: [Tt]oken\b[^\n]*(?:expired|can't be found in cache)"
+)
 _GET_ONE: Final = "configure `kerberos`, or run `kinit`; if done, check that the KDC answers"
 
 
@@ -78,7 +81,10 @@ def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
 
 
 def no_ticket(trace: str) -> str:
-    """The message for a Java stack trace about a missing ticket; empty for any other trace."""
+    """The message for a Java stack trace about a missing ticket, or an expired token; empty for any
+    other trace."""
+    if _EXPIRED_TOKEN.search(trace):
+        return "a token of HDFS has expired: Spark gets new ones only with `kerberos` configured"
     match = _REFUSED.search(trace)
     if match is None:
         return ""
