@@ -321,7 +321,7 @@ class HadoopStore:
             if self._lists_together:
                 try:
                     return self._listed_together(path)
-                except Py4JJavaError:  # a NameNode before Hadoop 3.3, or a router
+                except Py4JError:  # a NameNode before Hadoop 3.3, a router, or viewfs
                     self._lists_together = False
             return self._listed(lambda: self._files.listFiles(self._at(path), True))
 

@@ -142,6 +142,15 @@ def test_hdfs_may_refuse_to_list_folders_together(spark: SparkSession, hdfs: Run
     assert calls["GetListing"] == 2 * (1 + len(paths))
 
 
+def test_folders_of_a_mount_are_listed(spark: SparkSession, hdfs: RunningHdfs) -> None:
+    """viewfs passes on that HDFS lists folders together, and cannot do it."""
+    below = f"{hdfs.uri}/{uuid.uuid4().hex}"
+    hadoop_store(spark, hdfs.configuration, below).write("logs/a/b/f", b"")
+    mount = {"fs.viewfs.mounttable.test.link./mount": below}
+    store = hadoop_store(spark, {**hdfs.configuration, **mount}, "viewfs://test/mount/logs")
+    assert [entry.path for entry in store.list_recursively("a")] == ["a/b/f"]
+
+
 def counted_calls(store: Store, hdfs: RunningHdfs) -> Counter[str]:
     """The NameNode's counts, which it remembers for a second, once they include a call of now."""
     looks = hdfs.namenode.calls()["GetFileInfo"]
