@@ -213,10 +213,10 @@ def test_fields_of_records_wherever_they_are() -> None:
         {"list": None, "map": [], "union": {"member_string": "s", "member_Order": None}},
     ]
     for first, end in ((0, 2), (1, 2), (0, 1)):
-        found = read_in_columns(rows.slice(first, end - first), table)
-        found.validate(full=True)
-        assert found.schema == table
-        assert found.select(["list", "map", "union"]).to_pylist() == wanted[first:end]
+        converted = read_in_columns(rows.slice(first, end - first), table)
+        converted.validate(full=True)
+        assert converted.schema == table
+        assert converted.select(["list", "map", "union"]).to_pylist() == wanted[first:end]
 
 
 def test_a_value_that_cannot_be_widened_deep_inside() -> None:
@@ -241,7 +241,7 @@ def test_rows_that_are_not_those_of_the_table() -> None:
         read_in_columns(more.select(["c", "b", "d"]), fields)
 
 
-def test_a_column_that_the_loader_adds_is_nobodys_former_one() -> None:
+def test_a_column_that_the_loader_adds_is_never_a_field() -> None:
     """The record's time, which a table has no more since events have a header."""
     former = version([field("a")])
     time = {"type": "long", "logicalType": "timestamp-micros"}
@@ -251,7 +251,7 @@ def test_a_column_that_the_loader_adds_is_nobodys_former_one() -> None:
 
 
 def test_columns_deep_inside_are_matched_once() -> None:
-    """Else the time would double with each record that is within another."""
+    """Otherwise the time would double with each record that is within another."""
 
     def version_of(leaf: str, name: str, *aliases: str) -> pa.Schema:
         fields = [field("x", leaf)]

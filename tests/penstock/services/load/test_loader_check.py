@@ -92,7 +92,8 @@ def test_columns_have_the_names_of_the_table(checking: Checking, application: Ap
     ]
     application.change(event_schema(renamed))
     (table,) = checking.report(topics=[name])["tables"]
-    assert [each["name"] for each in table["columns"]][:4] == ["login", "link", "status", "millis"]
+    names = [shown["name"] for shown in table["columns"]]
+    assert names[:4] == ["login", "link", "status", "millis"]
     assert table["remarks"] == ["field `url`, formerly `link`, has column `link`"]
 
 
