@@ -20,6 +20,7 @@ from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock
 from penstock.gate.reasons import Trouble
 from penstock.services.load.summary import NOTHING_TO_DO
+from penstock.verify.faults import Verdict
 from tests.penstock.running import REPOSITORY
 
 # Programs that run until they are told to stop, and what only writes for a shell.
@@ -194,6 +195,7 @@ EXIT_CODES = {
     | {command_line.INTERRUPTED, command_line.NO_READER},
     "report": _VERDICTS,
     "backfill": _VERDICTS,
+    "verify": {*Verdict},
     "gate check": {0, *Trouble},
     "compact": {NOTHING_TO_DO, *(each.exit_code for each in (RunTaken, SparkFailed, FilesDiffer))},
     "load": {NOTHING_TO_DO, *(each.exit_code for each in LoaderError.__subclasses__())}

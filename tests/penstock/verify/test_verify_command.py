@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 import pytest
+from pyarrow import orc
 
 from ground.signatures.keys import SigningKey
 from tests.penstock.running import Ended, penstock
@@ -341,6 +343,18 @@ def test_rows_are_counted(table: SignedTable) -> None:
     words = "certifies 11 rows, and its files have 10"
     assert words in verify(table).stdout
     assert kinds(table, code=ALTERED) == {"wrong number of rows": f"{DAY}/hour=04/{CERTIFICATE}"}
+
+
+def test_rows_of_orc_files(table: SignedTable) -> None:
+    table.folder(HOURS).mkdir()
+    orc.write_table(pa.table({"seq": [1, 2, 3]}), table.folder(HOURS) / "part-0.orc")
+    table.certify(HOURS, rows=3, counts={})
+    ended = verify(table)
+    assert ended.returncode == WHOLE
+    assert "63 rows in 10 files" in ended.stdout
+    assert "not counted" not in ended.stdout
+    table.certify(HOURS, rows=4, counts={})
+    assert "certifies 4 rows, and its files have 3" in verify(table).stdout
 
 
 def test_other_formats(table: SignedTable) -> None:
