@@ -3,10 +3,12 @@ and YARN with HDFS. Each knows the processes that a test can kill there."""
 
 import shutil
 import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from harness.hadoop.hadoop import hadoop_command
 from harness.hadoop.hdfs import RunningHdfs
@@ -16,6 +18,14 @@ from harness.hadoop.yarn import EXECUTOR, RunningYarn
 from tests.system.loader.programs import WITHIN
 from tests.system.loader.spark_processes import jvms, kill_all
 
+# Loads are many. Nothing is packed or copied to nodes, which have Spark and this environment, and
+# no Java is compiled for a few thousand rows.
+_CHEAP: Final = {
+    "spark.pyspark.python": sys.executable,
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 
 class Place(ABC):
     """Where loads run, and their table is."""
@@ -23,7 +33,6 @@ class Place(ABC):
     master: str
     conf: Mapping[str, str]
     environment: Mapping[str, str] = MappingProxyType({})
-    options: tuple[str, ...] = ("--pack-env",)
     has_nodes = True
     kills_at_lesser_steps = False
     uri: str  # of the table's root
@@ -45,12 +54,12 @@ class Local(Place):
     """A driver whose JVM runs the tasks, on a local disk."""
 
     master = "local[2]"
-    options = ()
     has_nodes = False
     kills_at_lesser_steps = True
 
     def __init__(self, folder: Path) -> None:
         self.conf = {
+            **_CHEAP,
             "spark.driver.memory": "512m",
             "spark.driver.extraJavaOptions": quick_java(),
         }
@@ -95,7 +104,7 @@ class OnStandalone(OnHdfs):
         self.conf = {
             **cluster.conf,
             **{f"spark.hadoop.{key}": value for key, value in hdfs.configuration.items()},
-            "spark.pyspark.python": str(cluster.python),
+            **_CHEAP,
         }
 
     def executors(self, load: "subprocess.Popen[str] | None" = None) -> list[int]:
@@ -116,8 +125,7 @@ class OnYarn(OnHdfs):
     def __init__(self, yarn: RunningYarn, hdfs: RunningHdfs, folder: Path) -> None:
         super().__init__(hdfs, folder)
         self._yarn = yarn
-        # As on nodes that have Spark: nothing has to be copied there before an application starts.
-        self.conf = {**yarn.conf, "spark.yarn.jars": f"local:{SPARK_HOME}/jars/*"}
+        self.conf = {**yarn.conf, **_CHEAP, "spark.yarn.jars": f"local:{SPARK_HOME}/jars/*"}
         self.environment = yarn.environment
 
     def executors(self, load: "subprocess.Popen[str] | None" = None) -> list[int]:

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,7 +33,6 @@ from harness.processes.frozen_processes import freeze
 from harness.processes.waiting import wait_until
 from loader.config import LoaderConfig, Tasks
 from tests.loader.application import BEGAN, HOUR, Application
-from tests.penstock.running import INTERPRETER
 from tests.system.loader.places import Local, OnStandalone, OnYarn, Place
 from tests.system.loader.programs import WITHIN, LoadProgram
 from tests.system.loader.spark_processes import is_running, jvms, kill_all, python_workers
@@ -148,6 +148,7 @@ class Trial:
     ) -> None:
         self.killed: Counter[Victim] = Counter()
         self.codes: Counter[int] = Counter()  # exit codes of loads that ended by themselves
+        self.last_words = ""  # of the last of these
         self._place = place
         self._application = application
         self._folder = folder
@@ -170,7 +171,7 @@ class Trial:
     def load(self) -> int:
         """Runs a load to its end; returns the exit code."""
         program = self._program("", 1)
-        code, output = program.run(*self._place.options)
+        code, output = program.run()
         return self._ended(code, output, program)
 
     def load_until_success(self, code: int) -> None:
@@ -178,11 +179,11 @@ class Trial:
             if code == 0:
                 return
             code = self.load()
-        assert code == 0, self._last_words
+        assert code == 0, self.last_words
 
     def kill(self, kill: Kill) -> None:
         program = self._program(kill.step, kill.number)
-        with program.start(*self._place.options) as load:
+        with program.start() as load:
             try:
                 with self._one_task_frozen(load, is_wanted=kill.step.endswith(TASKS)):
                     wait_until(lambda: _is_stopped(load), what=kill.step, within=WITHIN)
@@ -194,7 +195,9 @@ class Trial:
                 output, _ = load.communicate(timeout=WITHIN)
             finally:
                 load.kill()
-        self.load_until_success(self._ended(load.wait(), output, program))
+        code = self._ended(load.wait(), output, program)
+        print(kill, code)
+        self.load_until_success(code)
 
     def steps(self) -> set[str]:
         """What loads have done from the job that lands rows on."""
@@ -250,12 +253,12 @@ class Trial:
             master=self._place.master,
             conf=self._place.conf,
             environment=self._place.environment,
-            command=[*INTERPRETER, "-m", module, str(steps), step, str(number)],
+            command=[sys.executable, "-m", module, str(steps), step, str(number)],
         )
 
     def _ended(self, code: int, output: str, program: LoadProgram) -> int:
         self.codes[code] += 1
-        self._last_words = f"{output}\n{program.said}"
+        self.last_words = f"{output}\n{program.said}"
         return code
 
 
@@ -297,7 +300,7 @@ def test_every_row_lands_once(
     planned = kills(place)
     share = EVENTS // (len(planned) + 2)
     trial.write(share)
-    assert trial.load() == 0
+    assert trial.load() == 0, trial.last_words
     for kill in planned:
         trial.write(share)
         trial.kill(kill)
@@ -307,7 +310,8 @@ def test_every_row_lands_once(
     trial.write(EVENTS - len(application.written))
     trial.load_until_success(trial.load())
     wait_until(lambda: not place.executors(), what="executors end", within=300)
-    assert trial.load() == 3  # nothing to do, but to remove what is left
+    # There is nothing to do, but to remove what is left.
+    assert trial.load() == 3, trial.last_words
     print(place.master, dict(trial.killed), dict(trial.codes))
 
     root = place.root()
