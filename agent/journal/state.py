@@ -106,14 +106,15 @@ class Chosen(msgspec.Struct, frozen=True):
 class JournalState(msgspec.Struct, frozen=True):
     """The state of a journal when it was opened.
 
-    `copied` and `damage` are messages to log, if any. `is_torn`: the end of an entry was missing.
-    `open` is in the order in which batches are to be sent.
+    `copied`, `damage` and `lost_key` are messages to log, if any. `is_torn`: the end of an entry
+    was missing. `open` is in the order in which batches are to be sent.
     """
 
     agent_id: str
     is_copy_of: str | None
     copied: str | None
     damage: str | None
+    lost_key: str | None
     sources: tuple[KnownSource, ...]
     open: tuple[OpenBatch, ...]
     statements: tuple[Statement, ...]

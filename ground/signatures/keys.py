@@ -15,6 +15,7 @@ import binascii
 import hashlib
 import os
 import re
+import stat
 from pathlib import Path
 from typing import Final, Self
 
@@ -126,15 +127,23 @@ class SigningKey:
     @classmethod
     def kept(cls, path: Path) -> Self:
         """Reads the key of a program, or makes one at its first start; its directory must be locked
-        by the program. Raises BadKey, OSError."""
-        if path.exists():
-            key = cls.of_file(path)
-        else:
-            key = cls.new()
-            key.write(path)
-        public_path = path.with_name(path.name + PUBLIC_SUFFIX)
-        if not public_path.exists():
-            replace_file(public_path, key.public.pem, mode=_FOR_ALL)
+        by the program. Raises BadKey, also if others can read the key, and OSError."""
+        if not path.exists():
+            return cls.renewed(path)
+        if problem := permissions_problem(path):
+            raise BadKey(problem)
+        key = cls.of_file(path)
+        if not public_path(path).exists():
+            replace_file(public_path(path), key.public.pem, mode=_FOR_ALL)
+        return key
+
+    @classmethod
+    def renewed(cls, path: Path) -> Self:
+        """Makes a new key, which replaces one that is there. Raises OSError."""
+        public_path(path).unlink(missing_ok=True)  # so that it never is another key's
+        key = cls.new()
+        key.write(path)
+        replace_file(public_path(path), key.public.pem, mode=_FOR_ALL)
         return key
 
     def write(self, path: Path) -> None:
@@ -144,6 +153,20 @@ class SigningKey:
 
     def sign(self, message: bytes) -> bytes:
         return self._key.sign(message)
+
+
+def public_path(path: Path) -> Path:
+    """Returns the file of the public key that belongs to a private key's."""
+    return path.with_name(path.name + PUBLIC_SUFFIX)
+
+
+def permissions_problem(path: Path) -> str:
+    """Returns why a private key's permissions are wrong; empty if they are right. Raises
+    OSError."""
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode) and stat.S_IMODE(mode) & ~_OWN:
+        return f"{path}: other users can use this key: set its mode to 600"
+    return ""
 
 
 def _read(path: Path) -> bytes:
