@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from client.errors import ConnectionLost
 from ledger.counting.counted_offsets import Json, furthest_copied
 from ledger.counting.journal import PartitionKey
+from ledger.counting.sealed_entries import SealedEntry
 from ledger.health import HealthProbe
 from mirror.ledger_reporter import LedgerReporter, StoredBatch
 from mirror.partitions.copied_count import Spread
 from mirror.partitions.partition import CopiedPartition
 from mirror.topics import Standing, TopicCopy
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
 from tests.mirror.headers import header
 from tests.mirror.workers import mirror_config
 from wire.record_batches.batch import BatchHeader
@@ -28,7 +30,7 @@ COPY = TopicCopy(KEY.topic, "clicks", Standing.COPIED, partitions=1, topic_id=KE
 
 
 @dataclass
-class Target:
+class Target(EncodesAtOnce):
     """A copy with a ledger, which goes away after so many questions."""
 
     log: list[BatchHeader] = field(default_factory=list)
@@ -72,9 +74,9 @@ class Target:
                 raise ConnectionLost("it is away")
             self.answers -= 1
 
-    def send(self, entry: Json) -> None:
+    def send(self, sealed: SealedEntry) -> None:
         self._asked()
-        self.entries.append(entry)
+        self.entries.append(sealed.entry)
 
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
         return ()
@@ -97,7 +99,7 @@ class Worker:
         config = mirror_config(data_dir=str(directory))
         self.target = target
         probe = HealthProbe("0.1", name="dc1", directories=(str(directory),))
-        self.telling = LedgerReporter(config, target, target, probe=probe)
+        self.telling = LedgerReporter(config, target, target, COUNTERS_KEY, probe=probe)
         self.partition = CopiedPartition((KEY.topic, KEY.partition), ("clicks", 0))
         self.begin()
 

@@ -30,6 +30,7 @@ from loader.run.outcomes import TableOutcome
 from schemas.envelope import Decoder
 from schemas.event_schemas import scaffold
 from schemas.registry_client import RegistryClient
+from tests.ledger.counting.encoding import COUNTERS_KEY
 from tests.loader.loads import LONG_AGO, load_once
 from tests.releases.adopting import adopt
 from tests.releases.kept import Expected, Log, Range, Verdict, expected, releases, unpack
@@ -170,7 +171,7 @@ def _append(story: Story) -> None:
 def _count(story: Story) -> None:
     (path,) = (story.site.directory / "counter" / "data").rglob("*.counter")
     cluster = Cluster(brokers=(story.site.broker.bootstrap,), registry=story.site.registry.url)
-    journal = CountingJournal(path, "counter")
+    journal = CountingJournal(path, "counter", COUNTERS_KEY)
     story.counted = {key.topic: place.next_offset for key, place in journal.places.items()}
     speaker = Speaker(journal.source, "h", "penstock-count", "test", WINDOW * 1000)
     writer = LedgerWriter(cluster.bootstrap, cluster.registry, client_id="test")

@@ -13,6 +13,8 @@ from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition, PartitionKey
+from ledger.counting.sealed_entries import SealedEntry
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
 
 KEY = PartitionKey("clicks", "id", 0)
 OTHER = PartitionKey("clicks", "other", 0)
@@ -20,23 +22,23 @@ OTHER = PartitionKey("clicks", "other", 0)
 
 def test_it_is_there_again(tmp_path: Path) -> None:
     path = tmp_path / "counter"
-    journal = CountingJournal(path, "broker")
+    journal = CountingJournal(path, "broker", COUNTERS_KEY)
     assert journal.is_new
     entries: list[Json] = [{"a": 1}, {"b": [NOON, "x"]}]
     journal.write(entries, {KEY: CountPosition(5, 0, 70), OTHER: CountPosition(9)})
-    again = CountingJournal(path, "broker")
+    again = CountingJournal(path, "broker", COUNTERS_KEY)
     assert not again.is_new
     assert (again.source, again.next_seq, again.pending) == (journal.source, 2, entries)
     assert again.places == {KEY: CountPosition(5, 0, 70), OTHER: CountPosition(9)}
     again.acknowledged()
     again.write([], {KEY: CountPosition(6)}, [OTHER])
-    last = CountingJournal(path, "broker")
+    last = CountingJournal(path, "broker", COUNTERS_KEY)
     assert (last.next_seq, last.pending, last.places) == (2, [], {KEY: CountPosition(6)})
     assert [each.name for each in tmp_path.iterdir()] == ["counter"]
 
 
 def test_each_has_a_name_of_its_own(tmp_path: Path) -> None:
-    one, two = (CountingJournal(tmp_path / name, "broker") for name in ("a", "b"))
+    one, two = (CountingJournal(tmp_path / name, "broker", COUNTERS_KEY) for name in ("a", "b"))
     assert one.source != two.source
     assert one.source.startswith("broker-")
 
@@ -51,18 +53,18 @@ def test_damage_is_never_guessed_at(whole: tuple[Path, bytes], data: st.DataObje
         del content[data.draw(st.integers(0, len(content) - 1)) :]
     path.write_bytes(content)
     with pytest.raises(CounterFileDamaged, match="counter"):
-        CountingJournal(path, "broker")
+        CountingJournal(path, "broker", COUNTERS_KEY)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     """A file, and what is in it."""
     path = tmp_path_factory.mktemp("journal") / "counter"
-    CountingJournal(path, "broker").write([{"a": 1}], {KEY: CountPosition(5)})
+    CountingJournal(path, "broker", COUNTERS_KEY).write([{"a": 1}], {KEY: CountPosition(5)})
     return path, path.read_bytes()
 
 
-class Ledger:
+class Ledger(EncodesAtOnce):
     """Takes entries, or fails before or after it has taken them; none with more passages than
     `most`."""
 
@@ -71,7 +73,8 @@ class Ledger:
         self.fails = ""
         self.most = 1_000
 
-    def send(self, entry: Json) -> None:
+    def send(self, sealed: SealedEntry) -> None:
+        entry = sealed.entry
         fails, self.fails = self.fails, ""
         if fails == "before":
             raise OSError("not sent")
@@ -85,7 +88,7 @@ class Ledger:
 
 
 def counter_of(path: Path, ledger: Ledger) -> Counter:
-    journal = CountingJournal(path, "broker")
+    journal = CountingJournal(path, "broker", COUNTERS_KEY)
     return Counter(journal, Speaker(journal.source, "h", "a", "dc1", WINDOW), ledger)
 
 
@@ -151,7 +154,7 @@ def test_an_entry_that_is_too_large_is_told_in_parts(tmp_path: Path, *, is_kille
     told = [each["partition"] for entry in ledger.entries.values() for each in entry["passages"]]
     assert sorted(told) == list(range(7))
     assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
-    assert CountingJournal(path, "broker").next_seq == len(ledger.entries)
+    assert CountingJournal(path, "broker", COUNTERS_KEY).next_seq == len(ledger.entries)
     ledger.most = 0
     with pytest.raises(Refused):
         counter_of(path, ledger).settle()
