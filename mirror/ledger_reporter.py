@@ -29,6 +29,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -146,9 +147,9 @@ class LedgerReporter:
         self._begun: dict[PartitionKey, _Beginning] = {}
         self._next_seq = 0
         self._pending: list[Json] = []
-        self._key = key
-        self._chain = Chain(key)
-        self._sealed: SealedEntry | None = None  # the first pending entry, once it may be sent
+        self._chain = Chain(key)  # of the entries that were sent
+        # The first pending entry, once it may have been sent, and the chain with it.
+        self._sealed: tuple[SealedEntry, Chain] | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
@@ -225,12 +226,13 @@ class LedgerReporter:
     def _send(self) -> None:
         while self._pending:
             entry = self._pending[0]
+            is_own = entry["tier"] != "operator"  # an operator's entry is a journal of its own
             if self._sealed is None:
-                # An operator's entry is a journal of its own.
-                chain = Chain(self._key) if entry["tier"] == "operator" else self._chain
-                self._sealed = sealed(entry, chain, self._sender.encode, time.monotonic())
+                chain = copy(self._chain) if is_own else Chain(self._chain.key)
+                self._sealed = sealed(entry, chain, self._sender.encode, time.monotonic()), chain
+            sealed_entry, chain = self._sealed
             try:
-                self._sender.send(self._sealed)
+                self._sender.send(sealed_entry)
             except Refused as error:
                 parts = halves(entry) if error.code in _TOO_LARGE else []
                 if not parts:
@@ -238,6 +240,8 @@ class LedgerReporter:
                 self._pending[:1] = [parts[0], *map(self._numbered, parts[1:])]
             else:
                 del self._pending[0]
+                if is_own:
+                    self._chain = chain
             self._sealed = None
 
     def _report_health(self) -> None:

@@ -449,4 +449,5 @@ class Journal:
             looked=dict(contents.looked),
             is_torn=parts.is_torn,
             history=contents.history,
+            ledger_head=contents.ledger_head,
         )

@@ -16,6 +16,7 @@ from agent.history.blind_times import Looked, Unwatched
 from agent.history.position import HistoryPosition
 from client.producing.delivery import TopicPartition
 from client.producing.identity import Identity
+from ledger.proofs import NO_HEAD
 
 
 class Numbers(msgspec.Struct, frozen=True):
@@ -124,3 +125,4 @@ class JournalState(msgspec.Struct, frozen=True):
     looked: Mapping[str, Looked] = {}  # by input
     is_torn: bool = False
     history: HistoryPosition | None = None
+    ledger_head: bytes = NO_HEAD

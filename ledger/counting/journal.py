@@ -155,7 +155,8 @@ class CountingJournal:
             pending_entries.append({**part, "header": {**part["header"], "seq": next_seq}})
             next_seq += 1
         pending_entries[at] = parts[0]
-        chain = copy(self._chain)
+        # A new chain, as the rejected entry may have been the one with the key.
+        chain = Chain(self._chain.key, self._chain.head)
         _, *seal = sealed(parts[0], chain, encode, time.monotonic())
         seals = [*self._file.seals[:at], tuple(seal), *self._file.seals[at + 1 :]]
         file = replace(self._file, next_seq=next_seq, pending=pending_entries, seals=seals)

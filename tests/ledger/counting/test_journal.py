@@ -3,18 +3,23 @@
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.errors import ErrorCode, Refused
+from ground.signatures.keys import SigningKey
 from harness.penstock.made_batches import NOON, WINDOW, foreign_batch, header_of
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition, PartitionKey
 from ledger.counting.sealed_entries import SealedEntry
+from tests.ledger.chains import Walked
 from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
+from wire.record_batches.records import Record
 
 KEY = PartitionKey("clicks", "id", 0)
 OTHER = PartitionKey("clicks", "other", 0)
@@ -70,12 +75,21 @@ class Ledger(EncodesAtOnce):
 
     def __init__(self) -> None:
         self.entries: dict[tuple[str, int], Json] = {}
+        self.walked = Walked()
         self.fails = ""
         self.most = 1_000
+        self._encoded = 0
+
+    def encode(self, entry: Json) -> bytes:
+        """Never the same bytes, as if another release encoded it, or another registry had its
+        schema."""
+        self._encoded += 1
+        return super().encode(entry) + b"%d" % self._encoded
 
     def send(self, sealed: SealedEntry) -> None:
         entry = sealed.entry
         fails, self.fails = self.fails, ""
+        self.is_connected = not fails
         if fails == "before":
             raise OSError("not sent")
         if len(entry["passages"]) > self.most:
@@ -83,6 +97,7 @@ class Ledger(EncodesAtOnce):
         header = entry["header"]
         known = self.entries.setdefault((header["source"], header["seq"]), entry)
         assert known == entry, "the same number, and not the same"
+        self.walked.add(Record(0, 0, None, sealed.value, (("proof", sealed.proof),)), entry)
         if fails == "after":
             raise OSError("no answer")
 
@@ -135,6 +150,9 @@ def test_every_offset_is_told_once_whatever_fails(
     covered = [offset for first, behind in told for offset in range(first, behind)]
     assert covered == list(range(end))
     assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
+    assert ledger.walked.proofs.keys() == ledger.walked.values.keys()
+    assert ledger.walked.breaks == []
+    assert ledger.walked.keys == [COUNTERS_KEY.public.raw]
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -155,6 +173,34 @@ def test_an_entry_that_is_too_large_is_told_in_parts(tmp_path: Path, *, is_kille
     assert sorted(told) == list(range(7))
     assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
     assert CountingJournal(path, "broker", COUNTERS_KEY).next_seq == len(ledger.entries)
+    assert ledger.walked.proofs.keys() == ledger.walked.values.keys()
     ledger.most = 0
     with pytest.raises(Refused):
         counter_of(path, ledger).settle()
+
+
+def test_another_key_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "counter"
+    CountingJournal(path, "broker", COUNTERS_KEY).write([], {KEY: CountPosition(5)})
+    CountingJournal(path, "broker", COUNTERS_KEY)
+    assert "signing key" not in caplog.text
+    other = SigningKey.new()
+    CountingJournal(path, "broker", other).write([], {})
+    assert "signing key is another" in caplog.text
+    assert other.public.fingerprint in caplog.text
+    caplog.clear()
+    CountingJournal(path, "broker", other)
+    assert caplog.text == ""
+
+
+def test_a_file_of_a_release_without_proofs_is_continued(tmp_path: Path) -> None:
+    """Its pending entries are sealed before they are sent."""
+    path, ledger = tmp_path / "counter", Ledger()
+    header = {"source": "broker-x", "seq": 3}
+    former = ["broker-x", 4, [], [{"header": header, "passages": []}]]
+    body = msgspec.msgpack.encode(former)
+    path.write_bytes(b"penstock counter 1\n" + crc32c(body).to_bytes(4, "big") + body)
+    counter_of(path, ledger).settle()
+    assert list(ledger.walked.proofs) == [3]
+    counter_of(path, ledger).settle()
+    assert ledger.walked.repeated == 1
