@@ -239,3 +239,5 @@ def _warn_about(state: JournalState) -> None:
         log.warning("data directory is a copy: %s", state.copied)
     if state.damage:
         log.error("journal was damaged: %s", state.damage)
+    if state.lost_key:
+        log.warning("signing key is another: %s", state.lost_key)

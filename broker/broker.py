@@ -92,6 +92,8 @@ from ground.administration.log import AdministrationLog, CannotRemember
 from ground.http.exposition import certificate_family, door_families
 from ground.http.page_door import BadLocks, PageDoor
 from ground.network.refusals import Refusals
+from ground.signatures import keys
+from ground.signatures.keys import BadKey, PublicKey, SigningKey
 from ground.tls.certificate_expiry import CertificateWatch
 from wire.record_batches.record_check import NATIVE, RecordCheck
 
@@ -160,9 +162,13 @@ class Broker:
         """Starts all parts. Raises if one cannot start; call `stop` then to stop the others."""
         data = DataDirectory(Path(self.config.data_dir))
         self._ends.callback(data.release)
+        try:
+            key = SigningKey.kept(data.path / keys.FILE_NAME)
+        except BadKey as error:
+            raise BrokerError(str(error)) from None
         administration = self._administration_log(data)
         self._ends.push_async_callback(asyncio.to_thread, administration.close)
-        http_port = self._bind()
+        http_port = self._bind(key.public)
         if not NATIVE:
             log.warning(
                 "checking records without wire/_records.c, which is not compiled: this costs up "
@@ -205,7 +211,7 @@ class Broker:
             len(self.partitions.offline),
         )
 
-    def _bind(self) -> int:
+    def _bind(self, key: PublicKey) -> int:
         """Bind all ports; only HTTP, whose port this returns, answers before all is ready."""
         config, exit_stack = self.config, self._ends
         self.server = Server(
@@ -227,6 +233,7 @@ class Broker:
             self._metrics,
             readiness=self._why_not_ready,
             health=self._health,
+            signing_key=key.fingerprint,
             remarks=self._remarks,
             door=page_door,
         )

@@ -9,8 +9,8 @@ and from time to time the journal's public key. So the signature covers the entr
 chain, all entries before it; and an entry with a proof can be checked although the ones before it
 are missing.
 
-Rule 1: an agent signs each entry that has heartbeats, and what lies between two of them is proven
-        by the chain. All other programs sign every entry.
+Rule 1: an agent signs each entry that has heartbeats, and its first after a start; what lies
+        between two of them is proven by the chain. All other programs sign every entry.
 Rule 2: the key is in the first signed entry after a start, and in one an hour.
 Rule 3: an entry is encoded once. If it is sent again, the same bytes are.
 

@@ -5,7 +5,7 @@
 Rule 1: the copying loop decompresses no batch. The few that cross the end of a window are read
         again from the target, on this thread, for the times of their records.
 Rule 2: entries form a journal that begins with the process. An unacknowledged entry is sent again
-        unchanged, before any new one, so no number is missing before a later one. What was not
+        byte for byte, before any new one, so no number is missing before a later one. What was not
         reported when a process was killed is in no journal. When a partition resumes, the ledger is
         asked up to where it was reported, and the batches since are read again from the target and
         reported before anything that is copied after them: otherwise a kill between the two would
@@ -29,16 +29,20 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
 from client.errors import ClientError, ErrorCode, Refused
 from client.reading.fetch_session import Key
+from ground.signatures.keys import SigningKey
 from ledger.counting.batches import PartitionCount
 from ledger.counting.entries import Speaker, entries_of, entry_of, halves
 from ledger.counting.journal import PartitionKey
+from ledger.counting.sealed_entries import SealedEntry, sealed
 from ledger.health import HealthProbe, HealthReports
 from ledger.names import VERSION
+from ledger.proofs import Chain
 from mirror.config import MirrorConfig
 from mirror.partitions.copied_count import CopiedCount, Spread
 from mirror.partitions.gaps import Gap
@@ -65,7 +69,10 @@ _Counts = list[tuple[PartitionKey, CopiedCount]]
 class Sender(Protocol):
     """Writes to `_audit` of the target."""
 
-    def send(self, entry: Json) -> None:
+    def encode(self, entry: Json) -> bytes:
+        """Returns the entry as it is written. Raises ClientError, SchemaError."""
+
+    def send(self, entry: SealedEntry) -> None:
         """Sends an entry and waits until the ledger has it. Raises ClientError, SchemaError."""
 
     def close(self) -> None: ...
@@ -111,6 +118,7 @@ class LedgerReporter:
         config: MirrorConfig,
         sender: Sender,
         copies: Copies,
+        key: SigningKey,
         now_millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         *,
         probe: HealthProbe | None = None,
@@ -139,6 +147,9 @@ class LedgerReporter:
         self._begun: dict[PartitionKey, _Beginning] = {}
         self._next_seq = 0
         self._pending: list[Json] = []
+        self._chain = Chain(key)  # of the entries that were sent
+        # The first pending entry, once it may have been sent, and the chain with it.
+        self._sealed: tuple[SealedEntry, Chain] | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
@@ -215,15 +226,23 @@ class LedgerReporter:
     def _send(self) -> None:
         while self._pending:
             entry = self._pending[0]
+            is_own = entry["tier"] != "operator"  # an operator's entry is a journal of its own
+            if self._sealed is None:
+                chain = copy(self._chain) if is_own else Chain(self._chain.key)
+                self._sealed = sealed(entry, chain, self._sender.encode, time.monotonic()), chain
+            sealed_entry, chain = self._sealed
             try:
-                self._sender.send(entry)
+                self._sender.send(sealed_entry)
             except Refused as error:
                 parts = halves(entry) if error.code in _TOO_LARGE else []
                 if not parts:
                     raise
                 self._pending[:1] = [parts[0], *map(self._numbered, parts[1:])]
-                continue
-            del self._pending[0]
+            else:
+                del self._pending[0]
+                if is_own:
+                    self._chain = chain
+            self._sealed = None
 
     def _report_health(self) -> None:
         """Before everything else, as reading batches again may take long."""

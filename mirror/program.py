@@ -20,6 +20,8 @@ from client.connection.connection import SOFTWARE_VERSION
 from client.reading.fetch_session import Key
 from ground.http.page_door import BadLocks
 from ground.network.listening import CannotListen
+from ground.signatures import keys
+from ground.signatures.keys import BadKey, SigningKey
 from ground.tls.certificate_expiry import CertificateWatch
 from ledger.counting.publishing import LedgerWriter
 from ledger.health import HealthProbe
@@ -49,7 +51,8 @@ def run(config: MirrorConfig, accepted: Collection[tuple[str, int | None]] = ())
     try:
         with ExitStack() as ends:
             ends.enter_context(held(Path(config.data_dir)))
-            status = MirrorStatus(config)
+            key = SigningKey.kept(Path(config.data_dir) / keys.FILE_NAME)
+            status = MirrorStatus(config, key.public)
             certificates = CertificateWatch(config.certificate_files)
             server = page_server(status, MirrorMetrics(status, certificates.ends))
             ends.callback(server.stop)
@@ -64,15 +67,17 @@ def run(config: MirrorConfig, accepted: Collection[tuple[str, int | None]] = ())
             # What is loaded now stays: exclude it from garbage collection.
             gc.collect()
             gc.freeze()
-            uvloop.run(_copy(status, frozenset(accepted)))
-    except (MirrorFailure, CannotListen, BadLocks) as error:
+            uvloop.run(_copy(status, key, frozenset(accepted)))
+    except (MirrorFailure, BadKey, CannotListen, BadLocks) as error:
         print(f"penstock mirror: {error}", file=sys.stderr)
         return CANNOT_START
     log.info("stopped")
     return 0
 
 
-async def _copy(status: MirrorStatus, accepted: frozenset[tuple[str, int | None]]) -> None:
+async def _copy(
+    status: MirrorStatus, key: SigningKey, accepted: frozenset[tuple[str, int | None]]
+) -> None:
     loop, stop_event = asyncio.get_running_loop(), asyncio.Event()
 
     def stop(signal_number: signal.Signals) -> None:
@@ -89,7 +94,7 @@ async def _copy(status: MirrorStatus, accepted: frozenset[tuple[str, int | None]
         return not accepted.isdisjoint({(topic, None), (topic, partition)})
 
     config = status.config
-    reporter = status.reporter = _reporter(config)
+    reporter = status.reporter = _reporter(config, key)
     copier = status.copying = Copier(
         config, ClusterScanner(config), accepts=accepts, watcher=reporter
     )
@@ -123,7 +128,7 @@ async def _copy(status: MirrorStatus, accepted: frozenset[tuple[str, int | None]
         await copier.run(stop_event)
 
 
-def _reporter(config: MirrorConfig) -> LedgerReporter | None:
+def _reporter(config: MirrorConfig, key: SigningKey) -> LedgerReporter | None:
     target = config.target
     if not target.registry:
         return None
@@ -136,4 +141,4 @@ def _reporter(config: MirrorConfig) -> LedgerReporter | None:
         interval=max(config.window, config.ledger_interval),
     )
     copy_reader = CopyReader(target, client_id=APP, kind=KIND)
-    return LedgerReporter(config, writer, copy_reader, probe=probe)
+    return LedgerReporter(config, writer, copy_reader, key, probe=probe)

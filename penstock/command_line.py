@@ -223,7 +223,7 @@ USERS: Final = {
 }
 CERTIFICATES: Final = {
     "Commands": {
-        name: Lazy(f"penstock.certificates.commands:{where}", does, "certificates")
+        name: Lazy(f"penstock.certificates.commands:{where}", does)
         for name, where, does in (
             ("make", "make", "Create an authority."),
             ("sign", "sign", "Sign a certificate with a new key."),

@@ -20,6 +20,7 @@ from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.accounting.runs import KnownSource, Progress, SourceId
 from agent.history.blind_times import Looked, LookedAt, Traces, united
 from agent.history.position import HistoryPosition
+from agent.journal.ledger_chain import head_behind
 from agent.journal.state import (
     Chosen,
     Finished,
@@ -32,6 +33,7 @@ from agent.journal.state import (
 )
 from client.producing.delivery import TopicPartition
 from client.producing.identity import Identity
+from ledger.proofs import NO_HEAD
 from wire.record_batches.batch import BatchHeader
 
 MOST_WAITING = 100_000
@@ -82,6 +84,7 @@ class JournalContents(msgspec.Struct):
     looked: dict[str, Looked] = {}  # by input
     history: HistoryPosition | None = None  # events of names up to here are processed
     ledger_seq: int = 0
+    ledger_head: bytes = NO_HEAD  # of the chain of acknowledged ledger entries
     next_number: int = 0
     given_up: int = 0  # statements
     waiting: int = 0  # statements and their runs
@@ -155,6 +158,7 @@ class JournalContents(msgspec.Struct):
             last = base_offset + header.last_offset_delta
             self.acknowledged_offsets[target] = max(last, self.acknowledged_offsets.get(target, -1))
         if outgoing.kind is BatchKind.LEDGER:
+            self.ledger_head = head_behind(self.ledger_head, outgoing.batch)
             for covered_number in outgoing.covers:
                 self._drop(covered_number)
         else:
@@ -270,6 +274,14 @@ class JournalContents(msgspec.Struct):
             if known_source.progress == progress
             else replace(known_source, progress=progress)
         )
+
+    def journalled_head(self) -> bytes:
+        """The head of the chain after all ledger entries, also those that are open."""
+        head = self.ledger_head
+        for batch in self.open_in_order():
+            if batch.outgoing.kind is BatchKind.LEDGER:
+                head = head_behind(head, batch.outgoing.batch)
+        return head
 
     def open_in_order(self) -> tuple[OpenBatch, ...]:
         return tuple(sorted(self.open.values(), key=lambda each: each.place))

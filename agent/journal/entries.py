@@ -50,6 +50,7 @@ class BeginEntry(_Array, frozen=True):
     path: bytes
     device: int
     inode: int
+    key: bytes = b""  # the public key
 
 
 ExceptedEntry = tuple[str, int, int, str]
@@ -254,6 +255,7 @@ class StateEntry(_Array, frozen=True):
     looked: tuple[LookedEntry, ...] = ()
     history: HistoryEntry | None = None
     altered: tuple[tuple[int, AlteredEntry], ...] = ()  # with their indexes among the statements
+    ledger_head: bytes = b""
 
 
 class StandsEntry(_Array, frozen=True):

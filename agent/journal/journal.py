@@ -5,6 +5,7 @@ It has these files in `directory`, which must be private and is locked:
     .lock                             held as long as the journal is open
     journal-{generation}.log          the newest has everything, the previous one what it began with
     ledger-numbers                    the numbers of ledger entries that were handed out
+    signing-key, signing-key.pub      the agent's key, which belongs to this journal
 
 A method's entry is written when it returns, in the order of the calls of all threads. With `sync`,
 parcels and numbers are on disk then; an entry of the ledger always is, with everything before it.
@@ -38,12 +39,13 @@ from agent.journal.contents import MOST_WAITING, Numbering
 from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, framed
 from agent.journal.ledger_numbers import LedgerNumbers
-from agent.journal.opening import OpenedJournal, lock, new_id, opened
+from agent.journal.opening import OpenedJournal, lock, opened
 from agent.journal.replay import encode
 from agent.journal.state import Chosen, JournalState, NotSeen, OpenBatch, Statement
 from agent.journal.writer import JournalWriter
 from client.producing.delivery import TopicPartition
 from ground.files.directory_lock import DirectoryLock
+from ledger.source_ids import new_source_id
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -100,9 +102,10 @@ class Journal:
         self._lock: Final[threading.Lock] = self._writer.lock
         self._next_number = parts.contents.next_number
         self._together: int | None = None  # the thread that is within `together`
+        self.key: Final = parts.key
         directory, agent_id = parts.file.path.parent, parts.contents.agent_id
         self._ledger_numbers: Final = LedgerNumbers(directory, agent_id)
-        self._ledger_numbers.hand_out(parts.contents.ledger_seq)
+        self._hand_out_numbers()
 
     def __enter__(self) -> Self:
         return self
@@ -175,12 +178,12 @@ class Journal:
                 self._contents.check_parcel(parcel)
                 self._writer.append(pieces)
                 self._contents.parcel(parcel)
-            mark, ledger_seq = self._writer.written, self._contents.ledger_seq
+            mark = self._writer.written
             self._writer.renew_if_due()
         has_ledger = any(outgoing.kind is BatchKind.LEDGER for outgoing in parcel.batches)
         self._writer.make_durable(mark, anyway=has_ledger)
         if has_ledger:
-            self._ledger_numbers.hand_out(ledger_seq)
+            self._hand_out_numbers()
 
     def numbered(self, batches: Sequence[Numbering]) -> None:
         """Records the numbers under which batches are about to be sent for the first time: number
@@ -316,13 +319,18 @@ class Journal:
             return self._take_number()
 
     def next_source(self) -> SourceId:
-        return SourceId(new_id())
+        return SourceId(new_source_id(self.key.public))
 
     @property
     def ledger_seq(self) -> int:
         """The number of the ledger's next entry. A parcel with batches of the ledger advances it by
         their records."""
         return self._contents.ledger_seq
+
+    @property
+    def ledger_head(self) -> bytes:
+        """The head of the chain after the acknowledged ledger entries."""
+        return self._contents.ledger_head
 
     # Queries
 
@@ -415,6 +423,12 @@ class Journal:
         self._next_number += 1
         return number
 
+    def _hand_out_numbers(self) -> None:
+        """Hands out the numbers of all ledger entries, of which one parcel at most is open."""
+        with self._lock:
+            ledger_seq, head = self._contents.ledger_seq, self._contents.journalled_head()
+        self._ledger_numbers.hand_out(ledger_seq, head)
+
     def _framed(self, kind: EntryKind, meta: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
         return framed(kind, meta, body, salt=self._writer.salt)
 
@@ -425,6 +439,7 @@ class Journal:
             is_copy_of=parts.is_copy_of,
             copied=parts.copied,
             damage=parts.damage,
+            lost_key=parts.lost_key,
             sources=contents.sources(),
             open=contents.open_in_order(),
             statements=tuple(contents.statements.values()),
@@ -434,4 +449,5 @@ class Journal:
             looked=dict(contents.looked),
             is_torn=parts.is_torn,
             history=contents.history,
+            ledger_head=contents.ledger_head,
         )

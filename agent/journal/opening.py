@@ -1,4 +1,12 @@
-"""Opens a journal: locks the directory, reads the files, and takes over a copied journal."""
+"""Opens a journal: locks the directory, reads the files, and takes over a copied journal.
+
+The directory also has the agent's key, in the file `signing-key`: ledger entries are signed with
+it, and the names of journal and sources are made of it (ledger/source_ids.py).
+
+    a new journal, or a copied one        a new key, also if there is one: it was another journal's
+    a journal of an older release         keeps its name, and gets a key
+    a journal whose key is gone           a new key, which the audit does not know; it is logged
+"""
 
 import secrets
 from pathlib import Path
@@ -18,9 +26,11 @@ from agent.journal.recovery import JournalOwner, RecoveredJournal, hold_against,
 from agent.journal.writer import made
 from ground.files.directory_lock import DirectoryLock, InUse
 from ground.files.file_system import write_error_words
+from ground.signatures import keys
+from ground.signatures.keys import BadKey, PublicKey, SigningKey
+from ledger.source_ids import journal_id, new_source_id
 
 _LOCK: Final = ".lock"
-_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class OpenedJournal(msgspec.Struct, frozen=True):
@@ -28,6 +38,7 @@ class OpenedJournal(msgspec.Struct, frozen=True):
 
     owner: JournalOwner
     contents: JournalContents
+    key: SigningKey
     file: GenerationFile
     generation: int
     stood_at: int
@@ -35,12 +46,7 @@ class OpenedJournal(msgspec.Struct, frozen=True):
     damage: str | None = None
     is_copy_of: str | None = None
     copied: str | None = None
-
-
-def new_id() -> str:
-    """A new id for an agent or a source: 100 random bits, unique."""
-    bits = secrets.randbits(100)
-    return "".join(_ALPHABET[bits >> shift & 31] for shift in range(0, 100, 5))
+    lost_key: str | None = None
 
 
 def lock(directory: Path) -> DirectoryLock:
@@ -62,55 +68,76 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJ
         generations.remove_unfinished(directory)
         files = generations.found(directory)
         if not files:
-            owner = _new_owner(binding)
+            key = _new_key(directory)
+            owner = _new_owner(binding, key.public)
             contents = JournalContents(owner.agent_id, keeps_statements=ledger)
-            return _founded(directory, 0, owner, contents)
+            return _founded(directory, 0, owner, contents, key)
         recovered_journal = recover(tuple(files.items()), ledger=ledger)
         if not recovered_journal.owner.binding.is_same_directory(binding):
             return _copied(directory, max(files), recovered_journal, binding)
-        hold_against(
-            recovered_journal, LedgerNumbers(directory, recovered_journal.owner.agent_id).given
-        )
+        key = SigningKey.kept(directory / keys.FILE_NAME)
+        hold_against(recovered_journal, LedgerNumbers(directory, recovered_journal.owner.agent_id))
+        owner = replace(recovered_journal.owner, binding=binding, key=key.public)
         if recovered_journal.damage:
-            return _begun_anew(directory, max(files), recovered_journal, binding)
-        return _continued(directory, files, recovered_journal, binding)
+            return _begun_anew(directory, max(files), recovered_journal, owner, key)
+        return _continued(directory, files, recovered_journal, owner, key)
+    except BadKey as error:
+        raise JournalError(f"cannot use the key of this agent: {error}") from error
     except OSError as error:
         raise _cannot_open(directory, error) from error
 
 
 def _continued(
-    directory: Path, files: dict[int, Path], recovered: RecoveredJournal, binding: Binding
+    directory: Path,
+    files: dict[int, Path],
+    recovered: RecoveredJournal,
+    owner: JournalOwner,
+    key: SigningKey,
 ) -> OpenedJournal:
-    if recovered.owner.binding != binding:  # the same directory under another name or number
+    if recovered.owner != owner:  # the directory has another name or number, or the key is new
         try:
-            return _begun_anew(directory, max(files), recovered, binding)
+            return _begun_anew(directory, max(files), recovered, owner, key)
         except OSError:
             if generations.path_of(directory, max(files) + 1).exists():
                 raise
-            # The disk is full: the new binding can be written at a later start.
+            # The disk is full: the new owner can be written at a later start.
     newer_paths = [path for generation, path in files.items() if generation > recovered.generation]
     generations.remove(newer_paths)
     file = GenerationFile.reopen(recovered.path, recovered.end)
     return OpenedJournal(
         recovered.owner,
         recovered.contents,
+        key,
         file,
         recovered.generation,
         recovered.stood_at,
         recovered.is_torn,
+        lost_key=_lost_key(recovered.owner, key),
     )
 
 
 def _begun_anew(
-    directory: Path, newest: int, recovered: RecoveredJournal, binding: Binding
+    directory: Path, newest: int, recovered: RecoveredJournal, owner: JournalOwner, key: SigningKey
 ) -> OpenedJournal:
     """Writes the contents to a new file; the file that was read stays as its predecessor."""
-    owner = replace(recovered.owner, binding=binding)
     file = made(directory, newest + 1, owner, recovered.contents)
     generations.remove(generations.before(recovered.path))
     return OpenedJournal(
-        *(owner, recovered.contents, file, newest + 1, file.size, recovered.is_torn),
+        *(owner, recovered.contents, key, file, newest + 1, file.size, recovered.is_torn),
         damage=recovered.damage,
+        lost_key=_lost_key(recovered.owner, key),
+    )
+
+
+def _lost_key(owner: JournalOwner, key: SigningKey) -> str | None:
+    """The message that the journal was signed with another key; None if it was not."""
+    if owner.key is None or owner.key == key.public:
+        return None
+    return (
+        f"agent {owner.agent_id} signed with the key {owner.key.fingerprint} until now, and "
+        f"{keys.FILE_NAME} is gone or was replaced. It signs with {key.public.fingerprint} from "
+        "now on. The audit rejects what a journal signs with an unknown key: put the former key "
+        "back, or start with another data_dir, as another agent"
     )
 
 
@@ -118,11 +145,12 @@ def _copied(
     directory: Path, newest: int, recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
     copied_contents = recovered.contents
-    owner = _new_owner(binding)
+    key = _new_key(directory)
+    owner = _new_owner(binding, key.public)
     contents = JournalContents(owner.agent_id, keeps_statements=copied_contents.keeps_statements)
     for source in copied_contents.sources():
         progress = Progress(source.progress.position, mark=source.progress.mark)
-        contents.source(replace(source, id=SourceId(new_id()), progress=progress))
+        contents.source(replace(source, id=SourceId(new_source_id(key.public)), progress=progress))
     events = sum(batch.outgoing.batch.records for batch in copied_contents.open.values())
     message = (
         f"{directory} is a copy of the data_dir of agent {copied_contents.agent_id} "
@@ -131,7 +159,7 @@ def _copied(
         f"{len(copied_contents.open)} unacknowledged batches with {events} events, and "
         f"{len(copied_contents.statements)} statements for the ledger, to the other agent"
     )
-    new_file = _founded(directory, newest, owner, contents)
+    new_file = _founded(directory, newest, owner, contents, key)
     return replace(
         new_file,
         is_copy_of=copied_contents.agent_id,
@@ -142,18 +170,22 @@ def _copied(
 
 
 def _founded(
-    directory: Path, newest: int, owner: JournalOwner, contents: JournalContents
+    directory: Path, newest: int, owner: JournalOwner, contents: JournalContents, key: SigningKey
 ) -> OpenedJournal:
     """Creates a journal with two files, so that the newest always has a predecessor."""
     previous_file = made(directory, newest + 1, owner, contents)
     previous_file.close()
     file = made(directory, newest + 2, owner, contents)
     generations.remove(generations.before(previous_file.path))
-    return OpenedJournal(owner, contents, file, newest + 2, file.size)
+    return OpenedJournal(owner, contents, key, file, newest + 2, file.size)
 
 
-def _new_owner(binding: Binding) -> JournalOwner:
-    return JournalOwner(new_id(), binding, secrets.randbits(32))
+def _new_key(directory: Path) -> SigningKey:
+    return SigningKey.renewed(directory / keys.FILE_NAME)
+
+
+def _new_owner(binding: Binding, key: PublicKey) -> JournalOwner:
+    return JournalOwner(journal_id(key), binding, secrets.randbits(32), key)
 
 
 def _cannot_open(directory: Path, error: OSError) -> JournalError:

@@ -27,17 +27,21 @@ from agent.journal.binding import Binding
 from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.entries import BeginEntry, EntryKind
 from agent.journal.frames import VERSION, FrameFault, JournalFrame, JournalFrameReader
+from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.replay import apply, decode_begin, salvage
+from ground.signatures.keys import PublicKey
 
 _KINDS: Final = frozenset(EntryKind)
 
 
 class JournalOwner(msgspec.Struct, frozen=True):
-    """The owner of a journal. `salt` is the initial value of its frames' CRCs."""
+    """The owner of a journal. `salt` is the initial value of its frames' CRCs. `key` is the public
+    key that its entries of the ledger are signed with; None if releases without keys wrote it."""
 
     agent_id: str
     binding: Binding
     salt: int
+    key: PublicKey | None = None
 
 
 class RecoveredJournal(msgspec.Struct):
@@ -72,13 +76,14 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
     )
 
 
-def hold_against(recovered: RecoveredJournal, given: int) -> None:
-    """Notes a loss if the journal lacks ledger entries whose numbers, below `given`, were handed
-    out."""
-    known_seq = recovered.contents.ledger_seq
+def hold_against(recovered: RecoveredJournal, numbers: LedgerNumbers) -> None:
+    """Notes a loss if the journal lacks ledger entries whose numbers were handed out. Its chain
+    continues after them."""
+    known_seq, given = recovered.contents.ledger_seq, numbers.given
     if known_seq >= given:
         return
     recovered.contents.ledger_seq = given
+    recovered.contents.ledger_head = numbers.head
     if recovered.damage is None:
         recovered.damage = (
             f"{recovered.path} has lost its end: it has {known_seq} entries of the ledger, "
@@ -246,7 +251,8 @@ def _joined(before: str | None, words: str) -> str:
 
 def _owner(entry: BeginEntry) -> JournalOwner:
     binding = Binding(entry.machine_id, os.fsdecode(entry.path), entry.device, entry.inode)
-    return JournalOwner(entry.agent_id, binding, entry.salt)
+    key = PublicKey(entry.key) if entry.key else None
+    return JournalOwner(entry.agent_id, binding, entry.salt, key)
 
 
 def begin_entry(owner: JournalOwner, generation: int) -> BeginEntry:
@@ -259,4 +265,5 @@ def begin_entry(owner: JournalOwner, generation: int) -> BeginEntry:
         os.fsencode(binding.path),
         binding.device,
         binding.inode,
+        b"" if owner.key is None else owner.key.raw,
     )

@@ -54,6 +54,7 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         next_number=contents.next_number,
         given_up=contents.given_up,
         history=None if contents.history is None else conversion.history_entry(contents.history),
+        ledger_head=contents.ledger_head,
     )
     yield EntryKind.STATE, encode(state_entry), ()
     for name, look in contents.looked.items():
@@ -153,6 +154,7 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
         for topic, partition, offset in part.acknowledged_offsets
     }
     contents.ledger_seq += part.ledger_seq
+    contents.ledger_head = part.ledger_head or contents.ledger_head
     contents.next_number += part.next_number
     contents.given_up += part.given_up
     for looked_entry in map(conversion.looked_of, part.looked):

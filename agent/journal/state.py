@@ -16,6 +16,7 @@ from agent.history.blind_times import Looked, Unwatched
 from agent.history.position import HistoryPosition
 from client.producing.delivery import TopicPartition
 from client.producing.identity import Identity
+from ledger.proofs import NO_HEAD
 
 
 class Numbers(msgspec.Struct, frozen=True):
@@ -106,14 +107,15 @@ class Chosen(msgspec.Struct, frozen=True):
 class JournalState(msgspec.Struct, frozen=True):
     """The state of a journal when it was opened.
 
-    `copied` and `damage` are messages to log, if any. `is_torn`: the end of an entry was missing.
-    `open` is in the order in which batches are to be sent.
+    `copied`, `damage` and `lost_key` are messages to log, if any. `is_torn`: the end of an entry
+    was missing. `open` is in the order in which batches are to be sent.
     """
 
     agent_id: str
     is_copy_of: str | None
     copied: str | None
     damage: str | None
+    lost_key: str | None
     sources: tuple[KnownSource, ...]
     open: tuple[OpenBatch, ...]
     statements: tuple[Statement, ...]
@@ -123,3 +125,4 @@ class JournalState(msgspec.Struct, frozen=True):
     looked: Mapping[str, Looked] = {}  # by input
     is_torn: bool = False
     history: HistoryPosition | None = None
+    ledger_head: bytes = NO_HEAD

@@ -149,6 +149,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     journal: JournalStatus = JournalStatus()
     process: ProcessStatus = ProcessStatus()
+    fingerprint: str = ""  # of the key that it signs with
+    public_key: str = ""  # as PEM
 
 
 def why_not_ready(status: Status) -> str:

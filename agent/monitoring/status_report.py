@@ -80,6 +80,8 @@ def status_of(
     return msgspec.structs.replace(
         status,
         agent=parts.journal.agent_id,
+        fingerprint=parts.journal.key.public.fingerprint,
+        public_key=parts.journal.key.public.pem.decode(),
         copied_from=parts.copied_from,
         inotify=parts.pipeline.recorder.polling or "on",
         registry=parts.schemas.trouble,

@@ -1,9 +1,11 @@
-"""Maps errors to cures, for batches that the broker refuses and would refuse again.
+"""Maps errors to cures, for batches that the broker refuses and would refuse again. No error maps
+to PROVE, which the queue foresees.
 
     SPLIT        halves the batch, repeatedly; a single event that is too large is dead-lettered
     CLAMP        sets times outside the topic's range to its bounds; headers keep the original
     DEAD_LETTER  halves the batch until a single event is refused, which is dead-lettered
     REPACK       compresses with gzip, or if that was refused, not at all
+    PROVE        signs an entry of the ledger again, since one before it was replaced
     STAND        stops the partition, and retries the next batch every minute, in order
 
 An error without an entry stops the partition, too, so that no line is lost: it needs an operator.
@@ -20,6 +22,7 @@ class Cure(Enum):
     CLAMP = auto()
     DEAD_LETTER = auto()
     REPACK = auto()
+    PROVE = auto()
     STAND = auto()
 
 

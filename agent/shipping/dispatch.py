@@ -10,11 +10,14 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 import msgspec
 
+from agent.accounting.parcels import BatchKind
 from agent.journal.journal import Journal
+from agent.journal.ledger_chain import fits, head_behind
 from agent.journal.state import Numbers
 from agent.shipping.batch_lookup import evidence_of
 from agent.shipping.cures import Cure, code_of
@@ -40,6 +43,7 @@ from client.producing.delivery import (
 )
 from client.producing.identity import Identity, take_identity
 from client.producing.shipping import ShippingLimits
+from ledger.proofs import NO_HEAD
 
 CLIENT_ID: Final = "penstock-agent"
 _IDENTITY_PAUSE: Final = 1.0
@@ -205,10 +209,19 @@ class Dispatch:
         outgoing, topic = sending.outgoing, sending.batch.target.topic
         now_millis = time.time_ns() // 1_000_000
         bounds = self._topics.bounds(topic)
-        replacement = self._replacer.replacement(outgoing, cure, reason, bounds, now_millis)
+        head = self._head_before(sending) if outgoing.kind is BatchKind.LEDGER else NO_HEAD
+        replacement = self._replacer.replacement(
+            outgoing, cure, reason, bounds, now_millis, head=head
+        )
         return None if replacement is None else self._replace(sending, replacement)
 
     def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
+        if sending.outgoing.kind is BatchKind.LEDGER and not fits(
+            self._head_before(sending), sending.batch
+        ):
+            return Cure.PROVE
+        if not met:
+            return None
         header, topic = sending.batch.header, sending.batch.target.topic
         if Cure.SPLIT in met and header.size > self._topics.batch_bytes(topic):
             return Cure.SPLIT
@@ -226,6 +239,15 @@ class Dispatch:
         return self._vanished.get(target)
 
     # Implementation
+
+    def _head_before(self, sending: Sending) -> bytes:
+        """The head of the ledger's chain after the entries that precede this one."""
+        head = self._journal.ledger_head
+        for earlier in takewhile(
+            lambda other: other is not sending, self._queues[sending.batch.target].sendings
+        ):
+            head = head_behind(head, earlier.batch)
+        return head
 
     def _leave(self, sending: Sending) -> None:
         self._in_flight.remove(origin_of(sending), sending.batch.target.topic, sending.batch.size)

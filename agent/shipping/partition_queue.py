@@ -86,8 +86,8 @@ class QueueOperations(Protocol):
         no cure. Batches for other partitions are in their queues already."""
 
     def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
-        """Which of the cures that were needed before (`met`) a batch will need, by the topic's
-        limits; None if it needs none."""
+        """The cure that a batch will need, by the topic's limits and the cures that were needed
+        before (`met`), or because the ledger's chain has changed; None if it needs none."""
 
     def moved(self, sending: Sending, target: TopicPartition) -> None: ...
 
@@ -377,7 +377,7 @@ class PartitionQueue:
         """The cure that a batch will need, which saves a refusal and an epoch."""
         if sending.batch.header.codec in self._refused_codecs:
             return Cure.REPACK
-        return self._operations.foreseen(sending, self._met) if self._met else None
+        return self._operations.foreseen(sending, self._met)
 
     def _move(self, successor: TopicPartition) -> None:
         """Moves all batches to another partition, if a recreated topic lacks this one."""

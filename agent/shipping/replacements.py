@@ -19,6 +19,7 @@ from agent.accounting.accounts import bytes_of_events, divided
 from agent.accounting.parcels import BatchKind, Eventless, Outgoing
 from agent.accounting.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.encoding.topic_schemas.values import TopicSchema
+from agent.journal.ledger_chain import proof_of
 from agent.shipping import rebuilding
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import RefusedLetters, shortened
@@ -31,7 +32,9 @@ from agent.shipping.rebuilding import (
     event_header,
 )
 from client.producing.delivery import TopicPartition
+from ground.signatures.keys import SigningKey
 from ledger.names import DEAD_SUFFIX
+from ledger.proofs import HEADER, NO_HEAD, Chain
 from schemas.envelope import Decoder, Encoder, split
 from schemas.event_schemas import LEDGER, built_in
 from wire.record_batches.compression import Codec
@@ -136,18 +139,29 @@ class Replacer:
         refused: RefusedLetters,
         dead_letter_topic: Callable[[str], DeadLetterTopic | None],
         ledger_too_large: Callable[[int], None],
+        key: SigningKey,
     ) -> None:
         """`dead_letter_topic` returns where dead letters of a topic go; None if unknown.
-        `ledger_too_large` is called with the size of an entry that is too large."""
+        `ledger_too_large` is called with the size of an entry that is too large. Entries of the
+        ledger are proven with `key`."""
         self._next_number = next_number
         self._ledger_too_large = ledger_too_large
         self._refused = refused
         self._dead_letter_topic = dead_letter_topic
+        self._key = key
 
     def replacement(
-        self, outgoing: Outgoing, cure: Cure, reason: str, bounds: TimeBounds, now_millis: int
+        self,
+        outgoing: Outgoing,
+        cure: Cure,
+        reason: str,
+        bounds: TimeBounds,
+        now_millis: int,
+        *,
+        head: bytes = NO_HEAD,
     ) -> Replacement | None:
-        """The replacement of a batch by a cure; None if the cure is not possible now."""
+        """The replacement of a batch by a cure; None if the cure is not possible now. `head` is the
+        head of the ledger's chain before the batch, if it is one of the ledger."""
         match cure:
             case Cure.STAND:
                 return None
@@ -155,11 +169,14 @@ class Replacer:
                 return self._repacked(outgoing)
             case Cure.CLAMP:
                 return self._clamped(outgoing, bounds, now_millis)
+            case Cure.PROVE:
+                events = [self._proven(event, head) for event in contents(outgoing.batch)]
+                return self._rebuilt(outgoing, events, codec_of(outgoing.batch))
             case Cure.SPLIT | Cure.DEAD_LETTER:
                 events = contents(outgoing.batch)
                 if len(events) > 1:
                     return self._halves(outgoing, events)
-                return self._single(outgoing, events[0], cure, reason)
+                return self._single(outgoing, events[0], cure, reason, head)
 
     def moved(self, outgoing: Outgoing, target: TopicPartition) -> Replacement:
         """Returns the batch with another partition."""
@@ -227,11 +244,11 @@ class Replacer:
         return Replacement(half_batches)
 
     def _single(
-        self, outgoing: Outgoing, event: Record, cure: Cure, reason: str
+        self, outgoing: Outgoing, event: Record, cure: Cure, reason: str, head: bytes
     ) -> Replacement | None:
         topic = outgoing.batch.target.topic
         if outgoing.kind is BatchKind.LEDGER:
-            return self._emptied(outgoing, event) if cure is Cure.SPLIT else None
+            return self._emptied(outgoing, event, head) if cure is Cure.SPLIT else None
         if outgoing.kind is BatchKind.DEAD_LETTERS:
             dead_letters = self._dead_letter_topic(topic.removesuffix(DEAD_SUFFIX))
             if cure is not Cure.SPLIT or dead_letters is None:
@@ -267,14 +284,23 @@ class Replacer:
             return ()
         return window_counts([event.timestamp for event in events], outgoing.window_millis)
 
-    def _emptied(self, outgoing: Outgoing, record: Record) -> Replacement | None:
+    def _proven(self, record: Record, head: bytes) -> Record:
+        """The entry with a proof that builds on this head, if it has a proof."""
+        if proof_of(record) is None:
+            return record
+        proof = Chain(self._key, head).prove(record.value or b"", 0.0)
+        return record._replace(headers=((HEADER, proof.encoded),))
+
+    def _emptied(self, outgoing: Outgoing, record: Record, head: bytes) -> Replacement | None:
         """An empty entry of the ledger, so that its number is not missing: its statements go into
         smaller entries. A single statement that is too large is left out."""
         empty_entry = without_statements(record)
         if empty_entry is None:
             return None
         self._ledger_too_large(len(record.value or b""))
-        rebuilt_batch = self._rebuilt(outgoing, [empty_entry], codec_of(outgoing.batch)).batches[0]
+        rebuilt_batch = self._rebuilt(
+            outgoing, [self._proven(empty_entry, head)], codec_of(outgoing.batch)
+        ).batches[0]
         covers = outgoing.covers if len(outgoing.covers) == 1 else ()
         if covers:
             log.error("statement too large for the ledger, skipped")

@@ -85,6 +85,7 @@ class Shipper:
                 RefusedLetters(journal.next_source, self._path_of),
                 self._dead_letter_topic,
                 self._ledger.too_large,
+                journal.key,
             ),
             self._in_flight,
             self.counts,

@@ -41,6 +41,8 @@ from client.producing.delivery import TopicPartition
 from client.reading.fetcher import FetchedBatch
 from client.reading.offsets import offsets_of
 from client.reading.partition_reader import PartitionReader
+from ground.signatures import keys
+from ground.signatures.keys import BadKey, SigningKey
 from ground.tls.certificate_expiry import CertificateWatch
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
@@ -258,9 +260,12 @@ def run_counter(config: AuditConfig) -> int:
             certificates = CertificateWatch(config.certificate_files)
             stack.callback(certificates.stop)
             certificates.start()
-            counters = [_counter(config, name, directory, stack) for name in config.all_clusters]
+            key = SigningKey.kept(directory / keys.FILE_NAME)
+            counters = [
+                _counter(config, name, directory, key, stack) for name in config.all_clusters
+            ]
             _count(counters, config.count.interval, stop_event)
-    except (AuditFailure, CounterFileDamaged, OSError) as error:
+    except (AuditFailure, BadKey, CounterFileDamaged, OSError) as error:
         print(f"penstock audit: {error}", file=sys.stderr)
         return CANNOT_START
     log.info("stopped")
@@ -289,10 +294,12 @@ def _keep_polling(counter: ClusterCounter, interval: float, stopping: threading.
         stopping.wait(interval)
 
 
-def _counter(config: AuditConfig, name: str, directory: Path, ends: ExitStack) -> ClusterCounter:
+def _counter(
+    config: AuditConfig, name: str, directory: Path, key: SigningKey, ends: ExitStack
+) -> ClusterCounter:
     cluster = config.all_clusters[name]
     # The name comes from a configuration file, and must stay a single file name here.
-    journal = CountingJournal(directory / f"{quote(name, safe='')}.counter", _KIND)
+    journal = CountingJournal(directory / f"{quote(name, safe='')}.counter", _KIND, key)
     speaker = Speaker(
         source=journal.source,
         host=socket.gethostname(),

@@ -22,6 +22,8 @@ from broker.counting.scrubbing import Scrubbing
 from broker.replicas.data_directory import JOURNAL
 from client.connection.bootstrap import Bootstrap
 from ground.known_types import known_type
+from ground.signatures import keys
+from ground.signatures.keys import BadKey, SigningKey
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
@@ -48,7 +50,7 @@ def main() -> None:
     threading.Thread(target=_receive, args=(input_stream, reports), daemon=True).start()
     try:
         counter = _counter(task)
-    except (CounterFileDamaged, OSError) as error:
+    except (BadKey, CounterFileDamaged, OSError) as error:
         _answer_only(str(error), reports, output_stream)
         return
     counting = PartitionCounting(task, counter, _tail(task))
@@ -93,7 +95,8 @@ def _next(reports: "queue.SimpleQueue[CountingReport]", scrubbing: Scrubbing) ->
 
 
 def _counter(task: Task) -> Counter:
-    journal = CountingJournal(Path(task.data_dir) / JOURNAL, _KIND)
+    key = SigningKey.of_file(Path(task.data_dir) / keys.FILE_NAME)
+    journal = CountingJournal(Path(task.data_dir) / JOURNAL, _KIND, key)
     speaker = Speaker(
         source=journal.source,
         host=task.host,

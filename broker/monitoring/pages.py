@@ -11,7 +11,7 @@ from ground.http.page_server import Page, PageServer, readiness_page, text_page
 class BrokerHttpServer(PageServer):
     """Serves the pages. `readiness` returns why the broker is not ready, "" if it is; `remarks`
     returns problems that do not affect readiness; `health` returns the state of the broker's
-    ZooKeeper session. All are called on this server's thread."""
+    ZooKeeper session. All are called on this server's thread. `signing_key` is a fingerprint."""
 
     def __init__(
         self,
@@ -21,12 +21,15 @@ class BrokerHttpServer(PageServer):
         *,
         readiness: Callable[[], str],
         health: Callable[[], str],
+        signing_key: str,
         remarks: Callable[[], Sequence[str]] = tuple,
         door: PageDoor | None = None,
     ) -> None:
         pages = {
             "/metrics": lambda: Page(metrics.exposition(), EXPOSITION_TYPE),
-            "/healthz": lambda: text_page(f"alive\nzookeeper: {health()}"),
+            "/healthz": lambda: text_page(
+                f"alive\nzookeeper: {health()}\nsigning key: {signing_key}"
+            ),
             "/readyz": lambda: readiness_page(readiness(), remarks()),
         }
         super().__init__(host, port, pages, door)

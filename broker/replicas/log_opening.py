@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence, Set
 from math import inf
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -41,12 +41,10 @@ from broker.storage.log import Log
 from broker.storage.recovery.repair import cut_off_end
 from cluster.errors import ClusterError
 from cluster.values import PartitionInfo
-from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition
+from ledger.counting.journal import CounterFileDamaged, CountPosition, counted_places
 from ledger.names import topic_id_text
 
 log = logging.getLogger(__name__)
-
-_COUNTER: Final = "broker"
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -344,7 +342,7 @@ def lost_end(opened: Log, reached: int, known: AcknowledgedRange | None) -> list
 def _counted(path: Path) -> dict[tuple[str, int], CountPosition]:
     """The positions of the counting process, by topic id and partition."""
     try:
-        places = CountingJournal(path, _COUNTER).places
+        places = counted_places(path)
     except (CounterFileDamaged, OSError):  # the counting process reports that itself
         return {}
     return {(key.topic_id, key.partition): place for key, place in places.items()}

@@ -41,11 +41,14 @@ _LEFT_OUT: Final = (
     *("lib-dynload/_ctypes_test*", "lib-dynload/_uuid*", "lib-dynload/_xx*", "lib-dynload/xx*"),
     *("lib-dynload/readline*",),
 )
-# A second binding to the same library. It needs cffi, which is not here; a tenth of the bundle.
-_PACKAGES_LEFT_OUT: Final = ("zstandard/_cffi*",)
+# A second binding to the same library, a tenth of the bundle; and what only cffi's compiler needs:
+# cryptography loads its module in C alone.
+_PACKAGES_LEFT_OUT: Final = ("zstandard/_cffi*", "cffi/*", "pycparser/*")
 _IMPORTS: Final = """
 import bz2, ctypes, importlib, lzma, pkgutil, ssl, zlib
 import penstock, agent
+from ground.signatures.keys import SigningKey
+SigningKey.new().sign(b"")
 for module in pkgutil.walk_packages(agent.__path__, "agent."):
     importlib.import_module(module.name)
 """

@@ -17,8 +17,9 @@ from deploy.bundle.targets import Target
 from deploy.bundle.wheels import Wheel, closure
 
 SPARK: Final = frozenset({"pyspark", "py4j"})
+COMMANDS: Final = "commands"  # no extra: what a controller needs
 EXTRAS: Final = (
-    *("agent", "broker", "registry", "audit", "mirror", "loader", "certificates"),
+    *("agent", "broker", "registry", "audit", "mirror", "loader", COMMANDS),
     *("verify", "zookeeper-login", "alert-templates", "all"),
 )
 
@@ -27,7 +28,7 @@ def requirements(
     wheels: Mapping[str, Wheel], extra: str, target: Target, sums: Mapping[str, str]
 ) -> str:
     """Returns the requirements file of `penstock[extra]`, with checksums."""
-    names, missing_names = closure(wheels, [f"penstock[{extra}]"], target)
+    names, missing_names = closure(wheels, [_requirement(extra)], target)
     assert not missing_names, missing_names
     return "".join(
         f"{name}=={wheels[name].version} --hash=sha256:{sums[name]}\n" for name in sorted(names)
@@ -37,7 +38,11 @@ def requirements(
 def extras_of(wheels: Mapping[str, Wheel], target: Target) -> list[str]:
     """Returns the extras that these wheels can install. Without PySpark, `loader` and `all` are
     missing."""
-    return [extra for extra in EXTRAS if not closure(wheels, [f"penstock[{extra}]"], target)[1]]
+    return [extra for extra in EXTRAS if not closure(wheels, [_requirement(extra)], target)[1]]
+
+
+def _requirement(extra: str) -> str:
+    return "penstock" if extra == COMMANDS else f"penstock[{extra}]"
 
 
 def write(

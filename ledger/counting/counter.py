@@ -26,6 +26,7 @@ from ledger.counting.entries import (
     is_full,
 )
 from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
+from ledger.counting.sealed_entries import SealedEntry
 from wire.mirrored import MirrorOf
 from wire.record_batches.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
@@ -36,7 +37,14 @@ _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
 
 
 class Sender(Protocol):
-    def send(self, entry: Json) -> None:
+    @property
+    def is_connected(self) -> bool:
+        """Whether entries can be encoded without asking anybody."""
+
+    def encode(self, entry: Json) -> bytes:
+        """Returns the entry as it is written, under the present id of its schema."""
+
+    def send(self, entry: SealedEntry) -> None:
         """Sends the entry, and returns when the ledger has acknowledged it."""
 
 
@@ -88,15 +96,15 @@ class Counter:
         self._reset()
         sent_entries = 0
         while sent_entries < len(self._journal.pending):
-            entry = self._journal.pending[sent_entries]
+            sealed_entry = self._journal.sealed(sent_entries, self._sender.encode)
             try:
-                self._sender.send(entry)
+                self._sender.send(sealed_entry)
                 sent_entries += 1
             except Refused as error:
-                parts = halves(entry) if error.code in _TOO_LARGE else []
+                parts = halves(sealed_entry.entry) if error.code in _TOO_LARGE else []
                 if not parts:
                     raise
-                self._journal.split(sent_entries, parts)
+                self._journal.split(sent_entries, parts, self._sender.encode)
         if sent_entries:
             self._journal.acknowledged()
 
@@ -284,7 +292,8 @@ class Counter:
             now_millis=time.time_ns() // 1_000_000,
         )
         if entries or forgotten or self._has_gone_back:
-            self._journal.write(entries, self._places, forgotten)
+            encode = self._sender.encode if self._sender.is_connected else None
+            self._journal.write(entries, self._places, forgotten, encode)
         self.settle()
 
     def _named_partition(self) -> tuple[PartitionKey, PartitionCount]:

@@ -11,7 +11,9 @@ from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.producing.producer import Producer
 from ledger.counting.batches import Json
+from ledger.counting.sealed_entries import SealedEntry
 from ledger.names import LEDGER_TOPIC
+from ledger.proofs import HEADER
 from ledger.publishing import partition_of, schema_id
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
@@ -36,15 +38,27 @@ class LedgerWriter:
         self._ends = ExitStack()
         self._open: tuple[Producer, Encoder, int] | None = None
 
-    def send(self, entry: Json) -> None:
+    @property
+    def is_connected(self) -> bool:
+        """Whether entries can be encoded without asking anybody."""
+        return self._open is not None
+
+    def encode(self, entry: Json) -> bytes:
+        """Returns the entry as it is written. Raises ClientError or SchemaError."""
+        _, encoder, _ = self._connection()
+        return encoder.encode(entry)
+
+    def send(self, entry: SealedEntry) -> None:
         """Sends the entry and waits for its acknowledgement. Raises ClientError or SchemaError."""
+        producer, _, partitions = self._connection()
+        header = entry.entry["header"]
         try:
-            if self._open is None:
-                self._open = self._connect()
-            producer, encoder, partitions = self._open
-            header = entry["header"]
-            partition = partition_of(header["source"], partitions)
-            producer.send(encoder.encode(entry), partition=partition, timestamp=header["time"])
+            producer.send(
+                entry.value,
+                partition=partition_of(header["source"], partitions),
+                timestamp=header["time"],
+                headers=((HEADER, entry.proof),),
+            )
             producer.flush()
         except BaseException:
             self.close()
@@ -53,6 +67,15 @@ class LedgerWriter:
     def close(self) -> None:
         self._open = None
         self._ends.close()
+
+    def _connection(self) -> tuple[Producer, Encoder, int]:
+        if self._open is None:
+            try:
+                self._open = self._connect()
+            except BaseException:
+                self.close()
+                raise
+        return self._open
 
     def _connect(self) -> tuple[Producer, Encoder, int]:
         registry = RegistryClient(

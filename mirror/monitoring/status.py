@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import asdict
 
+from ground.signatures.keys import PublicKey
 from mirror.clusters.acls import AclsSync
 from mirror.clusters.group_offsets import GroupsSync
 from mirror.comparing.comparison import Comparison
@@ -44,8 +45,10 @@ class TopicStatus(msgspec.Struct, frozen=True):
 class MirrorStatus:
     """The mirror's current status. Any thread."""
 
-    def __init__(self, config: MirrorConfig) -> None:
+    def __init__(self, config: MirrorConfig, key: PublicKey) -> None:
+        """`key` is the key that the mirror's statements are signed with."""
         self.config = config
+        self.key = key
         self.copying: Copier | None = None  # set once copying has begun
         self.sharing: Sharing | None = None  # if workers share partitions
         self.groups: GroupsSync | None = None  # if groups' offsets are synchronized
@@ -126,6 +129,7 @@ class MirrorStatus:
             "name": self.config.name,
             "source": self.config.source.cluster,
             "target": self.config.target.cluster,
+            "signing_key": self.key.fingerprint,
             "offsets": self.offsets,
             "not_ready": self.why_not_ready,
             "remarks": list(self.remarks()),

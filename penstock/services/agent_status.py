@@ -115,6 +115,8 @@ def show_status(status: Status) -> None:
     lag = sum(file.lag_bytes for file in status.files)
     title = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
     print(f"{title}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
+    if status.fingerprint:
+        print(one_line(f"signing key: {status.fingerprint}"))
     for remark in _remarks(status):
         print(one_line(remark))
     _section(_FILES, [_file(file) for file in sorted(status.files, key=_by_lag)])

@@ -26,6 +26,7 @@ from penstock.services.checks.audit_check import show_report as show_audit
 from penstock.services.checks.locks_check import broken_locks
 from penstock.services.checks.mirror_check import check_mirror
 from penstock.services.checks.mirror_check import show_report as show_mirror
+from penstock.services.checks.signing_key_check import fingerprint, key_problem
 from registry.config import RegistryConfig
 from schemas.remote.address import RegistryAddress
 
@@ -43,11 +44,15 @@ class Report(Protocol):
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was checked. `effective` is the configuration without secrets, None for a file of
-    inputs; `show` prints the report apart from problems and remarks."""
+    inputs; `show` prints the report apart from problems and remarks. `signing_key` is the
+    fingerprint of the program's key, empty before its first start, and `key_problem` why the
+    program would reject it."""
 
     report: Report
     effective: dict[str, Any] | None
     show: Callable[[Any], None]
+    signing_key: str = ""
+    key_problem: str = ""
 
 
 class PlainCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +192,13 @@ def _loader(file: Path, *, offline: bool, spark: bool) -> Checked:
 
 
 def _checked(config: msgspec.Struct, report: Report, show: Callable[[Any], None]) -> Checked:
-    return Checked(report=report, effective=_effective(config), show=show)
+    return Checked(
+        report=report,
+        effective=_effective(config),
+        show=show,
+        signing_key=fingerprint(config),
+        key_problem=key_problem(config),
+    )
 
 
 def _unanswered(config: object) -> Iterator[str]:
@@ -217,15 +228,23 @@ def _unanswered(config: object) -> Iterator[str]:
 
 def _print(file: Path, checked: Checked, *, show: bool, as_json: bool) -> None:
     report = checked.report
-    problems = report.all_problems()
+    problems = [*report.all_problems(), *filter(None, [checked.key_problem])]
     if as_json:
-        configuration = {} if checked.effective is None else {"configuration": checked.effective}
-        print_json({**configuration, **msgspec.to_builtins(report)})
+        document = msgspec.to_builtins(report)
+        if checked.effective is not None:
+            document = {
+                "configuration": checked.effective,
+                "signing_key": checked.signing_key or None,
+                **document,
+            }
+        print_json(document)
     else:
         if not problems:
             say(f"{file}: valid")
         for remark in report.all_remarks():
             print(one_line(f"note: {remark}"))
+        if checked.signing_key:
+            print(f"signing key: {checked.signing_key}")
         checked.show(report)
         if show and checked.effective is not None:
             print()

@@ -23,6 +23,7 @@ from harness.penstock.made_batches import agents_batch
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
+from ledger.counting.sealed_entries import SealedEntry
 from schemas.remote.address import RegistryAddress
 from tests.audit.audited_ledger import FIRST, NOW
 from tests.audit.log_entries import lines as file_lines
@@ -41,12 +42,13 @@ from tests.audit.store.said import (
 from tests.broker.counting.counted import ShownLedger
 from tests.broker.storage.log_files import NOW as WRITTEN
 from tests.broker.storage.log_files import append, flush, log_file, read_on
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
 from wire.record_batches.batch import BatchHeader, check_batch, headers
 
 _FIRST_PRODUCER: Final = 1_000
 
 
-class Replica:
+class Replica(EncodesAtOnce):
     """One broker's. While it is `silent`, what it has counted waits in its journal."""
 
     def __init__(self, directory: Path, ledger: ShownLedger) -> None:
@@ -60,7 +62,7 @@ class Replica:
 
     def start(self) -> None:
         """Its counting process, again."""
-        journal = CountingJournal(self.directory / "ledger-counter", "broker")
+        journal = CountingJournal(self.directory / "ledger-counter", "broker", COUNTERS_KEY)
         speaker = Speaker(journal.source, self.directory.name, "a", CLUSTER, MINUTE)
         registry = RegistryAddress("")
         directory = str(self.directory)
@@ -69,7 +71,8 @@ class Replica:
         )
         self._following = PartitionCounting(task, Counter(journal, speaker, self), self._ledger)
 
-    def send(self, said: Json) -> None:
+    def send(self, sealed: SealedEntry) -> None:
+        said = sealed.entry
         if self.silent:
             raise ConnectionRefusedError("nobody is there")
         self._ledger.entries.append({**said, "header": {**said["header"], "time": FIRST}})

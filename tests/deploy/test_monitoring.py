@@ -15,6 +15,7 @@ from broker.groups.metrics import GroupCounts
 from broker.monitoring.metrics import BrokerMetrics
 from broker.replicas.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
+from ground.signatures.keys import SigningKey
 from mirror.comparing.comparison import Comparison
 from mirror.config import MirrorConfig
 from mirror.monitoring.metrics import MirrorMetrics
@@ -100,7 +101,7 @@ def broker_names() -> set[str]:
 def mirror_names() -> set[str]:
     """All that a scrape of a mirror may have."""
     config = msgspec.yaml.decode(CONFIG.read_bytes(), type=MirrorConfig)
-    standing = MirrorStatus(config)
+    standing = MirrorStatus(config, SigningKey.new().public)
     standing.comparing = Comparison(config, lambda: None, dict)
     said = MirrorMetrics(standing, lambda: {"a file": 1.0}).exposition()
     return set(re.findall(r"^# TYPE (\w+)", said.decode(), re.MULTILINE))

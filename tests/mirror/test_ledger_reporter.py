@@ -14,27 +14,32 @@ from hypothesis import strategies as st
 from client.errors import ConnectionLost
 from ledger.counting.counted_offsets import Json, furthest_copied
 from ledger.counting.journal import PartitionKey
+from ledger.counting.sealed_entries import SealedEntry
 from ledger.health import HealthProbe
 from mirror.ledger_reporter import LedgerReporter, StoredBatch
 from mirror.partitions.copied_count import Spread
 from mirror.partitions.partition import CopiedPartition
 from mirror.topics import Standing, TopicCopy
+from tests.ledger.chains import Walked
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
 from tests.mirror.headers import header
 from tests.mirror.workers import mirror_config
 from wire.record_batches.batch import BatchHeader
+from wire.record_batches.records import Record
 
 KEY = PartitionKey("dc1.clicks", "an-id", 0)
 COPY = TopicCopy(KEY.topic, "clicks", Standing.COPIED, partitions=1, topic_id=KEY.topic_id)
 
 
 @dataclass
-class Target:
+class Target(EncodesAtOnce):
     """A copy with a ledger, which goes away after so many questions."""
 
     log: list[BatchHeader] = field(default_factory=list)
     entries: list[Json] = field(default_factory=list)
     answers: int | None = None  # are left; None: however many
     unseen: int = 0  # the last entries, which nobody who asks is shown
+    walked: dict[str, Walked] = field(default_factory=dict)  # by journal
 
     @property
     def end(self) -> int:
@@ -72,9 +77,12 @@ class Target:
                 raise ConnectionLost("it is away")
             self.answers -= 1
 
-    def send(self, entry: Json) -> None:
+    def send(self, sealed: SealedEntry) -> None:
         self._asked()
-        self.entries.append(entry)
+        self.entries.append(sealed.entry)
+        source = sealed.entry["header"]["source"]
+        record = Record(0, 0, None, sealed.value, (("proof", sealed.proof),))
+        self.walked.setdefault(source, Walked()).add(record, sealed.entry)
 
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
         return ()
@@ -97,7 +105,7 @@ class Worker:
         config = mirror_config(data_dir=str(directory))
         self.target = target
         probe = HealthProbe("0.1", name="dc1", directories=(str(directory),))
-        self.telling = LedgerReporter(config, target, target, probe=probe)
+        self.telling = LedgerReporter(config, target, target, COUNTERS_KEY, probe=probe)
         self.partition = CopiedPartition((KEY.topic, KEY.partition), ("clicks", 0))
         self.begin()
 
@@ -174,6 +182,11 @@ def test_nothing_is_left_out_for_good(actions: list[tuple[str, int]]) -> None:
     worker = Worker(target, directory)
     worker.look()
     assert target.offsets_told() == set(range(target.end))
+    assert target.walked
+    for journal in target.walked.values():
+        assert journal.proofs.keys() == journal.values.keys()
+        assert journal.breaks == []
+        assert journal.keys == [COUNTERS_KEY.public.raw]
 
 
 def _told_of(target: Target) -> Json:

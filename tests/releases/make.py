@@ -27,7 +27,7 @@ from client.connection.addresses import Address
 from harness.penstock.agent import AgentProcess
 from harness.processes.server_process import ServerProcess
 from harness.processes.waiting import wait_until
-from ledger.counting.journal import CountingJournal
+from ledger.counting.journal import counted_places
 from schemas.event_schemas import scaffold
 from tests.client.cutting_proxy import CuttingProxy
 from tests.releases.kept import KEPT, Expected, Log, Verdict, pack, pack_broker
@@ -306,7 +306,7 @@ class Making:
         found = list((self._site.directory / "counter" / "data").rglob("*.counter"))
         if not found:
             return {}
-        places = CountingJournal(found[0], "counter").places
+        places = counted_places(found[0])
         return {key.topic: place.next_offset for key, place in places.items()}
 
     # What was under way

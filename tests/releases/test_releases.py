@@ -18,6 +18,8 @@ from pyspark.sql import SparkSession
 from audit.api.answers import ReportAnswer
 from audit.configuration.config import Cluster, CountingConfig
 from audit.process.counter import ClusterCounter
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from harness.penstock.agent import AgentProcess
 from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until
@@ -30,6 +32,8 @@ from loader.run.outcomes import TableOutcome
 from schemas.envelope import Decoder
 from schemas.event_schemas import scaffold
 from schemas.registry_client import RegistryClient
+from tests.ledger.chains import Walked, key_in, name_of, walk_audit
+from tests.ledger.counting.encoding import COUNTERS_KEY
 from tests.loader.loads import LONG_AGO, load_once
 from tests.releases.adopting import adopt
 from tests.releases.kept import Expected, Log, Range, Verdict, expected, releases, unpack
@@ -61,6 +65,7 @@ class Story:
     loaded: dict[str, TableOutcome] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=dict)
     trouble: str = ""
+    journals: dict[str, Walked] = field(default_factory=dict)  # in `_audit`
 
 
 @pytest.fixture(scope="module", params=releases())
@@ -83,6 +88,8 @@ def story(
         _run_agents(story)
         _append(story)
         _count(story)
+        with Brokers(Bootstrap.of(story.site.broker.bootstrap)) as brokers:
+            story.journals = walk_audit(brokers)
         for topic in (VIEWS, SHOP_LOGS):
             _load(story, spark, topic)
         yield story
@@ -170,7 +177,7 @@ def _append(story: Story) -> None:
 def _count(story: Story) -> None:
     (path,) = (story.site.directory / "counter" / "data").rglob("*.counter")
     cluster = Cluster(brokers=(story.site.broker.bootstrap,), registry=story.site.registry.url)
-    journal = CountingJournal(path, "counter")
+    journal = CountingJournal(path, "counter", COUNTERS_KEY)
     story.counted = {key.topic: place.next_offset for key, place in journal.places.items()}
     speaker = Speaker(journal.source, "h", "penstock-count", "test", WINDOW * 1000)
     writer = LedgerWriter(cluster.bootstrap, cluster.registry, client_id="test")
@@ -251,6 +258,40 @@ def test_agents_ship_what_was_under_way_once(story: Story) -> None:
         *kept.landed_shop_logs, kept.unsent_shop_logs, NEW_SHOP_LOGS
     )
     assert "is a copy" not in story.agents_said
+
+
+@pytest.mark.parametrize("host", ["web-1", "web-2"])
+def test_agents_keep_their_names_and_prove_their_entries_from_now_on(
+    story: Story, host: str
+) -> None:
+    """What is still sent of the former entries has no proof, and none is missing."""
+    walked = _of_tier(story, "agent", host)
+    assert walked.numbers == list(range(len(walked.values)))
+    assert walked.keys == [key_in(story.site.agent(host).data_dir)]
+    first = min(walked.proofs)
+    assert first > 0
+    assert walked.breaks == [first], "what had no proofs is one chain, and what follows another"
+    assert walked.entries[0]["header"]["source"] != name_of(walked.keys[0])
+    heard = [each for each in walked.entries if each["heartbeats"]][-1]
+    assert heard["header"]["seq"] in walked.proofs
+
+
+def _of_tier(story: Story, tier: str, host: str) -> Walked:
+    (walked,) = (
+        each
+        for each in story.journals.values()
+        if (each.entries[0]["tier"], each.entries[0]["header"]["host"]) == (tier, host)
+    )
+    return walked
+
+
+def test_a_counter_proves_its_entries_from_now_on(story: Story) -> None:
+    (walked,) = (each for name, each in story.journals.items() if name.startswith("counter-"))
+    assert walked.numbers == list(range(len(walked.values)))
+    first = min(walked.proofs)
+    assert first > 0
+    assert list(walked.proofs) == list(range(first, len(walked.values)))
+    assert walked.keys == [COUNTERS_KEY.public.raw]
 
 
 def test_a_load_brings_what_the_last_one_did_not(story: Story) -> None:

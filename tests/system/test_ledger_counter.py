@@ -19,6 +19,7 @@ from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.made_batches import NOON, WINDOW, agents_batch, foreign_batch
 from harness.processes.waiting import wait_until
+from tests.ledger.chains import key_in, walk_audit
 from tests.system.counting_child import child_of, counted_broker, standing_still
 from tests.system.crash import IdempotentWriter
 from tests.system.told_of_topics import check_told_once, entries, read_all, wait_told
@@ -137,6 +138,12 @@ def test_child_and_broker_are_killed_at_random(
         assert {passage["leader_epoch"] for passage in found.passages} == {0}
     assert [each for each in entries(brokers) if each["withdrawn"] or each["damaged"]] == []
     assert broker.http("/readyz") == (200, "ready\n")
+    ((name, walked),) = walk_audit(brokers).items()
+    assert name.startswith("broker-")
+    assert walked.numbers == list(range(len(walked.values)))
+    assert walked.proofs.keys() == walked.values.keys(), "every entry has a proof"
+    assert walked.breaks == []
+    assert walked.keys == [key_in(broker.data_dir)]
 
 
 def test_what_keeps_the_ledger_waiting_is_said_and_nothing_else_waits(

@@ -25,6 +25,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Final
 
 from msgspec.structs import replace
@@ -41,6 +42,7 @@ from client.connection.connection import SOFTWARE_VERSION
 from client.producing.delivery import Batch, TopicPartition
 from ground.printable import path_text
 from ledger.health import HealthProbe, HealthReports, Problem
+from ledger.proofs import HEADER, Chain
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
 from wire.record_batches.compression import Codec
@@ -207,6 +209,8 @@ class Ledger:
         self._files = PublishedFiles(journal.known_source)
         self._encoder: Encoder | None = None
         self._encoder_id = -1
+        self._chain = Chain(journal.key)
+        self._has_proven = False
         # A new agent publishes its first entry at once, so that the audit knows of it.
         self.due = clock() + (config.ledger_interval if journal.ledger_seq else 0.0)
         """When `entries` may return something again."""
@@ -272,11 +276,14 @@ class Ledger:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
             self._journal.moves_published(moved_sources)
             return ()
+        chain = copy(self._chain)
+        chain.head = self._journal.ledger_head
         batches = [
-            self._outgoing(draft, index, target, now_millis)
+            self._outgoing(draft, index, target, now_millis, chain)
             for index, draft in enumerate(pending_drafts)
         ]
         self._journal.parcel(Parcel(batches, (), {}))
+        self._chain, self._has_proven = chain, True
         recent_paths = {
             path: said_at
             for path, said_at in self._paths_said.items()
@@ -364,7 +371,9 @@ class Ledger:
             return False
         return True
 
-    def _outgoing(self, draft: Draft, at: int, target: TopicPartition, now_millis: int) -> Outgoing:
+    def _outgoing(
+        self, draft: Draft, at: int, target: TopicPartition, now_millis: int, chain: Chain
+    ) -> Outgoing:
         assert self._encoder is not None
         header = {
             "time": now_millis,
@@ -376,7 +385,13 @@ class Ledger:
         }
         value = self._encoder.encode(entry(draft, header, cluster=self._config.cluster))
         codec = Codec[self._config.batches.compression.name]
+        is_first = not at and not self._has_proven
         record = Record(0, now_millis, None, value)
+        if is_first or "heartbeats" in draft.lists:
+            proof = chain.prove(value, self._clock())
+            record = record._replace(headers=((HEADER, proof.encoded),))
+        else:
+            chain.add(value)
         return Outgoing(
             number=self._journal.next_number(),
             kind=BatchKind.LEDGER,

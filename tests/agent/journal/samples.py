@@ -104,6 +104,7 @@ class Seen:
     acknowledged_offsets: object
     looked: object
     ledger_seq: int
+    ledger_head: bytes
 
 
 def seen(state: JournalState) -> Seen:
@@ -115,6 +116,7 @@ def seen(state: JournalState) -> Seen:
         dict(state.acknowledged_offsets),
         dict(state.looked),
         state.ledger_seq,
+        state.ledger_head,
     )
 
 
@@ -127,6 +129,7 @@ def seen_contents(contents: JournalContents) -> Seen:
         dict(contents.acknowledged_offsets),
         dict(contents.looked),
         contents.ledger_seq,
+        contents.ledger_head,
     )
 
 

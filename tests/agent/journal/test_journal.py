@@ -57,7 +57,8 @@ def test_a_new_journal_is_empty_and_nobody_elses(tmp_path: Path) -> None:
     assert journal.agent_id == state.agent_id
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     for path in directory.iterdir():
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+        wanted = 0o644 if path.suffix == ".pub" else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == wanted, path
     _again, state = reopened(directory)
     assert state.agent_id == journal.agent_id
 

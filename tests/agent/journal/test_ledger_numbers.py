@@ -10,6 +10,7 @@ from agent.accounting.runs import Progress
 from agent.errors import JournalError
 from agent.journal.frames import HEADER_SIZE
 from agent.journal.ledger_numbers import FILE_NAME, LedgerNumbers
+from ledger.proofs import NO_HEAD, digest_of, head_after
 from tests.agent.journal.samples import (
     A,
     B,
@@ -186,3 +187,36 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(JournalError, match="ledger-numbers: Is a directory"):
         open_journal(tmp_path)
+
+
+def test_a_journal_that_has_lost_its_end_continues_the_chain(tmp_path: Path) -> None:
+    size = entries_after(tmp_path, 3)
+    tear(tmp_path, size)
+    journal, state = open_journal(tmp_path)
+    assert state.damage is not None
+    head = NO_HEAD
+    for _ in range(3):
+        head = head_after(head, digest_of(b"x"))
+    assert journal.ledger_head == head
+
+
+RECORD = 32  # what releases without signatures read and write
+
+
+@pytest.mark.parametrize("how", ["missing", "damaged", "of another number"])
+def test_without_its_head_the_chain_begins_anew(tmp_path: Path, how: str) -> None:
+    size = entries_after(tmp_path, 2)
+    content = (tmp_path / FILE_NAME).read_bytes()
+    journal, _ = open_journal(tmp_path)
+    journal.parcel(parcel(ledger(journal.next_number())))
+    journal.close()
+    if how == "missing":
+        os.truncate(tmp_path / FILE_NAME, RECORD)
+    elif how == "damaged":
+        flip(tmp_path / FILE_NAME, RECORD + 9)
+    else:
+        later = (tmp_path / FILE_NAME).read_bytes()[:RECORD]
+        (tmp_path / FILE_NAME).write_bytes(later + content[RECORD:])
+    tear(tmp_path, size)
+    journal, state = open_journal(tmp_path)
+    assert (state.ledger_seq, journal.ledger_head) == (3, NO_HEAD)

@@ -125,7 +125,7 @@ def journal_on(
     generation = first.generation + 1
     broken = GenerationFile(path_of(tmp_path, generation), fd, size)
     owner = JournalOwner(first.owner.agent_id, first.owner.binding, first.owner.salt)
-    found = OpenedJournal(owner, JournalContents(owner.agent_id), broken, generation, 0)
+    found = OpenedJournal(owner, JournalContents(owner.agent_id), first.key, broken, generation, 0)
     journal = Journal(found, held, sync=sync, limit_bytes=limit)
     OPEN.append((tmp_path, journal))
     return journal

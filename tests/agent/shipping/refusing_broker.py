@@ -32,7 +32,7 @@ from wire.messages import (
     produce,
 )
 from wire.record_batches.batch import BatchHeader, headers, read_header, stamp
-from wire.record_batches.records import records
+from wire.record_batches.records import Record, records
 
 # Each of them in one version.
 SERVED = {
@@ -131,9 +131,12 @@ class RefusingBroker:
 
     def events(self, topic: str) -> list[dict[str, Any]]:
         decoder = Decoder(schema_of)
+        return [decoder.decode(record.value or b"") for record in self.records(topic)]
+
+    def records(self, topic: str) -> list[Record]:
         data = bytes(self.logs[topic].data)
         return [
-            decoder.decode(record.value or b"")
+            record
             for at, header in headers(data)
             for record in records(data[at : at + header.size])
         ]

@@ -24,6 +24,7 @@ from agent.shipping.replacements import (
     window_counts,
 )
 from client.producing.delivery import Batch, TopicPartition
+from ground.signatures.keys import SigningKey
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, LEDGER, built_in
 from tests.agent.shipping.agent_side import (
@@ -38,6 +39,7 @@ from tests.agent.shipping.agent_side import (
 from wire.record_batches.compression import Codec
 from wire.record_batches.records import Record, build_batch
 
+KEY = SigningKey.new()
 NOW = 1_700_000_000_000
 TARGET, DEAD = TopicPartition("t", 0), TopicPartition("t.dead", 2)
 DAY = 86_400_000
@@ -60,6 +62,7 @@ def replacer(*, knows_dead_letters: bool = True) -> Replacer:
         RefusedLetters(lambda: SourceId("letters"), lambda source: f"/logs/{source}"),
         lambda topic: DeadLetterTopic(DEAD, schema) if knows_dead_letters else None,
         lambda size: None,
+        KEY,
     )
 
 

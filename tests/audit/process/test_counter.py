@@ -27,6 +27,7 @@ from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
 from ledger.counting.publishing import LedgerWriter
+from tests.ledger.counting.encoding import COUNTERS_KEY
 from tests.system.told_of_topics import (
     Said,
     check_told_once,
@@ -49,7 +50,7 @@ def counter_of(tmp_path: Path) -> Iterator[CounterOf]:
 
         def made(bootstrap: str, registry: str, topics: str) -> ClusterCounter:
             cluster = Cluster(brokers=(bootstrap,), registry=registry)
-            journal = CountingJournal(tmp_path / "c.counter", "counter")
+            journal = CountingJournal(tmp_path / "c.counter", "counter", COUNTERS_KEY)
             speaker = Speaker(journal.source, "h", "penstock-count", "test", WINDOW)
             writer = LedgerWriter(cluster.bootstrap, cluster.registry, client_id="test")
             ends.callback(writer.close)
@@ -139,7 +140,7 @@ def test_a_log_that_was_cut_is_counted_on_at_its_end(
         produce(running_broker.bootstrap, new_topic, 10)
         epoch = brokers.topic(new_topic).partitions[0].leader_epoch
         # A counter that has counted more than there is now, of the same leader.
-        journal = CountingJournal(tmp_path / "c.counter", "counter")
+        journal = CountingJournal(tmp_path / "c.counter", "counter", COUNTERS_KEY)
         key = PartitionKey(new_topic, id_of(brokers, new_topic), 0)
         journal.write([], {key: CountPosition(50, leader_epoch=epoch)})
         counter = counting(new_topic)

@@ -14,7 +14,9 @@ from ledger.counting.counted_offsets import CountedUpTo, EpochStart, History, fu
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, PartitionKey
+from ledger.counting.sealed_entries import SealedEntry
 from schemas.remote.address import RegistryAddress
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
 
 
 class ShownLedger:
@@ -32,13 +34,13 @@ class ShownLedger:
         return furthest(self.entries, histories)
 
 
-class Counted:
+class Counted(EncodesAtOnce):
     """A counter of a data directory, and what it has told."""
 
     def __init__(self, directory: Path, checks: Checks | None = None) -> None:
         self.told: list[Json] = []
         self.is_silent = False
-        self.journal = CountingJournal(directory / "ledger-counter", "broker")
+        self.journal = CountingJournal(directory / "ledger-counter", "broker", COUNTERS_KEY)
         speaker = Speaker(self.journal.source, "h", "a", "dc1", 60_000)
         place = (str(directory), "", Security(), RegistryAddress(""), "dc1", "h")
         task = Task(*place, 60_000, 10.0, checks or Checks())
@@ -46,10 +48,10 @@ class Counted:
         counter = Counter(self.journal, speaker, self)
         self._following = PartitionCounting(task, counter, self.ledger)
 
-    def send(self, entry: Json) -> None:
+    def send(self, sealed: SealedEntry) -> None:
         if self.is_silent:
             raise ConnectionRefusedError("nobody is there")
-        self.told.append(entry)
+        self.told.append(sealed.entry)
 
     def told_of(self, led: Led, lost: LostOffsets) -> CountingResult:
         return self._following.look(CountingReport([led], [], [lost]))

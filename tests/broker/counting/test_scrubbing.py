@@ -15,8 +15,10 @@ from ledger.counting.counted_offsets import EpochStart
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
+from ledger.counting.sealed_entries import SealedEntry
 from ledger.names import topic_id_text
 from tests.broker.storage.log_files import create, grow, log_file, names, overwrite
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
 
 HOUR = 3_600_000
 WHOLE = Checks(scrub_seconds=3600.0, scrub_bytes_per_second=1000, young_seconds=0)
@@ -33,8 +35,8 @@ class Clock:
         return self.now
 
 
-class Nobody:
-    def send(self, entry: object) -> None:
+class Nobody(EncodesAtOnce):
+    def send(self, entry: SealedEntry) -> None:
         raise AssertionError("nothing is sent by who reads")
 
 
@@ -48,7 +50,7 @@ class Reader:
         self.begin()
 
     def begin(self) -> None:
-        self.journal = CountingJournal(self._directory / "ledger-counter", "broker")
+        self.journal = CountingJournal(self._directory / "ledger-counter", "broker", COUNTERS_KEY)
         speaker = Speaker(self.journal.source, "h", "a", "dc1", 60_000)
         counter = Counter(self.journal, speaker, Nobody())
         self.scrubbing = Scrubbing(

@@ -40,7 +40,12 @@ def made(broker: Broker, port: int = 0) -> BrokerHttpServer:
     metrics = BrokerMetrics(lambda: ())
     metrics.topic("views").bytes_in += 42
     return BrokerHttpServer(
-        "127.0.0.1", port, metrics, readiness=lambda: broker.not_ready, health=lambda: broker.state
+        "127.0.0.1",
+        port,
+        metrics,
+        readiness=lambda: broker.not_ready,
+        health=lambda: broker.state,
+        signing_key="0a1b",
     )
 
 
@@ -92,9 +97,12 @@ def test_metrics_are_served_in_prometheus_format(server: BrokerHttpServer) -> No
 
 
 def test_healthz_tells_the_state_of_the_session(server: BrokerHttpServer, broker: Broker) -> None:
-    assert ask(server, "/healthz")[::2] == (200, b"alive\nzookeeper: connected\n")
+    assert ask(server, "/healthz")[::2] == (
+        200,
+        b"alive\nzookeeper: connected\nsigning key: 0a1b\n",
+    )
     broker.zookeeper = "suspended"
-    assert ask(server, "/healthz")[::2] == (200, b"alive\nzookeeper: suspended\n")
+    assert ask(server, "/healthz")[2].splitlines()[1] == b"zookeeper: suspended"
 
 
 def test_readyz_says_why_not_until_it_is_ready(server: BrokerHttpServer, broker: Broker) -> None:
@@ -105,7 +113,7 @@ def test_readyz_says_why_not_until_it_is_ready(server: BrokerHttpServer, broker:
 
 def test_head_has_headers_and_no_body_and_a_query_is_passed_over(server: BrokerHttpServer) -> None:
     status, headers, body = ask(server, "/healthz?verbose=1", "HEAD")
-    assert (status, headers["Content-Length"], body) == (200, "27", b"")
+    assert (status, headers["Content-Length"], body) == (200, "45", b"")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from tests.broker.storage.log_files import (
     positions,
 )
 from tests.cluster.conftest import a_partition
+from tests.ledger.counting.encoding import COUNTERS_KEY
 
 KEY = ("t", 0)
 CONFIG = LogConfig(segment_bytes=1500)
@@ -264,7 +265,7 @@ def test_a_topic_made_anew_has_lost_nothing(broker: Broker) -> None:
 
 def test_where_nothing_is_remembered_what_was_counted_is(broker: Broker) -> None:
     opened = broker.filled()
-    journal = CountingJournal(broker.directory / "ledger-counter", "broker")
+    journal = CountingJournal(broker.directory / "ledger-counter", "broker", COUNTERS_KEY)
     key = PartitionKey("t", topic_id_text(TOPIC_ID), 0)
     journal.write([], {key: CountPosition(60, leader_epoch=4)})
     (broker.directory / "acknowledged").unlink()

@@ -23,6 +23,23 @@ def test_a_key_is_made_once(tmp_path: Path) -> None:
     assert SigningKey.kept(path).public == PublicKey.of_file(tmp_path / "signing-key.pub")
 
 
+def test_a_key_that_others_can_read_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "signing-key"
+    SigningKey.kept(path)
+    path.chmod(0o640)
+    with pytest.raises(BadKey, match="set its mode to 600"):
+        SigningKey.kept(path)
+
+
+def test_a_renewed_key_has_a_public_key_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "signing-key"
+    former = SigningKey.kept(path)
+    key = SigningKey.renewed(path)
+    assert key.public != former.public
+    assert SigningKey.of_file(path).public == key.public
+    assert PublicKey.of_file(tmp_path / "signing-key.pub") == key.public
+
+
 def test_openssl_reads_the_files_and_knows_the_fingerprint(tmp_path: Path) -> None:
     key = SigningKey.kept(tmp_path / "signing-key")
     der = _openssl("pkey", "-pubin", "-in", tmp_path / "signing-key.pub", "-outform", "DER")

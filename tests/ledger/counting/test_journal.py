@@ -3,16 +3,23 @@
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.errors import ErrorCode, Refused
+from ground.signatures.keys import SigningKey
 from harness.penstock.made_batches import NOON, WINDOW, foreign_batch, header_of
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition, PartitionKey
+from ledger.counting.sealed_entries import SealedEntry
+from tests.ledger.chains import Walked
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
+from wire.record_batches.records import Record
 
 KEY = PartitionKey("clicks", "id", 0)
 OTHER = PartitionKey("clicks", "other", 0)
@@ -20,23 +27,23 @@ OTHER = PartitionKey("clicks", "other", 0)
 
 def test_it_is_there_again(tmp_path: Path) -> None:
     path = tmp_path / "counter"
-    journal = CountingJournal(path, "broker")
+    journal = CountingJournal(path, "broker", COUNTERS_KEY)
     assert journal.is_new
     entries: list[Json] = [{"a": 1}, {"b": [NOON, "x"]}]
     journal.write(entries, {KEY: CountPosition(5, 0, 70), OTHER: CountPosition(9)})
-    again = CountingJournal(path, "broker")
+    again = CountingJournal(path, "broker", COUNTERS_KEY)
     assert not again.is_new
     assert (again.source, again.next_seq, again.pending) == (journal.source, 2, entries)
     assert again.places == {KEY: CountPosition(5, 0, 70), OTHER: CountPosition(9)}
     again.acknowledged()
     again.write([], {KEY: CountPosition(6)}, [OTHER])
-    last = CountingJournal(path, "broker")
+    last = CountingJournal(path, "broker", COUNTERS_KEY)
     assert (last.next_seq, last.pending, last.places) == (2, [], {KEY: CountPosition(6)})
     assert [each.name for each in tmp_path.iterdir()] == ["counter"]
 
 
 def test_each_has_a_name_of_its_own(tmp_path: Path) -> None:
-    one, two = (CountingJournal(tmp_path / name, "broker") for name in ("a", "b"))
+    one, two = (CountingJournal(tmp_path / name, "broker", COUNTERS_KEY) for name in ("a", "b"))
     assert one.source != two.source
     assert one.source.startswith("broker-")
 
@@ -51,28 +58,38 @@ def test_damage_is_never_guessed_at(whole: tuple[Path, bytes], data: st.DataObje
         del content[data.draw(st.integers(0, len(content) - 1)) :]
     path.write_bytes(content)
     with pytest.raises(CounterFileDamaged, match="counter"):
-        CountingJournal(path, "broker")
+        CountingJournal(path, "broker", COUNTERS_KEY)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     """A file, and what is in it."""
     path = tmp_path_factory.mktemp("journal") / "counter"
-    CountingJournal(path, "broker").write([{"a": 1}], {KEY: CountPosition(5)})
+    CountingJournal(path, "broker", COUNTERS_KEY).write([{"a": 1}], {KEY: CountPosition(5)})
     return path, path.read_bytes()
 
 
-class Ledger:
+class Ledger(EncodesAtOnce):
     """Takes entries, or fails before or after it has taken them; none with more passages than
     `most`."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[str, int], Json] = {}
+        self.walked = Walked()
         self.fails = ""
         self.most = 1_000
+        self._encoded = 0
 
-    def send(self, entry: Json) -> None:
+    def encode(self, entry: Json) -> bytes:
+        """Never the same bytes, as if another release encoded it, or another registry had its
+        schema."""
+        self._encoded += 1
+        return super().encode(entry) + b"%d" % self._encoded
+
+    def send(self, sealed: SealedEntry) -> None:
+        entry = sealed.entry
         fails, self.fails = self.fails, ""
+        self.is_connected = not fails
         if fails == "before":
             raise OSError("not sent")
         if len(entry["passages"]) > self.most:
@@ -80,12 +97,13 @@ class Ledger:
         header = entry["header"]
         known = self.entries.setdefault((header["source"], header["seq"]), entry)
         assert known == entry, "the same number, and not the same"
+        self.walked.add(Record(0, 0, None, sealed.value, (("proof", sealed.proof),)), entry)
         if fails == "after":
             raise OSError("no answer")
 
 
 def counter_of(path: Path, ledger: Ledger) -> Counter:
-    journal = CountingJournal(path, "broker")
+    journal = CountingJournal(path, "broker", COUNTERS_KEY)
     return Counter(journal, Speaker(journal.source, "h", "a", "dc1", WINDOW), ledger)
 
 
@@ -132,6 +150,9 @@ def test_every_offset_is_told_once_whatever_fails(
     covered = [offset for first, behind in told for offset in range(first, behind)]
     assert covered == list(range(end))
     assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
+    assert ledger.walked.proofs.keys() == ledger.walked.values.keys()
+    assert ledger.walked.breaks == []
+    assert ledger.walked.keys == [COUNTERS_KEY.public.raw]
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -151,7 +172,35 @@ def test_an_entry_that_is_too_large_is_told_in_parts(tmp_path: Path, *, is_kille
     told = [each["partition"] for entry in ledger.entries.values() for each in entry["passages"]]
     assert sorted(told) == list(range(7))
     assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
-    assert CountingJournal(path, "broker").next_seq == len(ledger.entries)
+    assert CountingJournal(path, "broker", COUNTERS_KEY).next_seq == len(ledger.entries)
+    assert ledger.walked.proofs.keys() == ledger.walked.values.keys()
     ledger.most = 0
     with pytest.raises(Refused):
         counter_of(path, ledger).settle()
+
+
+def test_another_key_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "counter"
+    CountingJournal(path, "broker", COUNTERS_KEY).write([], {KEY: CountPosition(5)})
+    CountingJournal(path, "broker", COUNTERS_KEY)
+    assert "signing key" not in caplog.text
+    other = SigningKey.new()
+    CountingJournal(path, "broker", other).write([], {})
+    assert "signing key is another" in caplog.text
+    assert other.public.fingerprint in caplog.text
+    caplog.clear()
+    CountingJournal(path, "broker", other)
+    assert caplog.text == ""
+
+
+def test_a_file_of_a_release_without_proofs_is_continued(tmp_path: Path) -> None:
+    """Its pending entries are sealed before they are sent."""
+    path, ledger = tmp_path / "counter", Ledger()
+    header = {"source": "broker-x", "seq": 3}
+    former = ["broker-x", 4, [], [{"header": header, "passages": []}]]
+    body = msgspec.msgpack.encode(former)
+    path.write_bytes(b"penstock counter 1\n" + crc32c(body).to_bytes(4, "big") + body)
+    counter_of(path, ledger).settle()
+    assert list(ledger.walked.proofs) == [3]
+    counter_of(path, ledger).settle()
+    assert ledger.walked.repeated == 1

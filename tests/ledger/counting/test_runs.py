@@ -20,6 +20,8 @@ from ledger.counting.batches import Counting, Json, PartitionCount
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
+from ledger.counting.sealed_entries import SealedEntry
+from tests.ledger.counting.encoding import COUNTERS_KEY, EncodesAtOnce
 from wire.record_batches.batch import HEADER, HEADER_SIZE, headers
 
 CONTROL, APPEND_TIME = 0x20, 0x08
@@ -57,12 +59,12 @@ def log_of(batches: list[tuple[int, list[int], str]]) -> bytes:
     return log
 
 
-class Ledger:
+class Ledger(EncodesAtOnce):
     def __init__(self) -> None:
         self.passages: list[Json] = []
 
-    def send(self, entry: Json) -> None:
-        self.passages += entry["passages"]
+    def send(self, sealed: SealedEntry) -> None:
+        self.passages += sealed.entry["passages"]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,7 @@ def passage_of(
     directory.mkdir(exist_ok=True)
     path = directory / "counter"
     path.unlink(missing_ok=True)
-    journal, ledger = CountingJournal(path, "broker"), Ledger()
+    journal, ledger = CountingJournal(path, "broker", COUNTERS_KEY), Ledger()
     counter = Counter(journal, Speaker(journal.source, "h", "a", "dc1", WINDOW), ledger)
     counter.settle()
     counter.partition(KEY, 0, leader_epoch=0, seen=SEEN)

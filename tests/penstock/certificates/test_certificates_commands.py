@@ -132,7 +132,7 @@ def test_two_commands_at_once_are_one_after_the_other(made: Path) -> None:
 
 @pytest.mark.not_quick("starts a process")
 def test_other_commands_import_none_of_it() -> None:
-    """An agent's host need not have the package, and no command waits for it."""
+    """No command waits for it that signs nothing."""
     code = (
         "import sys, click, penstock.services.agent; from penstock.command_line import penstock; "
         "penstock.get_command(click.Context(penstock), 'topics'); "
