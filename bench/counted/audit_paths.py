@@ -3,7 +3,6 @@
 from itertools import count
 from pathlib import Path
 
-
 from audit.reconciling.findings import State
 from audit.reconciling.picture import (
     ExpectedAgent,
