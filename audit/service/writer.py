@@ -267,20 +267,26 @@ class Folds(Protocol):
 
     def positions(self, cluster: str) -> LedgerPositions: ...
 
-    def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched: ...
+    def fold(
+        self,
+        cluster: str,
+        body: pa.StructArray,
+        positions: LedgerPositions,
+        proofs: pa.StructArray | None = None,
+    ) -> Touched: ...
 
 
 def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
     """Folds as much of a chunk as possible. Raises AuditStoreError; then a part may have been
     folded, and is read again."""
     try:
-        return store.fold(cluster, chunk.body, chunk.positions)
+        return store.fold(cluster, chunk.body, chunk.positions, chunk.proofs)
     except Exception as error:
         if not _is_of_entries(error):
             raise
         log.exception("cannot fold a chunk, trying it in pieces cluster=%s", cluster)
-    pieces = _Pieces(store, cluster)
-    touched_hours = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
+    pieces = _Pieces(store, cluster, chunk)
+    touched_hours = pieces.fold(0, len(chunk.body)) if len(chunk.body) else Touched(set())
     store.fold(cluster, _part(chunk.body, 0, 0), chunk.positions)
     log.error(
         "entries skipped because they cannot be folded cluster=%s entries=%d",
@@ -293,18 +299,19 @@ def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
 class _Pieces:
     """Folds pieces of a chunk without advancing the positions."""
 
-    def __init__(self, store: Folds, cluster: str) -> None:
+    def __init__(self, store: Folds, cluster: str, chunk: LedgerChunk) -> None:
         self._store = store
         self._cluster = cluster
+        self._chunk = chunk
         self._at = store.positions(cluster)
         self.left_out = 0
 
-    def fold(self, body: pa.StructArray) -> Touched:
-        middle = len(body) // 2
-        if not middle:
-            return self._one(body)
-        parts = (_part(body, 0, middle), _part(body, middle, len(body)))
-        first_hours, second_hours = (self._whole(part) or self.fold(part) for part in parts)
+    def fold(self, first: int, end: int) -> Touched:
+        middle = (first + end) // 2
+        if middle == first:
+            return self._one(first)
+        parts = ((first, middle), (middle, end))
+        first_hours, second_hours = (self._whole(*part) or self.fold(*part) for part in parts)
         return Touched(
             first_hours.hours | second_hours.hours,
             first_hours.entries + second_hours.entries,
@@ -312,26 +319,32 @@ class _Pieces:
             first_hours.left_out + second_hours.left_out,
         )
 
-    def _whole(self, body: pa.StructArray) -> Touched | None:
+    def _whole(self, first: int, end: int) -> Touched | None:
         """Folds a piece as a whole; None if any of it cannot be folded."""
+        proofs = self._chunk.proofs
         try:
-            return self._store.fold(self._cluster, body, self._at)
+            return self._store.fold(
+                self._cluster,
+                _part(self._chunk.body, first, end),
+                self._at,
+                None if proofs is None else _part(proofs, first, end),
+            )
         except Exception as error:
             if not _is_of_entries(error):
                 raise
             return None
 
-    def _one(self, entry: pa.StructArray) -> Touched:
-        if (touched_hours := self._whole(entry)) is not None:
+    def _one(self, place: int) -> Touched:
+        if (touched_hours := self._whole(place, place + 1)) is not None:
             return touched_hours
         self.left_out += 1
         if self.left_out <= _MOST_NAMED:
-            header = entry.field("header")
+            header = self._chunk.body.field("header")
             log.error(
                 "entry skipped cluster=%s journal=%.200r seq=%d",
                 self._cluster,
-                header.field("source")[0].as_py(),
-                header.field("seq")[0].as_py(),
+                header.field("source")[place].as_py(),
+                header.field("seq")[place].as_py(),
             )
         return Touched(set())
 
