@@ -22,8 +22,10 @@ from typing import Final, Protocol
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from audit.alerting.alerting import Alerting
+from audit.configuration.enrolled_keys import KeysFolder
 from audit.configuration.inventory import InventoryFile
 from audit.errors import AuditStoreError, TooLargeToStore
 from audit.service.judge import Judge
@@ -72,7 +74,9 @@ class Writer:
         store: AuditStore,
         judge: Judge,
         alerting: Alerting,
-        inventory: InventoryFile | None,
+        *,
+        inventory: InventoryFile | None = None,
+        keys: KeysFolder | None = None,
     ) -> None:
         self._service = service
         self._standing = service.standing
@@ -80,6 +84,7 @@ class Writer:
         self._judge = judge
         self._alerting = alerting
         self._inventory = inventory
+        self._keys = keys
         self._queue: queue.Queue[tuple[str, Handed]] = queue.Queue(_CHUNKS)
         self._ended = threading.Event()
         self._amid: set[str] = set()  # clusters whose ledger is read only in part
@@ -119,6 +124,7 @@ class Writer:
                 has_changes = self._judge_due()
             if self._inventory_due.is_due():
                 has_changes |= self._look_at_inventory()
+                self._look_at_keys()
             if self._measuring_due.is_due():
                 self._measurements.take()
             if self._expire_due.is_due():
@@ -250,6 +256,11 @@ class Writer:
         self._store.set_inventory(hosts, now_millis())
         self._judge.sweep()
         return True
+
+    def _look_at_keys(self) -> None:
+        keys = None if self._keys is None else self._keys.changed()
+        if keys is not None:
+            self._store.policy = replace(self._store.policy, trust=keys)
 
     def _expire(self) -> None:
         now = now_millis()
