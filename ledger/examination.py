@@ -71,6 +71,7 @@ class Verdict(IntEnum):
 
 
 class ProofFaultKind(StrEnum):
+    CLAIMS = "claims another's source"  # found by the reader of whole entries
     FORGED = "forged"
     ALTERED = "altered"
     UNKNOWN_KEY = "unknown key"

@@ -342,21 +342,25 @@ def of_signatures(
 def _forged(faults: Sequence[JournalFault]) -> str:
     """Describes the faults of one host."""
     first = faults[0]
-    counts = [
-        f"{count:,} {words if count > 1 else words.replace('statements', 'statement')}"
-        for kind, words in _FORGED.items()
-        if (count := sum(fault.entries for fault in faults if fault.kind == kind))
+    counts = {
+        kind: sum(fault.entries for fault in faults if fault.kind == kind)
+        for kind in ProofFaultKind
+    }
+    words = [
+        f"{count:,} {'entry' if count == 1 else 'entries'} {_FORGED[kind]}"
+        for kind, count in counts.items()
+        if count
     ]
     journals = len({fault.journal for fault in faults})
     where = f"the journal {first.journal}" if journals == 1 else f"{journals:,} journals"
-    return f"{' and '.join(counts)} in {where} of {first.host}"
+    return f"in {where} of {first.host}: {', '.join(words)}"
 
 
 _FORGED: Final = {
-    ProofFaultKind.ALTERED.value: "altered statements, which the journal's signatures do not cover,",
-    ProofFaultKind.FORGED.value: "forged statements, which were not counted,",
-    ProofFaultKind.UNKNOWN_KEY.value: "statements signed with an unknown key, which were not"
-    " counted,",
+    ProofFaultKind.FORGED: "forged and not counted",
+    ProofFaultKind.ALTERED: "altered",
+    ProofFaultKind.CLAIMS: "about another journal's source and not counted",
+    ProofFaultKind.UNKNOWN_KEY: "signed with an unknown key and not counted",
 }
 
 

@@ -352,8 +352,9 @@ class JournalKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalFault(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries of a journal that are `forged` or signed with an `unknown key`, and so were not
-    counted, or `altered`: counted, but the journal's signatures do not cover them."""
+    """Entries of a journal that were not counted, as they are `forged`, signed with an `unknown
+    key`, or about another journal's source (`claims another's source`); or that are `altered`:
+    counted, but the journal's signatures do not cover them."""
 
     cluster: str
     journal: str

@@ -159,10 +159,12 @@ CREATE TABLE disputed (journal INT, seq INT, since INT, said INT,
 -- Journals that were not heard for long, with their ends: one that is heard again continues there.
 CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,
     last_time INT, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
--- The key of each journal whose entries are signed, what it signed first and last, and the state of
--- its chain (entries/examining.py); and entries that are forged, altered, or of an unknown key.
-CREATE TABLE journal_keys (cluster TEXT, journal TEXT, tier TEXT, host TEXT, key BLOB, since INT,
-    time INT, state BLOB, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
+-- The key of each journal whose entries are signed, the beginning of its sources' ids, what it
+-- signed first and last, and the state of its chain (entries/examining.py); and entries that are
+-- forged, altered, or of an unknown key, or claim another journal's source.
+CREATE TABLE journal_keys (cluster TEXT, journal TEXT, tier TEXT, host TEXT, owner TEXT, key BLOB,
+    since INT, time INT, state BLOB, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
+CREATE INDEX journal_keys_by_owner ON journal_keys (owner);
 CREATE TABLE proof_faults (cluster TEXT, journal TEXT, kind TEXT, seq INT, end_seq INT, tier TEXT,
     host TEXT, since INT, until INT, said INT, key BLOB,
     PRIMARY KEY (cluster, journal, kind, seq, end_seq)) WITHOUT ROWID;

@@ -15,10 +15,11 @@ from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from audit.store.entries.examining import SigningPolicy
 from audit.store.rows import Touched
-from ground.signatures.keys import SigningKey
+from ground.signatures.keys import PublicKey, SigningKey
 from ledger.proof_columns import PROOF_TYPE
 from ledger.proofs import Chain
 from ledger.reading import LedgerPositions
+from ledger.source_ids import new_source_id
 from tests.audit.audited_ledger import DAY, FIRST, NOW, AuditedLedger
 from tests.audit.log_entries import TIME, agent, broker, lines, load, operator, shipped
 from tests.audit.store.said import CLUSTER, HOUR, MINUTE, Json, body, entry, passage, run, window
@@ -38,6 +39,9 @@ class Journals:
     def prove(self, *entries: Json) -> list[Signed]:
         """With a proof for each; an agent's without heartbeats have none."""
         return [self._proven(each) for each in entries]
+
+    def key_of(self, journal: str) -> PublicKey:
+        return self._chains[journal].key.public
 
     def _proven(self, said: Json) -> Signed:
         journal = said["header"]["source"]
@@ -210,6 +214,24 @@ def test_the_true_one_of_two_unsigned_entries_is_told_by_the_chain(tmp_path: Pat
         fold(ledger, *journals.prove(broker(1, (LINES, 5, TIME, 0)), landed(2, LINES, 5)))
         verdict = verdict_of(ledger)
         assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_another_journal_cannot_claim_a_source(tmp_path: Path, is_signed: bool) -> None:
+    """Once the source's owner is known; sources of unknown owners, as of older agents, are free."""
+    journals = Journals()
+    with AuditedLedger(tmp_path, clock=NOW) as ledger:
+        fold(ledger, *begun(journals))
+        source = new_source_id(journals.key_of("agent"))
+        owned = passage(0, LINES, 5, [window(TIME, 5)], runs=[lines(0, 5, source)], leader_epoch=0)
+        claim = agent(0, owned, until=NOW, journal="other")
+        attack = journals.prove(claim) if is_signed else [unsigned(claim)]
+        assert fold(ledger, *attack).left_out == 1
+        assert faults(ledger) == [("claims another's source", "other", "host-of-other", 0, 1)]
+        assert fold(ledger, *journals.prove(agent(1, owned, until=NOW))).entries == 1
+        free = agent(1, shipped(LINES, LINES, 5), until=NOW, journal="other")
+        more = journals.prove(free) if is_signed else [unsigned(free)]
+        assert fold(ledger, *more).entries == 1
 
 
 def test_a_journal_that_was_silent_for_long_has_the_same_key(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ silence has the same key.
 import logging
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -19,9 +20,10 @@ import pyarrow.compute as pc
 from audit.reconciling.picture import Disputed, TierKind
 from audit.store.database import changed
 from audit.store.entries import disputes
-from audit.store.folding.columns import Entries, Numbers, numbers
+from audit.store.folding.columns import Entries, Numbers, numbers, parents, texts
 from audit.store.folding.keyed_intervals import Mask
 from ground.known_types import known_type
+from ground.signatures.keys import PublicKey
 from ledger.examination import (
     Examined,
     FirstUse,
@@ -36,13 +38,14 @@ from ledger.examination import (
     examined_quickly,
     fingerprint,
 )
+from ledger.source_ids import journal_id, owner_of
 
 _MOST: Final = 1_000  # faults of one journal
 _MOST_NAMED: Final = 10  # of a chunk, in the log
 _KEEP: Final = """
-INSERT INTO journal_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET tier = excluded.tier, host = excluded.host, key = excluded.key,
-    since = excluded.since, time = excluded.time, state = excluded.state
+INSERT INTO journal_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET tier = excluded.tier, host = excluded.host, owner = excluded.owner,
+    key = excluded.key, since = excluded.since, time = excluded.time, state = excluded.state
 """
 _KEEP_FAULT: Final = """
 INSERT OR IGNORE INTO proof_faults SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
@@ -104,6 +107,9 @@ def examine(
         verdicts[indexes] = result.verdicts
         hours |= chunk.keep(name, indexes, result)
     believed = verdicts < Verdict.FORGED
+    is_foreign = believed & chunk.foreign_claims()
+    believed &= ~is_foreign
+    chunk.keep_foreign(np.flatnonzero(is_foreign))
     if policy.requires_signatures:
         believed &= verdicts != Verdict.UNSIGNED
     return ExaminedEntries(believed, verdicts == Verdict.DISPLACING, hours)
@@ -229,11 +235,56 @@ class _ExaminedChunk:
         if state is not None and state != self._states.get(name):
             (tier,), (host,) = entries.tier.take(newest), entries.host.take(newest)
             values = (state.key, state.begin_time, state.time, msgspec.msgpack.encode(state))
-            self._connection.execute(_KEEP, (self._cluster, name, tier, host, *values))
+            owner = _owner(state.key)
+            self._connection.execute(_KEEP, (self._cluster, name, tier, host, owner, *values))
+            self._states[name] = state
         hours: set[tuple[int, int]] = set()
         for fault in result.faults:
             hours |= self._keep_fault(name, indexes, fault)
         return hours
+
+    def foreign_claims(self) -> Mask:
+        """Returns the mask of agents' entries with events of a source whose owner is known, and is
+        another journal."""
+        entries = self._entries
+        is_foreign = np.zeros(len(entries), np.bool_)
+        passages = entries.body.field("passages")
+        runs = passages.flatten().field("runs")
+        sources = texts(runs.flatten().field("source"))
+        owners = [owner_of(source) for source in sources.values]
+        known_owners = self._known_owners(owners)
+        if not known_owners:
+            return is_foreign
+        names = {name: number for number, name in enumerate(sorted(known_owners), 1)}
+        owner_of_source = np.array([names.get(owner, 0) for owner in owners], np.int64)
+        owner_of_journal = np.array(
+            [
+                names.get(_owner(state.key), 0) if (state := self._states.get(name)) else 0
+                for name in entries.journal.values
+            ],
+            np.int64,
+        )
+        entry = parents(passages)[parents(runs)]
+        owner = owner_of_source[sources.codes]
+        is_other = (owner > 0) & (owner != owner_of_journal[entries.journal.codes[entry]])
+        is_foreign[entry[is_other]] = True
+        return is_foreign & entries.of_tier(TierKind.AGENT)
+
+    def _known_owners(self, owners: Sequence[str]) -> set[str]:
+        rows = self._connection.execute(
+            "SELECT DISTINCT owner FROM journal_keys WHERE cluster = ?"
+            " AND owner IN (SELECT value FROM json_each(?))",
+            (self._cluster, msgspec.json.encode(sorted(set(owners))).decode()),
+        )
+        return {owner for (owner,) in rows}
+
+    def keep_foreign(self, rows: Numbers) -> None:
+        """Keeps the faults of these entries. Their journals need not have a key."""
+        for row in rows.tolist():
+            seq, time = int(self._entries.seq[row]), int(self._entries.time[row])
+            (name,) = self._entries.journal.take(np.array([row]))
+            fault = ProofFault(ProofFaultKind.CLAIMS, seq, seq + 1, row, time, time)
+            self._keep_fault(name, [row], fault)
 
     def _keep_fault(
         self, name: str, indexes: Sequence[int], fault: ProofFault
@@ -264,6 +315,7 @@ class _ExaminedChunk:
 
 
 _LOGGED: Final = {
+    ProofFaultKind.CLAIMS: "claims events of another journal's source, not counted",
     ProofFaultKind.FORGED: "forged statement, not counted",
     ProofFaultKind.ALTERED: "altered statements: the journal's signatures do not cover them",
     ProofFaultKind.UNKNOWN_KEY: "statement signed with an unknown key, not counted",
@@ -298,6 +350,12 @@ def _states(
     )
     type_ = known_type(JournalState)
     return {name: msgspec.msgpack.decode(state, type=type_) for name, state in rows}
+
+
+@lru_cache(maxsize=100_000)
+def _owner(key: bytes) -> str:
+    """Returns the beginning of the ids of the sources that belong to a key."""
+    return owner_of(journal_id(PublicKey(key)))
 
 
 def _digests(proofs: pa.StructArray | None, count: int) -> list[bytes]:
