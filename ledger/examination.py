@@ -239,13 +239,21 @@ def examined(
             state = part.examined(portion)
         portion.clear()
 
-    for index in indexes:
+    for place, index in enumerate(indexes):
         key = _signer(journal, state, rows, index, trust)
         if isinstance(key, Verdict):
             verdicts[index] = key
             if key is not Verdict.UNSIGNED:
                 faults.append(_fault_of(rows, index, key))
             continue
+        if state is None:
+            quick_result = examined_quickly(
+                _bound(None, rows, index, key), rows, indexes[place:], trust
+            )
+            if quick_result is not None:  # as of nearly all journals that are new
+                former_verdicts = [verdicts[index] for index in indexes[:place]]
+                new_verdicts = [*former_verdicts, *quick_result.verdicts]
+                return Examined(quick_result.state, new_verdicts, faults)
         if state is None or state.key != key:
             finish_portion()
             if state is not None and journal_id(PublicKey(key)) == journal:
