@@ -17,14 +17,13 @@ from typing import Any, Final
 
 import fastavro
 import msgspec
-import pyarrow as pa
 
 from audit.store.store import AuditStore
 from bench.figures.profile import CaseContext, ServerKind
 from bench.servers.brokers import PENSTOCK
 from client.reading.fetcher import FetchedBatch
 from harness.processes.server_process import ServerFailed
-from ledger.entries import LedgerEntries
+from ledger.entries import LedgerEntries, LedgerRows
 from ledger.reading import CHUNK_BYTES, LedgerPositions
 from schemas.bodies.fastavro_schema import FIELD, fastavro_schema
 from schemas.envelope import PREFIX_SIZE
@@ -84,32 +83,31 @@ def _kind(name: str) -> ServerKind:
 def _columns(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:
     result = Folded()
     entries = LedgerEntries({SCHEMA_ID: built_in(LEDGER)}.get)
-    bodies: list[pa.StructArray] = []
+    parts: list[LedgerRows] = []
     with contextlib.closing(AuditStore.open(directory)) as store:
         for batches in _fetched(minutes):
             start_time = time.perf_counter()
-            decoded_bodies = map(entries.add, batches)
-            bodies += [body for body in decoded_bodies if body is not None]
-            if sum(array.nbytes for array in bodies) >= CHUNK_BYTES:
-                _fold(store, bodies, result)
+            parts += [rows for rows in map(entries.add, batches) if rows is not None]
+            if sum(rows.nbytes for rows in parts) >= CHUNK_BYTES:
+                _fold(store, parts, result)
             result.seconds += time.perf_counter() - start_time
         start_time = time.perf_counter()
-        bodies.append(entries.take())
-        _fold(store, bodies, result)
+        parts.append(entries.take())
+        _fold(store, parts, result)
         result.seconds += time.perf_counter() - start_time
     if entries.left_out:
         raise ServerFailed(f"{entries.left_out} entries were left out")
     return result
 
 
-def _fold(store: AuditStore, bodies: list[pa.StructArray], result: Folded) -> None:
-    body = pa.concat_arrays(bodies)
-    bodies.clear()
+def _fold(store: AuditStore, parts: list[LedgerRows], result: Folded) -> None:
+    rows = LedgerRows.joined(parts)
+    parts.clear()
     start_time = time.perf_counter()
-    fold_result = store.fold(_CLUSTER, body, LedgerPositions())
+    fold_result = store.fold(_CLUSTER, rows.body, LedgerPositions(), rows.proofs)
     result.in_store += time.perf_counter() - start_time
-    if fold_result.entries != len(body):
-        raise ServerFailed(f"{fold_result.entries} of {len(body)} entries were new")
+    if fold_result.entries != len(rows):
+        raise ServerFailed(f"{fold_result.entries} of {len(rows)} entries were new")
     result.entries += fold_result.entries
 
 

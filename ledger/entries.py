@@ -1,4 +1,4 @@
-"""Decodes ledger entries from record batches to columns, many at once.
+"""Decodes ledger entries and their proofs from record batches to columns, many at once.
 
 Each heartbeat is a batch of one record, and a large fleet sends millions of them in a night. So
 batches are collected and decoded natively together (columns.py); if that fails, one by one.
@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
 from client.reading.fetcher import FetchedBatch
@@ -22,12 +23,13 @@ from client.reading.plain_batches import PlainBatch, PlainBatches
 from ledger.columns import ColumnsOfLedger, columns_of, no_entries
 from ledger.frames import Frames, NotTogether
 from ledger.lookup import Lookup
+from ledger.proof_columns import PROOF_TYPE, proof_columns, proofs_of
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage, RegistryError
 from schemas.event_schemas import LEDGER, built_in
 from wire.errors import BatchError
 from wire.record_batches.batch import read_header
-from wire.record_batches.records import records
+from wire.record_batches.records import Record, records
 
 GATHERED_BYTES: Final = 8 * 1024 * 1024
 _FEW: Final = 16  # at most so many batches are read one by one without dividing them further
@@ -41,13 +43,39 @@ class SchemaNotThere(RegistryError):
     """The registry does not yet have the schema of a recent entry."""
 
 
+class LedgerRows(msgspec.Struct, frozen=True):
+    """Entries as `LEDGER_TYPE`, and as many rows of their digests and proofs, as `PROOF_TYPE`."""
+
+    body: pa.StructArray
+    proofs: pa.StructArray
+
+    @classmethod
+    def joined(cls, parts: Iterable["LedgerRows"]) -> "LedgerRows":
+        filled_parts = [part for part in parts if len(part)]
+        if not filled_parts:
+            return cls(no_entries(), pa.array([], PROOF_TYPE))
+        if len(filled_parts) == 1:
+            return filled_parts[0]
+        return cls(
+            pa.concat_arrays([part.body for part in filled_parts]),
+            pa.concat_arrays([part.proofs for part in filled_parts]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.body.nbytes + self.proofs.nbytes)
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+
 def _now_millis() -> int:
     return time.time_ns() // 1_000_000
 
 
 class LedgerEntries:
-    """Decodes batches, which must be added in the order of their partition, to columns of
-    `LEDGER_TYPE`. For one thread."""
+    """Decodes batches, which must be added in the order of their partition, to columns. For one
+    thread."""
 
     def __init__(self, lookup: Lookup, now_millis: Callable[[], int] = _now_millis) -> None:
         """`lookup` returns the schema of an id, or None; its exceptions pass through."""
@@ -61,14 +89,14 @@ class LedgerEntries:
         self._gathered: list[PlainBatch] = []
         self._bytes = 0
 
-    def add(self, batch: FetchedBatch) -> pa.StructArray | None:
+    def add(self, batch: FetchedBatch) -> LedgerRows | None:
         """Collects a batch. Returns the collected entries once they amount to `GATHERED_BYTES`."""
         header, data = batch.header, bytes(batch.data)
         self._gathered.append((header.producer_id, header.codec, header.record_count, data))
         self._bytes += len(data)
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
-    def add_all(self, plain: PlainBatches) -> pa.StructArray | None:
+    def add_all(self, plain: PlainBatches) -> LedgerRows | None:
         """Collects batches. Returns the collected entries once they amount to `GATHERED_BYTES`."""
         self._gathered += plain.batches
         self._bytes += plain.size
@@ -84,16 +112,15 @@ class LedgerEntries:
             log.warning("ledger entries skipped error=%r", reason)
         self.left_out += entries
 
-    def take(self) -> pa.StructArray:
+    def take(self) -> LedgerRows:
         """Returns all entries added since the last call, in the order of each journal."""
         gathered_batches, self._gathered, self._bytes = self._gathered, [], 0
         if self._usual < 0:
             self._usual = _schema_of_first(gathered_batches)
-        parts: list[pa.StructArray] = []
+        parts: list[LedgerRows] = []
         for schema_id, batches in self._by_schema(gathered_batches).items():
             parts += self._together(self._columns_of(schema_id), batches)
-        bodies = [body for body in parts if len(body)]
-        return pa.concat_arrays(bodies) if len(bodies) > 1 else next(iter(bodies), no_entries())
+        return LedgerRows.joined(parts)
 
     def _by_schema(self, batches: list[PlainBatch]) -> Mapping[int, list[PlainBatch]]:
         """The batches by probable schema: a producer usually keeps its schema."""
@@ -106,13 +133,16 @@ class LedgerEntries:
 
     def _together(
         self, columns: ColumnsOfLedger | None, batches: Sequence[PlainBatch]
-    ) -> list[pa.StructArray]:
+    ) -> list[LedgerRows]:
         """Decodes all batches in one call, or if that fails, each half by itself."""
         if columns is None or len(batches) <= _FEW:
-            return [columns_of([entry for batch in batches for entry in self._one_by_one(batch)])]
+            pairs = [pair for batch in batches for pair in self._one_by_one(batch)]
+            body = columns_of([entry for entry, _ in pairs])
+            return [LedgerRows(body, proofs_of(record for _, record in pairs))]
         try:
-            return [columns.read(Frames.of(batches))]
-        except NotTogether:
+            frames = Frames.of(batches)
+            return [LedgerRows(columns.read(frames), proof_columns(frames.data, frames.count))]
+        except (NotTogether, BatchError):
             middle = len(batches) // 2
             first_half = self._together(columns, batches[:middle])
             return first_half + self._together(columns, batches[middle:])
@@ -125,14 +155,15 @@ class LedgerEntries:
             self._columns[schema_id] = ColumnsOfLedger.of(schema, schema_id)
         return self._columns[schema_id]
 
-    def _one_by_one(self, batch: PlainBatch) -> Iterator[Mapping[str, Any]]:
+    def _one_by_one(self, batch: PlainBatch) -> Iterator[tuple[Mapping[str, Any], Record]]:
         producer, _, count, data = batch
         try:
-            values = [record.value or b"" for record in records(data)]
+            batch_records = list(records(data))
         except BatchError as error:
             self.leave_out(count, str(error))
             return
-        for value in values:
+        for record in batch_records:
+            value = record.value or b""
             try:
                 entry = self._decoder.decode(value)
             except BadMessage as error:
@@ -142,7 +173,7 @@ class LedgerEntries:
             if len(self._schema_of) >= _MOST_PRODUCERS:
                 self._schema_of.clear()
             self._schema_of[producer] = split(value)[0]
-            yield entry
+            yield entry, record
 
     def _wait_for_schema(self, value: bytes, batch: bytes) -> None:
         """Raises SchemaNotThere if the schema may still arrive."""

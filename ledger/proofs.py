@@ -32,7 +32,7 @@ KEY_SECONDS: Final = 3600.0  # between two proofs with the key
 
 _VERSION: Final = b"\x01"
 _SHORT: Final = len(_VERSION) + HEAD_BYTES + SIGNATURE_BYTES
-_LONG: Final = _SHORT + KEY_BYTES
+LONG: Final = _SHORT + KEY_BYTES  # bytes of a proof with the key
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -45,10 +45,10 @@ class Proof(msgspec.Struct, frozen=True):
     @classmethod
     def decode(cls, header: bytes) -> Self | None:
         """Reads the value of a record's header; None if it is not a proof of this version."""
-        if len(header) not in (_SHORT, _LONG) or not header.startswith(_VERSION):
+        if len(header) not in (_SHORT, LONG) or not header.startswith(_VERSION):
             return None
         previous = header[1 : 1 + HEAD_BYTES]
-        key = PublicKey(header[_SHORT:]) if len(header) == _LONG else None
+        key = PublicKey(header[_SHORT:]) if len(header) == LONG else None
         return cls(previous, header[1 + HEAD_BYTES : _SHORT], key)
 
     @property

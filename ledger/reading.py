@@ -35,7 +35,7 @@ from client.reading.offsets import offsets_at
 from client.reading.partition_reader import PartitionReader
 from client.reading.plain_batches import PlainBatches
 from ledger.columns import no_entries
-from ledger.entries import LedgerEntries
+from ledger.entries import LedgerEntries, LedgerRows
 from ledger.lookup import Lookup
 from ledger.names import LEDGER_TOPIC
 from wire.acls import Operation
@@ -63,10 +63,12 @@ class LedgerPositions(msgspec.Struct, frozen=True):
 
 
 class LedgerChunk(msgspec.Struct, frozen=True):
-    """Entries as `ledger.columns.LEDGER_TYPE`, possibly none, and the positions after them."""
+    """Entries as `ledger.columns.LEDGER_TYPE`, possibly none, and the positions after them.
+    `proofs` has as many rows, as `ledger.proof_columns.PROOF_TYPE`; None if there are none."""
 
     body: pa.StructArray
     positions: LedgerPositions
+    proofs: pa.StructArray | None = None
     left_out: int = 0  # entries that could not be read
     restarted: bool = False  # `positions` are of another `_audit` than the caller's
     gap: bool = False  # entries between the caller's positions and these are gone
@@ -127,10 +129,11 @@ class LedgerReader:
         offsets |= {index: max(first, offsets[index]) for index, first in begins.items()}
         left_out = self._entries.left_out
         reached = _Reached(base.topic_id, offsets, epochs)
-        for body in self._bodies(reached, {index: ends[index] for index in indexes}):
+        for rows in self._rows(reached, {index: ends[index] for index in indexes}):
             yield replace(
                 chunk,
-                body=body,
+                body=rows.body,
+                proofs=rows.proofs,
                 positions=LedgerPositions(
                     base.cluster_id, base.topic_id, dict(offsets), dict(epochs)
                 ),
@@ -142,22 +145,22 @@ class LedgerReader:
         if chunk.restarted:
             yield chunk
 
-    def _bodies(self, reached: _Reached, ends: Mapping[int, int]) -> Iterator[pa.StructArray]:
+    def _rows(self, reached: _Reached, ends: Mapping[int, int]) -> Iterator[LedgerRows]:
         """The entries of each chunk; `reached` is then behind it. The last may be empty."""
-        bodies: list[pa.StructArray] = []
+        parts: list[LedgerRows] = []
         for batches in self._by_time(reached, ends):
             if isinstance(batches, PlainBatches):
-                body = self._entries.add_all(batches)
+                rows = self._entries.add_all(batches)
             else:
-                body = self._entries.add(batches)
-            if body is None:
+                rows = self._entries.add(batches)
+            if rows is None:
                 continue
-            bodies.append(body)
-            if sum(body.nbytes for body in bodies) >= self._chunk_bytes:
-                yield pa.concat_arrays(bodies)
-                bodies.clear()
+            parts.append(rows)
+            if sum(part.nbytes for part in parts) >= self._chunk_bytes:
+                yield LedgerRows.joined(parts)
+                parts.clear()
         if ends:
-            yield pa.concat_arrays([*bodies, self._entries.take()])
+            yield LedgerRows.joined([*parts, self._entries.take()])
 
     def _by_time(
         self, reached: _Reached, ends: Mapping[int, int]

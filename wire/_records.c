@@ -5,8 +5,9 @@
  *
  * All numbers but the attributes are zigzag varints of at most five bytes, the time of ten. A length
  * of -1 is null, except for names. `wire.record_batches.record_check` describes the further checks of a producer's
- * records (`walk`), `wire.record_batches.records` those of reading (`read`), which takes every negative length for
- * null, as Kafka's own clients do.
+ * records (`walk`), `wire.record_batches.records` those of reading (`read`), and
+ * `wire.record_batches.value_spans` those of finding values (`spans`). Readers take every negative
+ * length for null, as Kafka's own clients do.
  *
  * Rules. Every read follows a comparison with the end. A length is compared with the remaining bytes
  * before it moves anything, or anything is allocated for it. Nothing recurses. A walk writes only a
@@ -17,11 +18,13 @@
 #include <Python.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "_utf8.h"
 
 #define INT32_SIZE 5   /* the longest varint of 32 bits */
 #define INT64_SIZE 10
 #define HEADER_LEAST 2 /* an empty name and an empty value */
+#define RECORD_LEAST 7 /* a size, attributes, and five numbers */
 #define MOST_HEADERS 65536
 #define SMALL_RECORD (1024 * 1024) /* bytes; smaller ones may have more headers when read */
 #define FIELDS 5                   /* offset, time, key, value, headers */
@@ -447,12 +450,124 @@ done:
     return both;
 }
 
+/* Where a value begins and ends; both -1 if it is absent. */
+typedef struct {
+    int64_t first, end;
+} Span;
+
+/* Skips a length and as many bytes, of which `*span` is the place; a negative length is null. */
+static Fault
+span_sized(Walk *walk, const unsigned char *start, Span *span)
+{
+    Fault fault = read_number(walk);
+    if (fault)
+        return fault;
+    if (walk->number > walk->end - walk->at)
+        return BEYOND;
+    *span = (Span){-1, -1};
+    if (walk->number >= 0) {
+        *span = (Span){walk->at - start, walk->at - start + walk->number};
+        walk->at += walk->number;
+    }
+    return SOUND;
+}
+
+/* Finds the value of a record, and that of its first header with this name; `walk` ends with it. */
+static Fault
+span_record(Walk *walk, const unsigned char *start, const Py_buffer *name, Span *value, Span *header)
+{
+    Fault fault;
+    Span key, other;
+    *header = (Span){-1, -1};
+    if (walk->at == walk->end)
+        return CUT;
+    walk->at++;
+    if ((fault = skip_time(walk)) || (fault = read_number(walk)))
+        return fault;
+    if ((fault = span_sized(walk, start, &key)) || (fault = span_sized(walk, start, value)) ||
+        (fault = read_number(walk)))
+        return fault;
+    int64_t count = walk->number;
+    if (count < 0 || count > MOST_HEADERS)
+        return faulty(walk, HEADERS, count);
+    for (int sought = 1; count > 0; count--) {
+        if ((fault = span_sized(walk, start, &key)) || (fault = span_sized(walk, start, &other)))
+            return fault;
+        if (key.first < 0)
+            return NAMELESS;
+        if (sought && key.end - key.first == name->len &&
+            !memcmp(start + key.first, name->buf, (size_t)name->len)) {
+            *header = other;
+            sought = 0;
+        }
+    }
+    return walk->at == walk->end ? SOUND : faulty(walk, LEFT_IN_RECORD, walk->end - walk->at);
+}
+
+static Fault
+span_records(Walk *walk, int64_t count, const Py_buffer *name, Span *spans, int64_t *record)
+{
+    const unsigned char *start = walk->at, *end = walk->end;
+    Fault fault;
+    for (*record = 0; *record < count; ++*record, spans += 2) {
+        if ((fault = read_number(walk)))
+            return fault;
+        if (walk->number < 0 || walk->number > end - walk->at)
+            return RECORD_SIZE;
+        walk->end = walk->at + walk->number;
+        if ((fault = span_record(walk, start, name, spans, spans + 1)))
+            return fault;
+        walk->end = end;
+    }
+    return walk->at == end ? SOUND : faulty(walk, LEFT_BEHIND, end - walk->at);
+}
+
+static PyObject *
+spans(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    Py_buffer records, name;
+    long long count;
+    int64_t record = 0;
+    if (!PyArg_ParseTuple(arguments, "y*Ly*", &records, &count, &name))
+        return NULL;
+    const unsigned char *start = records.buf;
+    Walk along = {start, start + records.len, 0};
+    PyObject *found = NULL;
+    Fault fault = SOUND;
+    if (count < 0 || count > records.len / RECORD_LEAST) {
+        PyErr_Format(PyExc_ValueError, "%lld records in %zd bytes", count, records.len);
+        goto done;
+    }
+    if (!(found = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count * 2 * (Py_ssize_t)sizeof(Span))))
+        goto done;
+    Span *into = (Span *)PyBytes_AsString(found); /* bytes begin at a multiple of eight */
+    if (records.len > ALONE_FROM) {
+        Py_BEGIN_ALLOW_THREADS
+        fault = span_records(&along, count, &name, into, &record);
+        Py_END_ALLOW_THREADS
+    } else {
+        fault = span_records(&along, count, &name, into, &record);
+    }
+    if (fault) {
+        Py_CLEAR(found);
+        raise_fault(fault, along.number, record, along.at - start);
+    }
+done:
+    PyBuffer_Release(&records);
+    PyBuffer_Release(&name);
+    return found;
+}
+
 static PyMethodDef methods[] = {
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL,
      "walk(records, count, keyed): ValueError unless they are `count` sound records."},
     {"read", read_some, METH_VARARGS,
      "read(type, records, at, most, bytes, (base_offset, last_offset, base_time, time), previous):"
      " some records from that byte on, and the byte behind them. ValueError if one is not sound."},
+    {"spans", spans, METH_VARARGS,
+     "spans(records, count, name): of each record the first byte and the end of its value, and of"
+     " its first header with this name, as native integers of eight bytes; -1 if absent. ValueError"
+     " unless all are sound."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -27,6 +27,7 @@ from audit.alerting.conditions import (
     DEAD,
     FAULTS,
     MOST_RAISED,
+    SIGNATURES,
     SILENT,
     UNLOADED,
     AlertKey,
@@ -45,6 +46,7 @@ from audit.alerting.conditions import (
     of_loads,
     of_programs,
     of_shares,
+    of_signatures,
     unfinished,
     waiting,
 )
@@ -73,6 +75,7 @@ _PAGE: Final = 500
 _LOOKS_MILLIS: Final = 60_000  # the longest wait for a poll of the cluster's programs
 _LOADS: Final = 2  # may begin after a cause is over, until one loads what was held up
 _SLOW_S: Final = 30.0  # between two looks at what changes slowly
+_FORGED_MILLIS: Final = 86_400_000  # after a fault of signatures was noticed
 _OFFER_S: Final = 5.0  # between two offers of the same groups with other figures
 
 log = logging.getLogger(__name__)
@@ -109,7 +112,7 @@ class Alerting:
         self.groups: Mapping[str, Group] = {}  # of current alerts, by id
         self._accepted: dict[str, Kinds] = {}  # of faults that are over, by id of their notice
         wait_millis = int(config.alerts.after * 1000)
-        kinds = (UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER, INPUTS)
+        kinds = (UNLOADED, AWAY, DEAD, ALTERED, CLOCK, SIGNATURES, ZOOKEEPER, INPUTS)
         self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), wait_millis)
         self._conditions: Conditions = {}
         self.ending: Mapping[AlertKey, Ending] = {}
@@ -167,6 +170,9 @@ class Alerting:
         )
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= self._slowly_changing(as_of, now)
+        conditions |= of_signatures(
+            self._reading.proof_faults(since=now - _FORGED_MILLIS), self._commands
+        )
         conditions |= of_clusters(self._standing.clusters, self._programs, self._commands)
         raised_alerts, last_conditions = self._raised, self._known
         unknown_clusters = self._unknown(as_of)

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from audit.api.answers import AgentRow, FailingLoad
+from audit.api.answers import AgentRow, FailingLoad, JournalFault
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures.fault_cures import Cure, cure_in, cure_words
@@ -57,6 +57,7 @@ from audit.reconciling.picture import TopicKey
 from audit.silence import RefusedLogins, silence
 from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, LoadEnd, TopicShare
+from ledger.examination import ProofFaultKind
 
 LATE: Final = "late"
 SILENT: Final = "silent"
@@ -65,12 +66,13 @@ DEAD: Final = "dead"
 ALTERED: Final = "altered"
 AWAY: Final = "away"
 CLOCK: Final = "clock"
+SIGNATURES: Final = "signatures"
 REGISTRY: Final = "registry"  # the program, with `away`
 FOR_SCHEMAS: Final = frozenset({REGISTRY})  # `waits_on` of a ledger that lacks schemas
 FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
 KINDS: Final = (
     *(state.value for state in FAULTS),
-    *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CLOCK),
+    *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CLOCK, SIGNATURES),
     *(MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK, INPUTS),
 )
 
@@ -317,6 +319,49 @@ def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]
         words = _short(f"the clock of {host} is {length_words(abs(millis_ahead))} {way}")
         conditions[AlertKey(CLOCK, cluster, "", host)] = Condition(words, hosts=(host,))
     return conditions
+
+
+def of_signatures(
+    faults: Iterable[JournalFault], commands: ProgramCommands
+) -> dict[AlertKey, Condition]:
+    """Returns a condition for each host in whose name somebody has written statements."""
+    by_host: dict[AlertKey, list[JournalFault]] = {}
+    for fault in faults:
+        by_host.setdefault(AlertKey(SIGNATURES, fault.cluster, "", fault.host), []).append(fault)
+    return {
+        key: Condition(
+            _short(_forged(host_faults)),
+            hosts=(key.host,),
+            cure=commands.look("penstock", "audit", "keys"),
+            since=min(fault.noticed for fault in host_faults),
+        )
+        for key, host_faults in by_host.items()
+    }
+
+
+def _forged(faults: Sequence[JournalFault]) -> str:
+    """Describes the faults of one host."""
+    first = faults[0]
+    counts = {
+        kind: sum(fault.entries for fault in faults if fault.kind == kind)
+        for kind in ProofFaultKind
+    }
+    words = [
+        f"{count:,} {'entry' if count == 1 else 'entries'} {_FORGED[kind]}"
+        for kind, count in counts.items()
+        if count
+    ]
+    journals = len({fault.journal for fault in faults})
+    where = f"the journal {first.journal}" if journals == 1 else f"{journals:,} journals"
+    return f"in {where} of {first.host}: {', '.join(words)}"
+
+
+_FORGED: Final = {
+    ProofFaultKind.FORGED: "forged and not counted",
+    ProofFaultKind.ALTERED: "altered",
+    ProofFaultKind.CLAIMS: "about another journal's source and not counted",
+    ProofFaultKind.UNKNOWN_KEY: "signed with an unknown key and not counted",
+}
 
 
 def of_programs(

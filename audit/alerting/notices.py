@@ -69,6 +69,11 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "altered": (Severity.INFO, "many lines were altered", _REPORT),
     "away": (Severity.CRITICAL, "the ledger cannot be read", ""),
     "clock": (Severity.WARNING, "clocks of hosts are wrong", ""),
+    "signatures": (
+        Severity.CRITICAL,
+        "somebody writes statements in others' names",
+        "penstock audit keys",
+    ),
     "mirror": (Severity.CRITICAL, "a mirror is away", "penstock mirror status"),
     "loader": (Severity.WARNING, "loads have stopped", ""),
     "zookeeper": (Severity.CRITICAL, "ZooKeeper is not reached or incomplete", ""),

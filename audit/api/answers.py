@@ -337,6 +337,46 @@ class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     expected_hosts: int = 0  # in the inventory file
 
 
+class JournalKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A journal, and the key that its entries are signed with. `fingerprint` and `public_key` (PEM)
+    are empty if they are not."""
+
+    cluster: str
+    journal: str
+    tier: str  # agent, broker, mirror, hdfs, operator
+    host: str
+    fingerprint: str = ""
+    public_key: str = ""
+    since: int = -1  # the first entry with that key
+    last: int = -1  # the newest entry
+
+
+class JournalFault(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of a journal that were not counted, as they are `forged`, signed with an `unknown
+    key`, or about another journal's source (`claims another's source`); or that are `altered`:
+    counted, but the journal's signatures do not cover them."""
+
+    cluster: str
+    journal: str
+    tier: str
+    host: str
+    kind: str
+    first: int
+    entries: int
+    since: int  # the time of what is concerned
+    until: int
+    noticed: int
+    fingerprint: str = ""  # of an unknown key
+
+
+class KeysAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The journals of a cluster with their keys, and what is wrong with signatures."""
+
+    page: ListPage
+    journals: list[JournalKey]
+    faults: list[JournalFault]
+
+
 class LoadRow(msgspec.Struct, frozen=True):
     """The commit of one loader run for one topic."""
 

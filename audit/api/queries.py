@@ -124,6 +124,10 @@ class BrokersQuery(Query, frozen=True, kw_only=True):
     cluster: Text = ""
 
 
+class KeysQuery(Paged, frozen=True, kw_only=True):
+    cluster: Text = ""
+
+
 class HealthQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     state: Annotated[str, msgspec.Meta(pattern="^(ok|warning|away|unknown)$")] | None = None

@@ -219,6 +219,17 @@ class MessagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         )
 
 
+class SignaturesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose [signed statements](audit-in-detail.md#signed-statements) are believed."""
+
+    keys_dir: FolderPath = ""
+    """A folder with the public keys of the programs on each host: `HOST.pub`, or `HOST/NAME.pub`.
+    Statements signed with any other key are rejected. The folder is read again when it changes.
+    Default: the first key that signs for a journal is believed."""
+    require: bool = False
+    """Reject statements that are not signed, as those of releases before 0.2."""
+
+
 class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Files named in the commands that the audit shows beside faults."""
 
@@ -292,6 +303,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     groups: GroupsConfig = GroupsConfig()
     count: CountingConfig = CountingConfig()
     messages: MessagesConfig = MessagesConfig()
+    signatures: SignaturesConfig = SignaturesConfig()
     commands: CommandsConfig = CommandsConfig()
 
     def __post_init__(self) -> None:

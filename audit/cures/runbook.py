@@ -286,6 +286,27 @@ ENTRIES: Final = (
         ),
     ),
     RunbookEntry(
+        kind="signatures",
+        title="Signatures",
+        meaning="Somebody has written statements into the ledger in the name of a program. Forged "
+        "ones and those with an unknown key were not counted, and the true statements still are. "
+        "Altered ones may have been: the hours that they may be about are not complete until an "
+        "operator accepts them.",
+        steps=(
+            "`penstock audit keys` lists journals, keys and faults. Find out who may write to "
+            "`_audit`: `penstock acls list --topic _audit`, and change the passwords of these "
+            "users.",
+            "An unknown key on a host that was reinstalled, or whose `signing-key` was lost: "
+            "compare the fingerprint on the host, and put its public key into the folder "
+            "`signatures.keys_dir` of the audit. Without such a folder, start the program with an "
+            "empty data directory: it begins a journal of its own.",
+            "Statements without signatures after an older release was installed again: they are "
+            "rejected in a journal that has a key. Install the newer release.",
+            "Altered: compare the topics' hours at that time with the log files, then accept them "
+            "with the command beside the finding. The alert ends a day after the last fault.",
+        ),
+    ),
+    RunbookEntry(
         kind="mirror",
         title="Mirror away",
         meaning="A mirror, which reports its health once a window, has not done so for two and a "

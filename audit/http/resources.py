@@ -107,6 +107,13 @@ RESOURCES: Final = (
         "How agents, brokers, ZooKeeper, registries, mirrors, loaders and the audit are.",
     ),
     Resource(
+        "/api/v1/keys",
+        queries.KeysQuery,
+        lists.keys,
+        answers.KeysAnswer,
+        "The keys that journals are signed with, and what is forged or altered.",
+    ),
+    Resource(
         "/api/v1/groups",
         queries.GroupsQuery,
         groups.groups,

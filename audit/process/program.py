@@ -28,6 +28,7 @@ from audit.clusters.rates import RatesPoller
 from audit.clusters.registries import RegistriesPoller
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
+from audit.configuration.enrolled_keys import BadKeysFolder, EnrolledKeys, KeysFolder
 from audit.configuration.inventory import InventoryFile
 from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
 from audit.http.page_files import page_files
@@ -39,12 +40,14 @@ from audit.service.judge import Judge
 from audit.service.ledger_follower import LedgerFollower
 from audit.service.service import Service
 from audit.service.writer import Writer
+from audit.store.entries.examining import SigningPolicy
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
 from client.connection.connection import SOFTWARE_VERSION
 from columns.native import NATIVE, NOT_COMPILED
 from ground.network.listening import CannotListen
 from ground.tls.certificate_expiry import CertificateWatch
+from ledger.examination import FirstUse
 from ledger.health import HealthProbe
 
 CANNOT_START: Final = 1
@@ -179,7 +182,12 @@ def _audit(service: Service, directory: Path, stopping: threading.Event) -> None
             probe=service.probe,
         )
         inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
-        writer = Writer(service, store, judge, alerting, inventory)
+        folder = config.signatures.keys_dir
+        keys = KeysFolder(Path(folder)) if folder else None
+        store.policy = SigningPolicy(
+            FirstUse() if keys is None else _enrolled(keys), config.signatures.require
+        )
+        writer = Writer(service, store, judge, alerting, inventory=inventory, keys=keys)
         for name in config.all_clusters:
             state.note(name, as_of=_newest_entry(reading, name))
         followers = [
@@ -200,6 +208,14 @@ def _audit(service: Service, directory: Path, stopping: threading.Event) -> None
             stack.callback(follower.ask_to_stop)
         stack.callback(writer.end)
         writer.run(stopping)
+
+
+def _enrolled(folder: KeysFolder) -> EnrolledKeys:
+    """Raises AuditFailure."""
+    try:
+        return folder.read()
+    except BadKeysFolder as error:
+        raise AuditFailure(f"`signatures.keys_dir`: {error}") from None
 
 
 def _newest_entry(reading: StoreReading, cluster: str) -> int:

@@ -232,7 +232,8 @@ class Hole(msgspec.Struct, frozen=True, order=True):
 
 class Disputed(msgspec.Struct, frozen=True):
     """Numbers of a journal for which two different entries exist. From `since` on, nothing that
-    depends on the journal is proven."""
+    depends on the journal is proven. With `until`, which is not -1 then, they are entries that the
+    journal's signatures do not cover, and from that time on it is proven again."""
 
     journal: str
     tier: TierKind
@@ -240,6 +241,11 @@ class Disputed(msgspec.Struct, frozen=True):
     seq: int
     count: int
     since: int
+    until: int = -1
+
+    @property
+    def is_altered(self) -> bool:
+        return self.until >= 0
 
 
 class FileFault(NamedTuple):

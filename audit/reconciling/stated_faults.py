@@ -244,10 +244,12 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def disputed(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields numbers of journals with two contradictory entries. The audit may have used the first
-    of the two, so nothing is proven from then on."""
+    """Yields numbers of journals with two contradictory entries, and entries that were altered. The
+    audit may have used the first of the two, so nothing is proven from then on; and nothing for the
+    times about which altered entries may be."""
     for dispute in picture.disputed:
-        if dispute.since >= picture.to_time:
+        to_time = dispute.until + 1 if dispute.is_altered else picture.to_time
+        if dispute.since >= picture.to_time or to_time <= picture.from_time:
             continue
         finding = Finding(
             kind=FaultKind.UNPROVEN,
@@ -257,7 +259,7 @@ def disputed(picture: TopicPicture) -> Iterator[Fault]:
             source=dispute.journal,
             seq=dispute.seq,
             from_time=dispute.since,
-            to_time=picture.to_time,
+            to_time=to_time,
         )
         reason = words.disputed(dispute)
         yield Fault(finding, named=dispute.count, reason=reason, since=dispute.since)

@@ -261,6 +261,12 @@ def uncounted(loss: UncountedLoss) -> str:
 
 def disputed(numbers: Disputed) -> str:
     """Explains why entries of a journal are not trusted."""
+    if numbers.is_altered:
+        return (
+            "somebody has changed, removed or invented entries there, as the journal's signatures"
+            f" do not cover them; nothing is proven from {moment(numbers.since)} to"
+            f" {moment(numbers.until)}"
+        )
     return (
         f"there are two that contradict each other, and neither is believed; nothing is proven"
         f" from {moment(numbers.since)} on"

@@ -22,8 +22,10 @@ from typing import Final, Protocol
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from audit.alerting.alerting import Alerting
+from audit.configuration.enrolled_keys import KeysFolder
 from audit.configuration.inventory import InventoryFile
 from audit.errors import AuditStoreError, TooLargeToStore
 from audit.service.judge import Judge
@@ -72,7 +74,9 @@ class Writer:
         store: AuditStore,
         judge: Judge,
         alerting: Alerting,
-        inventory: InventoryFile | None,
+        *,
+        inventory: InventoryFile | None = None,
+        keys: KeysFolder | None = None,
     ) -> None:
         self._service = service
         self._standing = service.standing
@@ -80,6 +84,7 @@ class Writer:
         self._judge = judge
         self._alerting = alerting
         self._inventory = inventory
+        self._keys = keys
         self._queue: queue.Queue[tuple[str, Handed]] = queue.Queue(_CHUNKS)
         self._ended = threading.Event()
         self._amid: set[str] = set()  # clusters whose ledger is read only in part
@@ -119,6 +124,7 @@ class Writer:
                 has_changes = self._judge_due()
             if self._inventory_due.is_due():
                 has_changes |= self._look_at_inventory()
+                self._look_at_keys()
             if self._measuring_due.is_due():
                 self._measurements.take()
             if self._expire_due.is_due():
@@ -251,6 +257,11 @@ class Writer:
         self._judge.sweep()
         return True
 
+    def _look_at_keys(self) -> None:
+        keys = None if self._keys is None else self._keys.changed()
+        if keys is not None:
+            self._store.policy = replace(self._store.policy, trust=keys)
+
     def _expire(self) -> None:
         now = now_millis()
         count = self._store.expire(now)
@@ -267,20 +278,26 @@ class Folds(Protocol):
 
     def positions(self, cluster: str) -> LedgerPositions: ...
 
-    def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched: ...
+    def fold(
+        self,
+        cluster: str,
+        body: pa.StructArray,
+        positions: LedgerPositions,
+        proofs: pa.StructArray | None = None,
+    ) -> Touched: ...
 
 
 def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
     """Folds as much of a chunk as possible. Raises AuditStoreError; then a part may have been
     folded, and is read again."""
     try:
-        return store.fold(cluster, chunk.body, chunk.positions)
+        return store.fold(cluster, chunk.body, chunk.positions, chunk.proofs)
     except Exception as error:
         if not _is_of_entries(error):
             raise
         log.exception("cannot fold a chunk, trying it in pieces cluster=%s", cluster)
-    pieces = _Pieces(store, cluster)
-    touched_hours = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
+    pieces = _Pieces(store, cluster, chunk)
+    touched_hours = pieces.fold(0, len(chunk.body)) if len(chunk.body) else Touched(set())
     store.fold(cluster, _part(chunk.body, 0, 0), chunk.positions)
     log.error(
         "entries skipped because they cannot be folded cluster=%s entries=%d",
@@ -293,18 +310,19 @@ def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
 class _Pieces:
     """Folds pieces of a chunk without advancing the positions."""
 
-    def __init__(self, store: Folds, cluster: str) -> None:
+    def __init__(self, store: Folds, cluster: str, chunk: LedgerChunk) -> None:
         self._store = store
         self._cluster = cluster
+        self._chunk = chunk
         self._at = store.positions(cluster)
         self.left_out = 0
 
-    def fold(self, body: pa.StructArray) -> Touched:
-        middle = len(body) // 2
-        if not middle:
-            return self._one(body)
-        parts = (_part(body, 0, middle), _part(body, middle, len(body)))
-        first_hours, second_hours = (self._whole(part) or self.fold(part) for part in parts)
+    def fold(self, first: int, end: int) -> Touched:
+        middle = (first + end) // 2
+        if middle == first:
+            return self._one(first)
+        parts = ((first, middle), (middle, end))
+        first_hours, second_hours = (self._whole(*part) or self.fold(*part) for part in parts)
         return Touched(
             first_hours.hours | second_hours.hours,
             first_hours.entries + second_hours.entries,
@@ -312,26 +330,32 @@ class _Pieces:
             first_hours.left_out + second_hours.left_out,
         )
 
-    def _whole(self, body: pa.StructArray) -> Touched | None:
+    def _whole(self, first: int, end: int) -> Touched | None:
         """Folds a piece as a whole; None if any of it cannot be folded."""
+        proofs = self._chunk.proofs
         try:
-            return self._store.fold(self._cluster, body, self._at)
+            return self._store.fold(
+                self._cluster,
+                _part(self._chunk.body, first, end),
+                self._at,
+                None if proofs is None else _part(proofs, first, end),
+            )
         except Exception as error:
             if not _is_of_entries(error):
                 raise
             return None
 
-    def _one(self, entry: pa.StructArray) -> Touched:
-        if (touched_hours := self._whole(entry)) is not None:
+    def _one(self, place: int) -> Touched:
+        if (touched_hours := self._whole(place, place + 1)) is not None:
             return touched_hours
         self.left_out += 1
         if self.left_out <= _MOST_NAMED:
-            header = entry.field("header")
+            header = self._chunk.body.field("header")
             log.error(
                 "entry skipped cluster=%s journal=%.200r seq=%d",
                 self._cluster,
-                header.field("source")[0].as_py(),
-                header.field("seq")[0].as_py(),
+                header.field("source")[place].as_py(),
+                header.field("seq")[place].as_py(),
             )
         return Touched(set())
 

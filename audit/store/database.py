@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({problems[0][0]}): it must be rebuilt")
 
 
-VERSION: Final = 31
+VERSION: Final = 32
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -159,6 +159,15 @@ CREATE TABLE disputed (journal INT, seq INT, since INT, said INT,
 -- Journals that were not heard for long, with their ends: one that is heard again continues there.
 CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,
     last_time INT, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
+-- The key of each journal whose entries are signed, the beginning of its sources' ids, what it
+-- signed first and last, and the state of its chain (entries/examining.py); and entries that are
+-- forged, altered, or of an unknown key, or claim another journal's source.
+CREATE TABLE journal_keys (cluster TEXT, journal TEXT, tier TEXT, host TEXT, owner TEXT, key BLOB,
+    since INT, time INT, state BLOB, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
+CREATE INDEX journal_keys_by_owner ON journal_keys (owner);
+CREATE TABLE proof_faults (cluster TEXT, journal TEXT, kind TEXT, seq INT, end_seq INT, tier TEXT,
+    host TEXT, since INT, until INT, said INT, key BLOB,
+    PRIMARY KEY (cluster, journal, kind, seq, end_seq)) WITHOUT ROWID;
 CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 
 -- Agents by their journal. `all_*`: the newest heartbeat for all topics; `named_seq`: the newest

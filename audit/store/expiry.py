@@ -3,8 +3,8 @@
 Windows, lines, hours, delays and loads expire by their own time; those in the future by when they
 were first seen. Files expire, with all that is known of them, by their latest report. Agents and
 journals expire after not being heard for as long as agents are expected or windows are kept; the
-end of a journal is kept for some years. Topics and texts expire when nothing refers to them; only
-a limited number of texts is checked each time.
+end and the key of a journal are kept for some years. Topics and texts expire when nothing refers to
+them; only a limited number of texts is checked each time.
 """
 
 import sqlite3
@@ -63,11 +63,16 @@ _UNHEARD: Final = (
     "DELETE FROM retired WHERE time < ? AND host NOT IN (SELECT destination FROM tiers)",
     "DELETE FROM accepted WHERE time < ?",
     "DELETE FROM disputed WHERE said < ?",
+    "DELETE FROM proof_faults WHERE said < ?",
     "DELETE FROM journal_topics WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
     "DELETE FROM counted_under WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
     "INSERT OR REPLACE INTO silent SELECT cluster, journal, first_seq, first_time, end_seq,"
     " last_time FROM journals WHERE last_time < ? AND seen IS NOT NULL",
     "DELETE FROM journals WHERE last_time < ?",
+)
+_SILENT: Final = (
+    "DELETE FROM silent WHERE last_time < ?",
+    "DELETE FROM journal_keys WHERE time < ?",
 )
 # An hour in the year 4000 does not tell when it may expire.
 _AHEAD: Final = """
@@ -159,9 +164,8 @@ def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> i
     count += _expire_sources(connection, hour)
     for statement in _UNHEARD:
         count += changed(connection, statement, (min(hour, now - AGENTS_KEPT),))
-    count += changed(
-        connection, "DELETE FROM silent WHERE last_time < ?", (min(hour, now - _SILENT_KEPT),)
-    )
+    for statement in _SILENT:
+        count += changed(connection, statement, (min(hour, now - _SILENT_KEPT),))
     count += lags.expire(connection, now, hour) + marks.expire(connection, hour)
     count += _expire_topics(connection, hour) + _expire_names(connection)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (hour,))

@@ -20,6 +20,8 @@ from audit.api.answers import (
     Flow,
     Hosts,
     HourRow,
+    JournalFault,
+    JournalKey,
     ListPage,
     Loads,
     LogChecks,
@@ -39,6 +41,7 @@ from audit.programs import Program
 from audit.reconciling.findings import Kinds
 from audit.reconciling.picture import TopicKey, TopicPicture
 from audit.store.database import damage_said, open_for_reading
+from audit.store.entries import journal_keys
 from audit.store.files import listing
 from audit.store.fleet import agents, health, lags, marks
 from audit.store.fleet.agents import SilencePatience
@@ -307,6 +310,17 @@ class StoreReading:
         """Returns the journals of a tier, with their last entries."""
         with self._moment() as connection:
             return agents.journals(connection, cluster, tier)
+
+    def journal_keys(self, cluster: str = "") -> list[JournalKey]:
+        """Returns the journals of one cluster or all, with their keys."""
+        with self._moment() as connection:
+            return journal_keys.journal_keys(connection, cluster)
+
+    def proof_faults(self, cluster: str = "", since: int = 0) -> list[JournalFault]:
+        """Returns faults of entries' signatures that were noticed since this time, the newest
+        first."""
+        with self._moment() as connection:
+            return journal_keys.faults(connection, cluster, since)
 
     def programs(self, heard_since: int) -> list[Program]:
         """Returns programs with their latest health reports, except those on retired hosts."""

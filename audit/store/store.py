@@ -24,8 +24,9 @@ from audit.configuration.config import Inventory
 from audit.reconciling.picture import TopicKey
 from audit.store import expiry
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
-from audit.store.entries import disputes, journals
+from audit.store.entries import disputes, examining, journals
 from audit.store.entries.chunks import AllNumbers, Chunk
+from audit.store.entries.examining import ExaminedEntries, SigningPolicy
 from audit.store.files import reshipments, shipped_stretches, sources
 from audit.store.fleet import agents, health, lags, marks
 from audit.store.folding.columns import Entries, Numbers, numbers
@@ -71,6 +72,7 @@ class AuditStore(msgspec.Struct):
     _connection: sqlite3.Connection
     _numbers: AllNumbers
     _clock: Callable[[], int]
+    policy: SigningPolicy = msgspec.field(default_factory=SigningPolicy)
 
     @classmethod
     def open(
@@ -115,11 +117,23 @@ class AuditStore(msgspec.Struct):
             else LedgerPositions()
         )
 
-    def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched:
-        """Folds entries of one cluster's `_audit`, given as `LEDGER_TYPE`. Repetitions change
-        nothing. Raises StoreDamaged, AuditStoreError; then nothing was folded."""
+    def fold(
+        self,
+        cluster: str,
+        body: pa.StructArray,
+        positions: LedgerPositions,
+        proofs: pa.StructArray | None = None,
+    ) -> Touched:
+        """Folds entries of one cluster's `_audit`, given as `LEDGER_TYPE`, with their proofs as
+        `PROOF_TYPE`. Repetitions change nothing. Raises StoreDamaged, AuditStoreError; then nothing
+        was folded."""
         with self._transaction() as connection:
-            touched_hours = _folded(connection, self._numbers, cluster, body, self._clock())
+            touched_hours = Touched(set())
+            if len(body):
+                # Times after now, of hosts whose clocks are ahead, count as now.
+                entries = Entries.of(body, self._clock())
+                examined = examining.examine(connection, cluster, entries, proofs, self.policy)
+                touched_hours = _folded(connection, self._numbers, cluster, entries, examined)
             connection.execute(
                 "INSERT INTO positions (cluster, positions, newest) VALUES (?, ?, 0)"
                 " ON CONFLICT DO UPDATE SET positions = excluded.positions",
@@ -203,35 +217,37 @@ def _folded(
     connection: sqlite3.Connection,
     numbers_: AllNumbers,
     cluster: str,
-    body: pa.StructArray,
-    now: int,
+    entries: Entries,
+    examined: ExaminedEntries,
 ) -> Touched:
-    """Folds entries. Times after `now`, of hosts whose clocks are ahead, count as `now`."""
-    if not len(body):
-        return Touched(set())
-    entries = Entries.of(body, now)
+    hours = examined.hours
+    if examined.rejected:
+        entries = entries.only(examined.believed)
+    if not len(entries):
+        return Touched(_named(connection, hours), 0, 0, examined.rejected)
+    displacing = examined.displacing[examined.believed]
     seen_entries = journals.take(connection, numbers_, cluster, entries)
-    doubt = disputes.check(connection, cluster, entries, seen_entries)
-    is_understood = numbers(body.field("version")) <= VERSION
+    doubt = disputes.check(connection, cluster, entries, seen_entries, displacing)
+    is_new = seen_entries.new | displacing
+    is_understood = numbers(entries.body.field("version")) <= VERSION
     is_understood &= ~entries.of_tier("unknown")
     has_name = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
-    left_out_entries = int(
-        (~has_name | (seen_entries.new & (~is_understood | doubt.entries))).sum()
-    )
-    is_folded = seen_entries.new & is_understood & ~doubt.entries
-    repeated_entries = len(body) - left_out_entries - int(is_folded.sum())
+    left_out_entries = int((~has_name | (is_new & (~is_understood | doubt.entries))).sum())
+    is_folded = is_new & is_understood & ~doubt.entries
+    repeated_entries = len(entries) - left_out_entries - int(is_folded.sum())
+    left_out_entries += examined.rejected
+    hours |= doubt.hours
     if not is_folded.any():
-        return Touched(_named(connection, doubt.hours), 0, repeated_entries, left_out_entries)
+        return Touched(_named(connection, hours), 0, repeated_entries, left_out_entries)
     journal = seen_entries.journal
     if not is_folded.all():
-        body = body.filter(pa.array(is_folded))
-        entries, journal = Entries.of(body, now), journal[is_folded]
+        entries, journal = entries.only(is_folded), journal[is_folded]
     chunk = Chunk.of(connection, numbers_, cluster, entries, journal)
     newest_time = _newest(connection, cluster, entries)
     _fold(chunk, newest_time)
     shipped_stretches.drop(connection, cluster, newest_time)
-    hours = _named(connection, chunk.touched | doubt.hours)
-    return Touched(hours, len(entries), repeated_entries, left_out_entries)
+    named_hours = _named(connection, chunk.touched | hours)
+    return Touched(named_hours, len(entries), repeated_entries, left_out_entries)
 
 
 def _fold(chunk: Chunk, newest: int) -> None:

@@ -3,8 +3,6 @@
 from itertools import count
 from pathlib import Path
 
-import pyarrow as pa
-
 from audit.reconciling.findings import State
 from audit.reconciling.picture import (
     ExpectedAgent,
@@ -21,7 +19,7 @@ from audit.store.store import AuditStore
 from bench.contents.audit_fleet import HOUR, MINUTE, Fleet
 from bench.counted.paths import Act
 from client.reading.fetcher import FetchedBatch
-from ledger.entries import LedgerEntries
+from ledger.entries import LedgerEntries, LedgerRows
 from ledger.reading import LedgerPositions
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
@@ -50,13 +48,13 @@ def folded(directory: Path) -> Act:
 
     def act(times: int) -> None:
         for _ in range(times):
-            bodies = [entries.add(minute_batch) for minute_batch in minutes[next(numbers)]]
-            body = pa.concat_arrays(
-                [*(rows for rows in bodies if rows is not None), entries.take()]
+            parts = [entries.add(minute_batch) for minute_batch in minutes[next(numbers)]]
+            rows = LedgerRows.joined(
+                [*(part for part in parts if part is not None), entries.take()]
             )
-            fold_result = store.fold("local", body, LedgerPositions())
-            if fold_result.entries != len(body) or not fold_result.entries:
-                raise RuntimeError(f"{fold_result.entries} of {len(body)} entries were new")
+            fold_result = store.fold("local", rows.body, LedgerPositions(), rows.proofs)
+            if fold_result.entries != len(rows) or not fold_result.entries:
+                raise RuntimeError(f"{fold_result.entries} of {len(rows)} entries were new")
 
     return act
 

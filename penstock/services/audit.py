@@ -23,6 +23,9 @@ from penstock.connections.profile import SYSTEM
             "accept": Lazy(
                 "penstock.report.operator:accept", "Accept a fault that will not be repaired."
             ),
+            "keys": Lazy(
+                "penstock.report.signing_keys:keys", "List the keys that sign statements."
+            ),
         }
     },
 )

@@ -230,7 +230,7 @@ def test_a_ledger_that_takes_long_to_be_read_holds_up_no_other(tmp_path: Path) -
         judging = Judge(reading, config)
         alerting = Alerting(store, reading, config, standing)
         service.reads(reading)
-        rounds = Writer(service, store, judging, alerting, None)
+        rounds = Writer(service, store, judging, alerting)
         working = threading.Thread(target=rounds.run, args=(told,))
         working.start()
         try:

@@ -59,7 +59,7 @@ def read_together(schema: AvroSchema, written: list[FetchedBatch]) -> list[Any]:
     entries = LedgerEntries({7: schema}.get)
     for batch in written:
         entries.add(batch)
-    body = entries.take()
+    body = entries.take().body
     assert (body.type, entries.left_out) == (LEDGER_TYPE, 0)
     return body.to_pylist()  # type: ignore[no-any-return]
 
@@ -152,5 +152,5 @@ def test_one_entry_that_does_not_fit_costs_no_other() -> None:
     read = LedgerEntries({7: schema}.get)
     for batch in batches(schema, [*entries[:20], {**entries[0], "cluster": 5}, *entries[20:]]):
         read.add(batch)
-    assert read.take().to_pylist() == by_avro(schema, entries)
+    assert read.take().body.to_pylist() == by_avro(schema, entries)
     assert read.left_out == 1

@@ -4,14 +4,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.reading.fetcher import FetchedBatch
 from ledger.columns import LEDGER_TYPE, ColumnsOfLedger
-from ledger.entries import GATHERED_BYTES, LedgerEntries, SchemaNotThere
+from ledger.entries import GATHERED_BYTES, LedgerEntries, LedgerRows, SchemaNotThere
 from ledger.frames import Frames, NotTogether
 from schemas.event_schemas import LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse
@@ -29,14 +28,17 @@ def taken(
 ) -> tuple[list[Any], int]:
     """What is read of them, and how much is left out."""
     entries = LedgerEntries(schemas.get)
-    bodies = [entries.add(batch) for batch in batches]
-    bodies.append(entries.take())
-    return [each for body in bodies for each in said_in(body)], entries.left_out
+    parts = [entries.add(batch) for batch in batches]
+    parts.append(entries.take())
+    return [each for rows in parts for each in said_in(rows)], entries.left_out
 
 
-def said_in(body: pa.StructArray | None) -> list[Any]:
-    if body is None:
+def said_in(rows: LedgerRows | None) -> list[Any]:
+    if rows is None:
         return []
+    body = rows.body
+    assert len(rows.proofs) == len(body)
+    rows.proofs.validate(full=True)
     assert body.type == LEDGER_TYPE
     body.validate(full=True)
     return body.to_pylist()  # type: ignore[no-any-return]

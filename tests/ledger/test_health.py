@@ -101,6 +101,6 @@ def test_statements_come_back_as_they_were_written() -> None:
     entries = LedgerEntries({7: built_in(LEDGER)}.get)
     written = [entry("a1", seq, health=[each.json]) for seq, each in enumerate(statements * 20)]
     entries.add(batch_of(written))
-    read = entries.take().field("health").to_pylist()
+    read = entries.take().body.field("health").to_pylist()
     assert read == [each["health"] for each in written]
     assert entries.left_out == 0

@@ -17,7 +17,7 @@ from tests.ledger.said import batch_of, entry, retirement
 def said_by(entries: Iterable[dict[str, Any]]) -> list[Statement]:
     gathering = LedgerEntries({7: built_in(LEDGER)}.get)
     gathering.add(batch_of(entries))
-    return statements(gathering.take())
+    return statements(gathering.take().body)
 
 
 def folded(said: Iterable[Statement]) -> Agents:

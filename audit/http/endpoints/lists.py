@@ -27,6 +27,17 @@ from audit.store.rows import JournalRow
 
 _MOST_WAITING: Final = 100  # alerts that are not raised yet
 _MOST_TOPICS: Final = 100  # of a host
+_MOST_FAULTS: Final = 1_000  # of signatures
+
+
+def keys(service: Service, query: queries.KeysQuery) -> answers.KeysAnswer:
+    """Lists journals with their keys, and the newest faults of signatures."""
+    journals = service.reading.journal_keys(query.cluster)
+    return answers.KeysAnswer(
+        page=query.of(len(journals)),
+        journals=journals[query.skipped : query.skipped + query.size],
+        faults=service.reading.proof_faults(query.cluster)[:_MOST_FAULTS],
+    )
 
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:

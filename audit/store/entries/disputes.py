@@ -1,5 +1,6 @@
 """Finds numbers of a journal with two different entries. One of the two was not written by the
-journal's owner, and it is unknown which one, so neither is trusted.
+journal's owner, and it is unknown which one, so neither is trusted. In a journal with a key,
+signatures tell which one is right (examining.py); two that are both signed are a dispute, too.
 
 Repetitions are no fault: programs send an entry again if they do not know whether it arrived, and
 an `_audit` that is read again from the beginning has all entries again. So a digest of four bytes
@@ -16,15 +17,18 @@ from typing import Final
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from audit.reconciling.picture import Disputed, TierKind
 from audit.store.database import changed
+from audit.store.entries import journals
 from audit.store.entries.journals import SeenEntries, unpacked
 from audit.store.folding.columns import Entries, Numbers
 from audit.store.folding.digests import digests_of
 from audit.store.folding.keyed_intervals import Mask, grouped
+from ledger.examination import Standing
 
 _BLOCK: Final = 64  # entries whose digests are kept together
 _MOST: Final = 1_000  # of one journal
@@ -60,11 +64,30 @@ class Doubt(msgspec.Struct, frozen=True):
     hours: set[tuple[int, int]] = set()
 
 
+def standing(
+    connection: sqlite3.Connection, entries: Entries, rows: Numbers, journal: Numbers
+) -> Numbers:
+    """Returns the standing of these entries, of the journals with these ids: whether an earlier one
+    has the same number. One whose digest is not known any more counts as the same."""
+    seq = entries.seq[rows]
+    digests = digests_of(entries.body.take(pa.array(rows)), _key(connection))
+    blocks = grouped(journal, seq // _BLOCK)
+    keys = list(zip(*(key.tolist() for key in blocks.keys), strict=True))
+    kept_digests = _kept(connection, keys)[blocks.numbered(), seq % _BLOCK]
+    is_same = (kept_digests == 0) | (kept_digests == digests)
+    standings = np.where(is_same, Standing.SAME, Standing.OTHER)
+    return np.where(journals.has_seen(connection, journal, seq), standings, Standing.NEW)
+
+
 def check(
-    connection: sqlite3.Connection, cluster: str, entries: Entries, seen: SeenEntries
+    connection: sqlite3.Connection,
+    cluster: str,
+    entries: Entries,
+    seen: SeenEntries,
+    displacing: Mask,
 ) -> Doubt:
     """Compares the chunk's entries with each other and with stored digests, and stores their
-    digests and new disputes."""
+    digests and new disputes. Entries that are `displacing` are right, and not compared."""
     has_name = np.array([bool(text) for text in entries.journal.values], np.bool_)
     rows = np.flatnonzero(has_name[entries.journal.codes] & (entries.seq >= 0))
     digests = digests_of(entries.body, _key(connection))[rows]
@@ -73,6 +96,8 @@ def check(
     keys = list(zip(*(key.tolist() for key in blocks.keys), strict=True))
     kept_digests = _kept(connection, keys)
     row, column = blocks.numbered(), seq % _BLOCK
+    is_displacing = displacing[rows]
+    kept_digests[row[is_displacing], column[is_displacing]] = digests[is_displacing]
     # Of a new number, the first entry is compared with the others.
     new_rows = np.flatnonzero(kept_digests[row, column] == 0)
     grouping = grouped(journal[new_rows], seq[new_rows])

@@ -88,6 +88,12 @@ def take(
     return SeenEntries(journal, is_new)
 
 
+def has_seen(connection: sqlite3.Connection, journal: Numbers, seq: Numbers) -> Mask:
+    """Whether entries with these numbers of the journals with these ids were folded."""
+    seen = _before(connection, sorted(set(journal.tolist()))).seen
+    return _inside(seen, journal, seq)
+
+
 def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:
     """Returns the entries as intervals, with the times of the first and last entry of each
     interval."""

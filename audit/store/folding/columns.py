@@ -102,6 +102,10 @@ class Entries(msgspec.Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.seq)
 
+    def only(self, chosen: NDArray[np.bool_]) -> "Entries":
+        """Returns the chosen entries."""
+        return Entries.of(self.body.filter(pa.array(chosen)), self.latest)
+
     def of_tier(self, tier: str) -> NDArray[np.bool_]:
         if tier not in self.tier.values:
             return np.zeros(len(self), np.bool_)

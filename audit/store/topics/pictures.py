@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from audit.reconciling.picture import (
     Acceptance,
+    Disputed,
     FileFault,
     Hole,
     Inexact,
@@ -31,7 +32,7 @@ from audit.reconciling.picture import (
     Window,
     WindowSums,
 )
-from audit.store.entries import disputes
+from audit.store.entries import disputes, examining
 from audit.store.entries.journals import unpacked
 from audit.store.files.suspects import suspects
 from audit.store.fleet.agents import expected_agents, renewed_hosts
@@ -260,7 +261,7 @@ def _picture(
         else (),
         agents=expected_agents(connection, key, topic.name, query.now, query.expected_millis),
         holes=_holes(topic, begin),
-        disputed=disputes.of(connection, key.cluster, topic.name),
+        disputed=_disputed(topic),
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=event_hours.dated(damage, hours),
         withdrawn=log_losses.uncounted(connection, topic.id, partitions, generations),
@@ -455,13 +456,17 @@ def _hole_hours(topic: Topic) -> set[int]:
     begin = ledger_begin(topic.connection, topic.key.cluster)
     times = [(hole.from_time, hole.to_time + 1) for hole in _holes(topic, begin)]
     times += [(gap.from_time, gap.to_time) for gap in _unwatched(topic, begin, _MOST_SEQ)]
-    topic_disputes = disputes.of(topic.connection, topic.key.cluster, topic.name)
-    times += [(gap.since, gap.since + 1) for gap in topic_disputes]
+    times += [(gap.since, max(gap.since, gap.until) + 1) for gap in _disputed(topic)]
     hours: set[int] = set()
     for from_time, to_time in times:
         first_hour = from_time - from_time % HOUR
         hours.update(range(first_hour, min(to_time, first_hour + _MOST_HOLE_HOURS * HOUR), HOUR))
     return hours
+
+
+def _disputed(topic: Topic) -> list[Disputed]:
+    values = (topic.connection, topic.key.cluster, topic.name)
+    return [*disputes.of(*values), *examining.altered(*values)]
 
 
 def _holes(topic: Topic, begin: int) -> list[Hole]:

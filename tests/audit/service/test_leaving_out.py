@@ -30,10 +30,16 @@ class Choosy:
     def positions(self, cluster: str) -> LedgerPositions:
         return self._store.positions(cluster)
 
-    def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched:
+    def fold(
+        self,
+        cluster: str,
+        body: pa.StructArray,
+        positions: LedgerPositions,
+        proofs: pa.StructArray | None = None,
+    ) -> Touched:
         if self._refused.intersection(body.field("header").field("seq").to_pylist()):
             raise self._error
-        return self._store.fold(cluster, body, positions)
+        return self._store.fold(cluster, body, positions, proofs)
 
 
 def chunk(entries: int) -> LedgerChunk:
