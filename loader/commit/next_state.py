@@ -161,6 +161,7 @@ def added(
                 hour=hour,
                 rows=file.rows,
                 bytes=file.bytes,
+                digest=file.digest,
                 cluster=piece.cluster,
                 topic=piece.topic,
                 partition=piece.partition,
@@ -302,10 +303,10 @@ def _hours(
         rows = sum(file.rows for file in files)
         is_first = not (state.files or state.unlisted)
         is_uniform = is_first or state.schema_number == terms.schema_number
+        new_digests = {file.path: file.digest for file in files}
         hours[hour] = msgspec.structs.replace(
-            state,
+            state.with_files(state.digest_by_file | new_digests),
             rows=state.rows + rows,
-            files=(*state.files, *(file.path for file in files)),
             bytes=state.bytes + sum(file.bytes for file in files),
             changed=run,
             complete=state.complete if is_uniform else -1,
@@ -511,20 +512,31 @@ def _hours_rebuilt(
         if not file.path.startswith(f"{DEAD}/"):
             files_by_hour[file.hour].append(file)
     run = next_run(previous)
-    empty_state = HourState(rows=0, files=(), changed=run, at=terms.now)
     hours = {
-        hour: empty_state if hour in rebuilt else state for hour, state in previous.hours.items()
+        hour: _emptied(state, run, terms.now) if hour in rebuilt else state
+        for hour, state in previous.hours.items()
     }
     for hour, files in sorted(files_by_hour.items()):
-        hours[hour] = HourState(
+        state = _emptied(hours.get(hour, HourState(rows=0, files=())), run, terms.now)
+        hours[hour] = msgspec.structs.replace(
+            state.with_files({file.path: file.digest for file in files}),
             rows=sum(file.rows for file in files),
-            files=tuple(file.path for file in files),
             bytes=sum(file.bytes for file in files),
-            changed=run,
-            at=terms.now,
             schema_number=terms.schema_number,
         )
     for hour, lack in lacking.items():
         state = msgspec.structs.replace(hours[hour], whole=lack.had)
         hours[hour] = msgspec.structs.replace(state, incomplete=state.lack)
     return hours
+
+
+def _emptied(state: HourState, run: int, now: int) -> HourState:
+    """The state of an hour before its rebuilt files are added: it remembers its certificates."""
+    return HourState(
+        rows=0,
+        files=(),
+        changed=run,
+        at=now,
+        certificates=state.certificates,
+        certified=state.certified,
+    )

@@ -16,7 +16,7 @@ from ground.known_types import known_type
 from loader.commit.layout import DAMAGED, SUCCESS, hour_path
 from loader.store.store import Store
 from loader.values.manifests import HourState, Manifest
-from loader.values.tables import HOUR_MILLIS, Hour
+from loader.values.tables import HOUR_MILLIS, UNKNOWN_DIGEST, Hour
 
 DAY_MILLIS: Final = 24 * HOUR_MILLIS
 LISTED_MILLIS: Final = 30 * DAY_MILLIS  # since its last change
@@ -79,7 +79,9 @@ def _age(hour: Hour, state: HourState, now: int) -> int:
 def _without_list(state: HourState) -> HourState:
     if not state.files:
         return state
-    return msgspec.structs.replace(state, files=(), unlisted=state.unlisted + len(state.files))
+    return msgspec.structs.replace(
+        state, files=(), digests=(), unlisted=state.unlisted + len(state.files)
+    )
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
@@ -107,11 +109,12 @@ def listed(store: Store, manifest: Manifest, hours: Iterable[Hour]) -> Manifest:
     """Returns the manifest with the paths of all files of these hours."""
     states = {
         hour: msgspec.structs.replace(
-            state,
-            files=tuple(
-                entry.path
-                for entry in store.list(hour_path(manifest.table, hour))
-                if not entry.is_folder and not entry.name.startswith(("_", "."))
+            state.with_files(
+                {
+                    entry.path: state.digest_by_file.get(entry.path, UNKNOWN_DIGEST)
+                    for entry in store.list(hour_path(manifest.table, hour))
+                    if not entry.is_folder and not entry.name.startswith(("_", "."))
+                }
             ),
             unlisted=0,
         )

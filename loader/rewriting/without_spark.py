@@ -14,8 +14,9 @@ from client.producing.delivery import TopicPartition
 from loader.decoding.spark_types import columns_of_spark
 from loader.decoding.table_columns import are_same, fit, have_same_values, in_columns
 from loader.errors import Mismatch, StoreError
+from loader.landing.pieces import WrittenFile
 from loader.landing.without_spark import opened, write_pieces
-from loader.rewriting.groups import Footer, entries_of, groups_of, verified
+from loader.rewriting.groups import Footer, groups_of, new_files_of, verified
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Store
@@ -49,20 +50,22 @@ def rewrite_without_spark(
             raise Mismatch(f"{store.uri(path)}: its columns do not fit those of the table")
     rows = {path: file.metadata.num_rows for path, file in files.items()}
     groups = groups_of(rewrites, sizes, dict.fromkeys(files, Footer()), ())
+    written: list[WrittenFile] = []
     for group in groups:
         inputs = [files[path] for path in group.files]
         hour = group.rewrite.hour
         try:
             pieces = join_files(inputs, group.number, hour, target.compression, table)
-            write_pieces(store, pieces, f"{directory}/joined")
+            written += write_pieces(store, pieces, f"{directory}/joined")
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"cannot rewrite {group.files[0]} and others: {error}") from error
-    entries = entries_of(store, directory, groups)
-    for group, entry in zip(groups, entries, strict=True):
-        new_file = opened(store, entry.path)
-        _check_values([files[path] for path in group.files], new_file, table, entry.path)
-        rows[entry.path] = new_file.metadata.num_rows
-    return verified(groups, entries, rows.__getitem__, target)
+    new_files = new_files_of(store, directory, groups, written)
+    for group, new_file in zip(groups, new_files, strict=True):
+        path = new_file.entry.path
+        content = opened(store, path)
+        _check_values([files[path] for path in group.files], content, table, path)
+        rows[path] = content.metadata.num_rows
+    return verified(groups, new_files, rows.__getitem__, target)
 
 
 def _check_values(
