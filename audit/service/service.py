@@ -28,6 +28,7 @@ from audit.store.judged_hours import TopicFigures
 from audit.store.reading import StoreReading
 from client.connection.connection import SOFTWARE_VERSION
 from ground.http.exposition import Histogram
+from ground.signatures.keys import SigningKey
 from ledger.health import HealthProbe
 
 _MOST_KEPT: Final = 256  # parts of answers
@@ -48,6 +49,7 @@ class Service(msgspec.Struct):
 
     config: AuditConfig
     standing: AuditState
+    signing_key: SigningKey | None = None
     probe: HealthProbe = msgspec.field(default_factory=lambda: HealthProbe(SOFTWARE_VERSION))
     folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
     requests: dict[str, Histogram] = {}  # seconds an answer, by path

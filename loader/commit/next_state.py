@@ -20,6 +20,7 @@ import msgspec
 from loader.commit.accounts import accounts_of, by_log, is_complete, passages
 from loader.commit.complete_hours import hours_after
 from loader.commit.layout import (
+    CERTIFICATE,
     DAMAGED,
     DEAD,
     INCOMPLETE,
@@ -127,6 +128,7 @@ def load_manifest(
         schema=terms.schema,
         schema_number=terms.schema_number,
         ledger_seq=0 if previous is None else previous.ledger_seq + previous.ledger_entries,
+        newest_certificate=None if previous is None else previous.newest_certificate,
     )
 
 
@@ -282,6 +284,7 @@ def manifest_without_reading(
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
         schema_number=previous.schema_number,
         reason=reason,
+        newest_certificate=previous.newest_certificate,
     )
 
 
@@ -410,6 +413,7 @@ def rebuild_manifest(
         schema=terms.schema,
         schema_number=terms.schema_number,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
+        newest_certificate=previous.newest_certificate,
     )
 
 
@@ -495,7 +499,7 @@ def _markers_gone(
 ) -> Iterator[Marker]:
     for hour in sorted(hours):
         for name in sorted(present.get(hour, ())):
-            if name in {SUCCESS, DAMAGED, INCOMPLETE} or name.startswith(LATE):
+            if name in {SUCCESS, DAMAGED, INCOMPLETE, CERTIFICATE} or name.startswith(LATE):
                 yield no_marker(table, hour, name)
 
 

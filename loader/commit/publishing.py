@@ -36,6 +36,7 @@ from loader.commit.layout import (
     COMPLETE_HOURS,
     DAMAGED,
     SUCCESS,
+    newest_certificate_path,
     replaced,
     run_folder_of,
     run_of_folder,
@@ -242,14 +243,18 @@ def _publish(store: Store, visibility: _Visibility, manifest: Manifest) -> None:
     added_by_folder: dict[str, list[Added]] = defaultdict(list)
     removed_by_folder: dict[str, list[str]] = defaultdict(list)
     markers: dict[str, list[Marker]] = defaultdict(list)
-    complete_hours: list[Marker] = []  # once the hours have their own markers
+    last_paths = {
+        f"{manifest.table}/{COMPLETE_HOURS}",
+        newest_certificate_path(manifest.table),
+    }
+    last_markers: list[Marker] = []  # once the hours have their own markers
     for added in manifest.adds:
         added_by_folder[_folder(added.path)].append(added)
     for path in manifest.removes:
         removed_by_folder[_folder(path)].append(path)
     for marker in manifest.markers:
-        if marker.path == f"{manifest.table}/{COMPLETE_HOURS}":
-            complete_hours.append(marker)
+        if marker.path in last_paths:
+            last_markers.append(marker)
         elif marker.written:
             markers[_folder(marker.path)].append(marker)
         elif not _may_exist(marker.path, names):
@@ -264,7 +269,7 @@ def _publish(store: Store, visibility: _Visibility, manifest: Manifest) -> None:
             return
         for marker in markers[folder]:
             _mark(store, marker, names)
-    for marker in complete_hours:
+    for marker in last_markers:
         if visibility.is_visible():
             return
         _mark(store, marker, names)

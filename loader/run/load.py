@@ -18,12 +18,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
+from ground.signatures.keys import BadKey, PublicKey, SigningKey
+from loader.certificates.audit_client import CertifyingAudit
+from loader.certificates.signing_key import signing_key
 from loader.commit.publishing import clean_creating
-from loader.config import LoaderConfig
+from loader.config import CertificateMode, LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError, cure_of
 from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
@@ -68,6 +72,7 @@ def load(
     began_millis = int(clock() * 1000)
     try:
         check_format(config.format, config.compression, lambda: start_spark().check_avro())
+        key = None if request.dry_run else signing_key(config.signing_key)
         store = open_store(config.root, lambda root: start_spark().store(root))
         unfinished = () if request.dry_run else store.prove()
     except LoaderError as error:
@@ -95,6 +100,7 @@ def load(
                     if config.audit
                     else None
                 ),
+                certifying=_certifying(config, request, key, stopping),
                 observations=Observations(config, store),
                 watcher=watcher,
                 stopping=stopping,
@@ -109,6 +115,27 @@ def load(
             report_health(context, brokers, began_millis)
             watcher.finishing("")
             return outcomes
+
+
+def _certifying(
+    config: LoaderConfig, request: LoadRequest, key: SigningKey | None, stopping: threading.Event
+) -> CertifyingAudit | None:
+    """Returns the audit's client for certificates; None if hours get none. The audit judges files
+    by what loads have reported in the ledger. Raises LoaderError."""
+    is_off = config.certificates is CertificateMode.OFF or request.dry_run
+    if is_off or key is None or not (config.audit and config.ledger):
+        return None
+    try:
+        audit_key = PublicKey.of_file(Path(config.audit_key)) if config.audit_key else None
+    except BadKey as error:
+        raise LoaderError(f"`audit_key`: {error}") from None
+    return CertifyingAudit(
+        config.audit,
+        key,
+        security=config.audit_security,
+        audit_key=audit_key,
+        stopping=stopping,
+    )
 
 
 def _clean(store: Store, unfinished: Sequence[Entry]) -> None:

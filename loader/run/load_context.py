@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from client.connection.brokers import Brokers
+from loader.certificates.audit_client import CertifyingAudit
 from loader.commit.commit_log import CommitLog
 from loader.config import LoaderConfig
 from loader.errors import Interrupted
@@ -82,6 +83,7 @@ class LoadContext(msgspec.Struct, frozen=True):
     registry: RegistryClient
     watermarks: Watermarks | None  # None: unknown which hours are complete
     audit: Audit | None  # decides instead of watermarks, if configured
+    certifying: CertifyingAudit | None  # None: hours get no certificates
     observations: Observations
     watcher: TableWatcher
     stopping: threading.Event

@@ -8,7 +8,8 @@
 6. Complete hours are merged and closed, by a manifest of their own.
 7. Older hours get the table's columns, by manifests of their own.
 8. Open hours that have ended and have many small files are merged, likewise.
-9. The files in the folders are compared with what runs have committed.
+9. Complete hours that lack a certificate get one, likewise.
+10. The files in the folders are compared with what runs have committed.
 
 A run that only checks files consists of the first step and the last; one that compacts the table
 has runs that rewrite hours between these.
@@ -39,6 +40,7 @@ from loader.planning.plan import Plan
 from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import Compaction, LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
+from loader.run.table_certificates import TableCertificates
 from loader.run.table_check import TableCheck
 from loader.run.table_compaction import compact, merge_open_hours
 from loader.run.table_form import check_format, form_of
@@ -116,6 +118,7 @@ class TableRun:
                     newest = self._upgrade(before, newest)
                 if newest is not None:
                     self._merge_open(newest)
+                    self._certify(self._committed or newest)
                 self._note_rebuilt(latest)
         self._check.young(self._committed or latest)
         if self._not_upgraded:
@@ -241,6 +244,11 @@ class TableRun:
         """Merges small files of open hours. Errors are only warnings."""
         with self._as_warning("small files of open hours were not merged"):
             merge_open_hours(self._load, latest, self._commit)
+
+    def _certify(self, latest: Manifest) -> None:
+        """Makes certificates that complete hours lack. Errors are only warnings."""
+        with self._as_warning("complete hours got no certificates"):
+            TableCertificates(self._load).make_owed(latest, self._commit)
 
     @contextmanager
     def _as_warning(self, effect: str) -> Iterator[None]:
