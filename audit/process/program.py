@@ -118,9 +118,9 @@ def _service(config: AuditConfig, standing: AuditState, ends: ExitStack) -> Serv
     return Service(
         config,
         standing,
-        _signing_key(directory),
         probe,
         notes=AlertNotes(directory),
+        signing_key=_signing_key(directory),
         receivers=receivers,
     )
 

@@ -49,7 +49,6 @@ class Service(msgspec.Struct):
 
     config: AuditConfig
     standing: AuditState
-    signing_key: SigningKey | None = None
     probe: HealthProbe = msgspec.field(default_factory=lambda: HealthProbe(SOFTWARE_VERSION))
     folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
     requests: dict[str, Histogram] = {}  # seconds an answer, by path
@@ -61,6 +60,7 @@ class Service(msgspec.Struct):
     alert_conditions: Conditions = {}  # raised or not
     alerts_ending: Mapping[AlertKey, Ending] = {}  # their conditions are gone
     notes: AlertNotes = msgspec.field(default_factory=AlertNotes)
+    signing_key: SigningKey | None = None
     receivers: Receivers = msgspec.field(default_factory=Receivers)
     refused: Mapping[str, int] = {}  # rejected requests by reason, since the start
     sessions: Callable[[], int] = int  # the number of open ones

@@ -15,6 +15,9 @@ that and corrects it; if it dies first, the next load does.
 
 In an hour with `_DAMAGED` no run writes `_SUCCESS`, and only a rebuild removes `_DAMAGED`.
 
+A run's entries are proven with the key that its manifest names, so a load with another key leaves
+them to one that has it. Entries of runs from before signatures have no proofs.
+
 Files never wait for the ledger. Its entries are written in the order of the runs: after a failure,
 later runs wait as well, until the next load.
 """
@@ -30,6 +33,8 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from client.groups.offset_commits import Consumed, commit_offsets
 from client.producing.delivery import TopicPartition
+from ground.signatures.keys import SigningKey
+from ledger.proofs import Chain
 from ledger.publishing import write_entries
 from loader.commit.commit_log import CommitLog, ListedRuns
 from loader.commit.layout import (
@@ -384,16 +389,19 @@ class Publication:
         *,
         topics: Collection[str],
         group: str,
+        key: SigningKey | None,
         doing: Callable[[str], None],
         warn: Callable[[str], None],
     ) -> None:
-        """`topics` feed the table now. `doing` receives the current step, `warn` warnings for the
-        operator."""
+        """`topics` feed the table now. `key` proves ledger entries. `doing` receives the current
+        step, `warn` warnings for the operator."""
         self._commit_log = commit_log
         self._brokers = brokers
         self._registry = registry
         self._topics = topics
         self._group = group
+        self._key = key
+        self._own_keys = {"", "" if key is None else key.public.fingerprint}
         self._doing = doing
         self._warn = warn
         self._ledger_failed = False
@@ -444,12 +452,23 @@ class Publication:
         while self._owing:
             run = self._owing[0]
             manifest = self._commit_log.read(run)
+            fingerprint = "" if manifest.ledger is None else manifest.ledger.key
+            if manifest.ledger_entries and fingerprint not in self._own_keys:
+                self._ledger_failed = True
+                self._warn(
+                    f"run {run} and later ones are not in the ledger yet: run {run} was committed"
+                    f" with the signing key {fingerprint}; load where that key is, or copy it from"
+                    " there (`signing_key`)"
+                )
+                return
+            chain = Chain(self._key) if self._key is not None and fingerprint else None
             try:
                 write_entries(
                     self._brokers,
                     self._registry,
                     entries_of(manifest),
                     timestamp=manifest.committed,
+                    chain=chain,
                 )
             except (ClientError, SchemaError) as error:
                 self._ledger_failed = True

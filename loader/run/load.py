@@ -70,14 +70,15 @@ def load(
     """
     stopping = stopping or threading.Event()
     began_millis = int(clock() * 1000)
+    key: SigningKey | None = None
     try:
-        check_format(config.format, config.compression, lambda: start_spark().check_avro())
         key = None if request.dry_run else signing_key(config.signing_key)
+        check_format(config.format, config.compression, lambda: start_spark().check_avro())
         store = open_store(config.root, lambda root: start_spark().store(root))
         unfinished = () if request.dry_run else store.prove()
     except LoaderError as error:
         if not stopping.is_set() and not request.is_unreported:
-            _report_no_start(config, request, error, began_millis)
+            _report_no_start(config, request, error, began_millis, key)
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = tables_for(config, request, brokers)
@@ -100,8 +101,9 @@ def load(
                     if config.audit
                     else None
                 ),
+                signing_key=key,
                 certifying=_certifying(config, request, key, stopping),
-                observations=Observations(config, store),
+                observations=Observations(config, store, key),
                 watcher=watcher,
                 stopping=stopping,
                 clock=clock,
@@ -146,7 +148,11 @@ def _clean(store: Store, unfinished: Sequence[Entry]) -> None:
 
 
 def _report_no_start(
-    config: LoaderConfig, request: LoadRequest, error: LoaderError, began: int
+    config: LoaderConfig,
+    request: LoadRequest,
+    error: LoaderError,
+    began: int,
+    key: SigningKey | None,
 ) -> None:
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
@@ -154,7 +160,7 @@ def _report_no_start(
     except (LoaderError, ClientError) as other:
         log.warning("cannot report in the ledger that the load failed: %s", other)
         return
-    report_no_start(config, request, tables, error, began)
+    report_no_start(config, request, tables, error, began, key=key)
 
 
 def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:

@@ -64,6 +64,7 @@ class TableRun:
             context.registry,
             topics=self._load.topics,
             group=context.config.group,
+            key=context.signing_key,
             doing=self._load.doing,
             warn=self._load.warn,
         )
@@ -197,7 +198,15 @@ class TableRun:
         self._load.check_stopped()
         topics = self._load.topics if context.config.ledger else ()
         origins = origins_of(self._load.brokers, topics)
-        manifest = in_ledger(manifest, previous, context.config, origins)
+        key = context.key_fingerprint
+        manifest = in_ledger(manifest, previous, context.config, origins, key)
+        former_key = "" if previous is None or previous.ledger is None else previous.ledger.key
+        if former_key and key != former_key and manifest.ledger_entries:
+            self._load.warn(
+                f"the ledger entries of this table were proven with another key, {former_key}: the"
+                " audit rejects those of another one. Loads of a table need one key: copy it to"
+                " this host (`signing_key`)"
+            )
         self._load.doing(f"committing run {manifest.run}")
         manifest = with_checksums(context.store, manifest)
         attempt.commit(manifest)

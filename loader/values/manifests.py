@@ -184,6 +184,7 @@ class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
     destination: str  # the root's name when the first run was committed
     window_millis: int
     origins: dict[str, str] = {}  # of mirrored topics, as in their config
+    key: str = ""  # the fingerprint of the key that proves the entries; empty: they have no proofs
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -364,6 +364,7 @@ class Load:
             registry,
             topics=[TOPIC],
             group="g",
+            key=None,
             doing=self.steps.append,
             warn=self.warnings.append,
         )
