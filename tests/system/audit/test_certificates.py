@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,7 @@ from loader.run.load import load
 from loader.run.load_context import Compaction, LoadRequest
 from loader.run.outcomes import TableOutcome
 from loader.values.tables import Hour, hour_folder
+from tests.loader.counted_stores import ROOT, CountedStore, OnlyStores
 from tests.loader.loads import Listening, no_spark
 from tests.system.audit.between_loader_and_audit import Change, proxy
 from tests.system.audit.pipeline import Pipeline
@@ -37,15 +39,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 class Landed:
     """The table, and what its hour has."""
 
-    def __init__(self, pipeline: Pipeline, directory: Path) -> None:
+    def __init__(self, pipeline: Pipeline, directory: Path, topic: str = TOPIC) -> None:
         self.pipeline = pipeline
+        self.topic = topic
         self.key = directory / "loader-key"
         self.hour = Hour(pipeline.began)
         self.written = 0
 
     @property
     def folder(self) -> Path:
-        return self.pipeline.root / TOPIC / hour_folder(self.hour)
+        return self.pipeline.root / self.topic / hour_folder(self.hour)
 
     @property
     def config(self) -> LoaderConfig:
@@ -53,14 +56,14 @@ class Landed:
 
     def write(self, count: int) -> None:
         """Writes lines of the hour, and waits until agent and broker are done with it."""
-        self.pipeline.write(HOST, TOPIC, range(self.written, self.written + count))
+        self.pipeline.write(HOST, self.topic, range(self.written, self.written + count))
         self.written += count
 
         def is_done() -> bool:
             topics = {topic.topic: topic for topic in self.pipeline.report().topics}
-            tiers = topics[TOPIC].tiers if TOPIC in topics else []
+            tiers = topics[self.topic].tiers if self.topic in topics else []
             events = {each.tier: each.events for each in tiers}
-            query = f"/api/v1/hour?cluster=test&topic={TOPIC}&hour={self.hour}"
+            query = f"/api/v1/hour?cluster=test&topic={self.topic}&hour={self.hour}"
             is_complete = json.loads(self.pipeline.audit.ask(query).body)["complete"]
             told = [events.get(tier, 0) for tier in ("agent", "broker")]
             return is_complete and told == [self.written] * 2
@@ -201,6 +204,35 @@ def test_an_hour_its_late_rows_and_its_compaction(landed: Landed) -> None:
     landed.assert_files_are(fifth)
     assert fifth["predicate"]["number"] == 5
     assert [each["number"] for each in fifth["predicate"]["supersedes"]] == [1, 2, 3, 4]
+
+
+def test_it_costs_two_calls_of_the_store(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    """Of a run that closes one hour: its certificate, and which is the newest."""
+    chroot = f"{zookeeper.address}/{tmp_path.name}-{os.getpid()}"
+    calls: dict[str, Counter[str]] = {}
+    with Pipeline(tmp_path, chroot, None, ["with", "without"]) as pipeline:
+        pipeline.agent(HOST, ["with", "without"])
+        for topic in pipeline.topics:
+            landed = Landed(pipeline, tmp_path, topic)
+            landed.write(20)
+            mode = CertificateMode.TRY if topic == "with" else CertificateMode.OFF
+            config = msgspec.structs.replace(
+                landed.config, root=ROOT, certificates=mode, check_files_hours=0
+            )
+            for _ in range(2):
+                spark: Any = OnlyStores(store := CountedStore(pipeline.root))
+                (outcome,) = load(
+                    config,
+                    LoadRequest(tables=(topic,)),
+                    lambda: spark,  # noqa: B023
+                    Listening(),
+                )
+                assert outcome.error is None
+            assert outcome.complete[:1] == [landed.hour]
+            assert landed.has_certificate == (topic == "with")
+            calls[topic] = store.calls
+    assert calls["with"] - calls["without"] == Counter(replace=2)
+    assert not calls["without"] - calls["with"]
 
 
 def test_a_stranger_reads_the_envelope(landed: Landed) -> None:
