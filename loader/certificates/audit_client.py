@@ -1,7 +1,8 @@
 """Asks the audit over HTTP to sign certificates.
 
 One request is about several consecutive certificates of a table. What waits only for reports that
-are on their way, such as those of this load, is asked again for a few seconds. After a failed
+are on their way, such as those of this load, is asked again for a few seconds, and for half a
+minute over all tables of a load, so that a ledger that lags does not hold up loads. After a failed
 connection or an answer that does not fit, the audit is not asked again in this load, which goes on
 without: a load never fails for a certificate.
 """
@@ -35,6 +36,7 @@ from ledger.hour_certificates import digest_of
 from loader.values.tables import Hour
 
 PATIENCE_S: Final = 10.0  # for reports on their way
+MOST_PATIENCE_S: Final = 30.0  # of a load
 _AGAIN_S: Final = 0.25
 _SECONDS: Final = 10.0  # timeout of an answer
 _SECONDS_AN_HOUR: Final = 2.0
@@ -92,6 +94,7 @@ class CertifyingAudit:
         self._audit_key = audit_key
         self._stopping = stopping or threading.Event()
         self._patience = patience
+        self._waited = 0.0  # seconds, over all tables
         self._away = ""  # why the audit is not asked any more
 
     def sign(self, chain: Chain, drafts: Sequence[Draft]) -> Signed:
@@ -103,10 +106,10 @@ class CertifyingAudit:
                 waiting: list[Draft] = []
                 for part in _parts(drafts):
                     waiting += self._ask(client, chain, part, signed)
-                if not waiting or time.monotonic() >= deadline:
+                is_over = time.monotonic() >= deadline or self._waited >= MOST_PATIENCE_S
+                if not waiting or is_over or self._stopping.wait(_AGAIN_S):
                     return signed
-                if self._stopping.wait(_AGAIN_S):
-                    return signed
+                self._waited += _AGAIN_S
                 drafts = waiting
 
     def _ask(
