@@ -1,7 +1,8 @@
 """Writes operators' statements to `_audit`: acceptances of faults, and retirements of hosts.
 
 The commands and the audit's server write them. Each statement is a journal of one entry: there is
-no state to keep, and the audit sees that none is missing. A repeated statement changes nothing.
+no state to keep, and the audit sees that none is missing. A repeated statement changes nothing. The
+server proves them with the audit's key; commands have none.
 """
 
 import secrets
@@ -12,7 +13,9 @@ from typing import Any, Final
 
 from client.connection.brokers import Brokers
 from client.errors import UnknownTopic
+from ground.signatures.keys import SigningKey
 from ledger.names import LEDGER_TOPIC, SUBJECT, VERSION, topic_id_text
+from ledger.proofs import Chain
 from ledger.publishing import write_entries
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
@@ -25,7 +28,11 @@ _RANDOM_BYTES: Final = 8
 
 
 def write_accepted(
-    brokers: Brokers, registry: RegistryClient, cluster: str, accepted: Mapping[str, Any]
+    brokers: Brokers,
+    registry: RegistryClient,
+    cluster: str,
+    accepted: Mapping[str, Any],
+    key: SigningKey | None = None,
 ) -> Mapping[str, Any]:
     """Writes the statement that a fault is accepted, and returns it as written.
 
@@ -35,7 +42,7 @@ def write_accepted(
     statement = accepted
     if accepted["topic_id"] is None:
         statement = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
-    _write(brokers, registry, cluster, {"accepted": [statement]})
+    _write(brokers, registry, cluster, {"accepted": [statement]}, key)
     return statement
 
 
@@ -47,10 +54,14 @@ def _current_id(brokers: Brokers, topic: str) -> str:
 
 
 def write_retired(
-    brokers: Brokers, registry: RegistryClient, cluster: str, retired: Mapping[str, Any]
+    brokers: Brokers,
+    registry: RegistryClient,
+    cluster: str,
+    retired: Mapping[str, Any],
+    key: SigningKey | None = None,
 ) -> None:
     """Writes the statement that a host is retired. Raises ClientError or SchemaError."""
-    _write(brokers, registry, cluster, {"retired": [retired]})
+    _write(brokers, registry, cluster, {"retired": [retired]}, key)
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
@@ -60,7 +71,13 @@ def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
     registry.lookup(SUBJECT, built_in(LEDGER).text)
 
 
-def _write(brokers: Brokers, registry: RegistryClient, cluster: str, statement: Statement) -> None:
+def _write(
+    brokers: Brokers,
+    registry: RegistryClient,
+    cluster: str,
+    statement: Statement,
+    key: SigningKey | None,
+) -> None:
     """Writes the statement and waits for its acknowledgement."""
     now = time.time_ns() // 1_000_000
     header = {
@@ -78,4 +95,5 @@ def _write(brokers: Brokers, registry: RegistryClient, cluster: str, statement: 
         "cluster": cluster,
         **statement,
     }
-    write_entries(brokers, registry, [entry], timestamp=now)
+    chain = None if key is None else Chain(key)
+    write_entries(brokers, registry, [entry], timestamp=now, chain=chain)

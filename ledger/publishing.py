@@ -1,9 +1,11 @@
 """Writes entries to `_audit`, acknowledged by all replicas.
 
 All entries of a journal are in one partition, so that they stay in order. Writing the same entries
-again, in the same order, does no harm.
+again, in the same order, does no harm: with a new chain of the same key their bytes and proofs are
+the same, since signatures of Ed25519 are.
 """
 
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from client.connection.brokers import Brokers
 from client.producing.producer import Producer
 from ledger.names import LEDGER_TOPIC, SUBJECT
+from ledger.proofs import HEADER, Chain
 from schemas.envelope import Encoder
 from schemas.errors import RegistryError
 from schemas.event_schemas import LEDGER, built_in
@@ -22,9 +25,15 @@ Entry = Mapping[str, Any]  # as our Ledger.avsc has it
 
 
 def write_entries(
-    brokers: Brokers, registry: RegistryClient, entries: Sequence[Entry], *, timestamp: int
+    brokers: Brokers,
+    registry: RegistryClient,
+    entries: Sequence[Entry],
+    *,
+    timestamp: int,
+    chain: Chain | None = None,
 ) -> None:
-    """Writes the entries and waits for acknowledgement. Raises ClientError or SchemaError."""
+    """Writes the entries and waits for acknowledgement; with a chain, each has its proof. Raises
+    ClientError or SchemaError."""
     if not entries:
         return
     values = Encoder(built_in(LEDGER), schema_id(registry)).encode_many(entries)
@@ -32,7 +41,8 @@ def write_entries(
     partitions = len(brokers.topic(LEDGER_TOPIC, Operation.WRITE).partitions)
     for entry, value in zip(entries, values, strict=True):
         partition = partition_of(entry["header"]["source"], partitions)
-        producer.send(value, partition=partition, timestamp=timestamp)
+        proof = () if chain is None else ((HEADER, chain.prove(value, time.monotonic()).encoded),)
+        producer.send(value, partition=partition, timestamp=timestamp, headers=proof)
     producer.flush()
 
 

@@ -78,6 +78,14 @@ class FileCompression(StrEnum):
     NONE = "none"
 
 
+class CertificateMode(StrEnum):
+    """Whether complete hours get certificates, if an audit is configured."""
+
+    TRY = "try"  # with the hour if the audit signs it, otherwise by a later load
+    REQUIRED = "required"  # an hour without one stays open
+    OFF = "off"
+
+
 class HeaderColumns(StrEnum):
     """The columns of an event's header: separate ones, or a single struct."""
 
@@ -278,6 +286,17 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     decide."""
     audit_security: HttpSecurity = HttpSecurity()
     """The connection to the audit: [TLS and login](audit-configuration.md#tls-and-logins)."""
+    certificates: CertificateMode = CertificateMode.TRY
+    """Whether complete hours get [certificates](loader-in-detail.md#certificates), which `audit`
+    signs. `try`: an hour is complete without, and a later load makes the certificate, within seven
+    days; `required`: an hour stays open until the audit has signed it; `off`: none are made."""
+    signing_key: FilePath = ""
+    """The file of the loader's [signing key](loader-in-detail.md#the-signing-key), which the first
+    load makes. Hosts that load the same tables need the same key. Default: `penstock/signing-key`
+    in `$XDG_STATE_HOME`, or in `~/.local/state`."""
+    audit_key: FilePath = ""
+    """The file of the audit's public key, `signing-key.pub` in its `data_dir`: certificates that
+    another key has signed are rejected. Default: any key is accepted."""
     check_files_hours: int = 48
     """Each load [checks the files](loader-failures.md#checking-files) of hours that are younger
     than this many hours or changed within that time; 0: only with `--check-files`."""
@@ -326,6 +345,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         except ValueError as error:
             reason = str(error).replace("registry", "the URL", 1)
             raise ValueError(f"`audit`: {reason}") from None
+        if self.certificates is CertificateMode.REQUIRED and not (self.audit and self.ledger):
+            raise ValueError("`certificates: required` needs `audit`, and not `ledger: false`")
         if self.keep_manifests < 10:
             raise ValueError("`keep_manifests` must be at least 10")
         check_positive(self, "forget_sources", "oldest")

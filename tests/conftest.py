@@ -145,6 +145,7 @@ def nothing_is_left_behind(
         SESSION: mark,
         "TMPDIR": str(temporary),
         "SPARK_SUBMIT_OPTS": of_spark,
+        "XDG_STATE_HOME": str(tmp_path_factory.mktemp("state")),  # for loaders' keys
     }
     before = _set({**inherited, **dict.fromkeys(NOBODYS), PROFILE: os.devnull})
     tempfile.tempdir = None

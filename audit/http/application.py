@@ -1,6 +1,7 @@
 """The ASGI application of the audit: `/api/v1`, its description, the page, metrics and health.
 
-All paths take GET and HEAD, except operators' statements (`audit/http/statements.py`).
+All paths take GET and HEAD, except operators' statements (`audit/http/statements.py`) and requests
+for certificates (`audit/http/certificates.py`).
 `audit/http/access/access_control.py` authorizes requests, and leaves in the scope `user`, None if
 unauthenticated, and `operator`, the name and address to record with statements. A few threads
 compute responses, which may wait for the disk; if too many requests wait, further ones get 503. Any
@@ -24,6 +25,7 @@ from audit.api import queries
 from audit.cures import runbook
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
 from audit.http.bodies import BadBody, body_of
+from audit.http.certificates import Certificates
 from audit.http.messages import ShownMessages
 from audit.http.page_files import INDEX, PageFile
 from audit.http.resources import MESSAGES, RESOURCES, Resource, description
@@ -44,6 +46,8 @@ from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import Streams
 from audit.service.service import Service, now_millis
 from ground.http.exposition import EXPOSITION_TYPE, Histogram
+from ledger.certificate_requests import MOST_BYTES as MOST_REQUEST_BYTES
+from ledger.certificate_requests import PATH as CERTIFICATES
 
 THREADS: Final = 4  # compute responses
 
@@ -69,6 +73,7 @@ class AuditApplication:
         version: str,
         *,
         statements: Statements,
+        certificates: Certificates,
         messages: ShownMessages,
     ) -> None:
         self._service = service
@@ -76,6 +81,7 @@ class AuditApplication:
         self._files = files
         self._executor = executor
         self._statements = statements
+        self._certificates = certificates
         self._messages = messages
         self._waiting = 0
         self._resources = {resource.path: resource for resource in RESOURCES}
@@ -94,8 +100,8 @@ class AuditApplication:
                     finally:
                         self.streams.room.end(address)
                     return
-            if path in STATEMENTS:
-                answer = await self._statement(scope, receive, path)
+            if path in STATEMENTS or path == CERTIFICATES:
+                answer = await self._posted(scope, receive, path)
             elif path == MESSAGES.path:
                 answer = await self._messages.answer(scope)
             else:
@@ -104,14 +110,17 @@ class AuditApplication:
         except (OSError, TimeoutError):
             pass  # the client is gone, or too slow
 
-    async def _statement(self, scope: Scope, receive: Receive, path: str) -> PageAnswer:
+    async def _posted(self, scope: Scope, receive: Receive, path: str) -> PageAnswer:
         if scope["method"] != "POST":
             allow = {"allow": "POST"}
             return problem(HTTPStatus.METHOD_NOT_ALLOWED, "this path takes POST", allow)
+        most_bytes = MOST_REQUEST_BYTES if path == CERTIFICATES else MOST_BYTES
         try:
-            body = await body_of(scope, receive, JSON, MOST_BYTES)
+            body = await body_of(scope, receive, JSON, most_bytes)
         except BadBody as error:
             return problem(error.status, str(error))
+        if path == CERTIFICATES:
+            return await self._certificates.answer(body)
         return await self._statements.answer(path, body, scope["operator"])
 
     async def _answer(self, scope: Scope, path: str) -> PageAnswer:

@@ -1,7 +1,7 @@
 """The table of `/api/v1`: paths, queries and handlers, and the OpenAPI description, which is made
 from the types of the answers themselves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,6 +14,8 @@ from audit.http.endpoints import findings, groups, health, history, hours, lists
 from audit.http.endpoints.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.service.service import Service
+from ledger.certificate_requests import PATH as CERTIFICATES
+from ledger.certificate_requests import Answers, Request
 
 
 class Resource(NamedTuple):
@@ -178,6 +180,12 @@ _REFUSALS: Final = {
     "503": "Too many statements are being written.",
 }
 
+_NO_CERTIFICATES: Final = {
+    "400": "The body is invalid, or larger than 8 MiB.",
+    "403": "The request is from a browser.",
+    "503": "Too many requests are waiting.",
+}
+
 
 def description(version: str) -> dict[str, Any]:
     """Describes the API in OpenAPI 3.1."""
@@ -185,10 +193,15 @@ def description(version: str) -> dict[str, Any]:
     answer_types = [resource.answer_type for resource in resources]
     kinds: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
     schemas, components = msgspec.json.schema_components(
-        [*answer_types, *(kind.body_type for kind in kinds), Written, Noted, answers.Problem],
+        [
+            *(*answer_types, *(kind.body_type for kind in kinds)),
+            *(Written, Noted, Request, Answers, answers.Problem),
+        ],
         ref_template=_REFERENCE,
     )
-    *body_schemas, written_schema, noted_schema, problem_schema = schemas[len(resources) :]
+    *body_schemas, written_schema, noted_schema, request_schema, answers_schema, problem_schema = (
+        schemas[len(resources) :]
+    )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -201,12 +214,29 @@ def description(version: str) -> dict[str, Any]:
             for resource, schema in zip(resources, schemas[: len(resources)], strict=True)
         }
         | {
+            CERTIFICATES: {
+                "post": _posted(
+                    CERTIFICATES,
+                    "Loaders: have the certificates of complete hours signed.",
+                    body=request_schema,
+                    answer=("Signed certificates, or the reasons why not.", answers_schema),
+                    problem=problem_schema,
+                    refusals=_NO_CERTIFICATES,
+                )
+            }
+        }
+        | {
             kind.path: {
-                "post": _statement(
-                    kind,
-                    schema,
-                    noted_schema if isinstance(kind, NoteKind) else written_schema,
-                    problem_schema,
+                "post": _posted(
+                    kind.path,
+                    kind.summary,
+                    body=schema,
+                    answer=(
+                        "The statement is stored.",
+                        noted_schema if isinstance(kind, NoteKind) else written_schema,
+                    ),
+                    problem=problem_schema,
+                    refusals=_REFUSALS,
                 )
             }
             for kind, schema in zip(kinds, body_schemas, strict=True)
@@ -232,18 +262,26 @@ def _operation(
     }
 
 
-def _statement(
-    kind: Kind | NoteKind, body: dict[str, Any], written: dict[str, Any], problem: dict[str, Any]
+def _posted(
+    path: str,
+    summary: str,
+    *,
+    body: dict[str, Any],
+    answer: tuple[str, dict[str, Any]],
+    problem: dict[str, Any],
+    refusals: Mapping[str, str],
 ) -> dict[str, Any]:
+    """The description of a path that takes POST. `answer` has words and a schema."""
+    words, schema = answer
     return {
-        "operationId": kind.path.rpartition("/")[2],
-        "summary": kind.summary,
+        "operationId": path.rpartition("/")[2],
+        "summary": summary,
         "requestBody": {"required": True, "content": _json(body)},
         "responses": {
-            "200": {"description": "The statement is stored.", "content": _json(written)},
+            "200": {"description": words, "content": _json(schema)},
             **{
-                status: {"description": words, "content": _json(problem)}
-                for status, words in _REFUSALS.items()
+                status: {"description": why, "content": _json(problem)}
+                for status, why in refusals.items()
             },
         },
     }

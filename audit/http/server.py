@@ -27,6 +27,8 @@ from audit.errors import AuditFailure, AuditStoreError, NotNow, StoreDamaged
 from audit.http.access.access_control import AccessControl
 from audit.http.access.visitors import HASHING_THREADS, Visitors
 from audit.http.application import THREADS, AuditApplication
+from audit.http.certificates import THREADS as JUDGING_THREADS
+from audit.http.certificates import Certificates
 from audit.http.messages import THREADS as READING_THREADS
 from audit.http.messages import ShownMessages
 from audit.http.page_files import PageFile
@@ -196,6 +198,9 @@ class AuditHttpServer:
             ThreadPoolExecutor(
                 WRITING_THREADS, thread_name_prefix="statements"
             ) as writing_executor,
+            ThreadPoolExecutor(
+                JUDGING_THREADS, thread_name_prefix="certificates"
+            ) as judging_executor,
             closing(self._message_reader()) as reader,
             ThreadPoolExecutor(READING_THREADS, thread_name_prefix="messages") as reading_executor,
         ):
@@ -206,6 +211,7 @@ class AuditHttpServer:
                 executor,
                 version,
                 statements=Statements(self._service, writing_executor),
+                certificates=Certificates(self._service, judging_executor, version),
                 messages=ShownMessages(self._service.config, reader, reading_executor),
             )
 

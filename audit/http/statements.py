@@ -26,6 +26,7 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError, UnknownTopic
 from ground.known_types import known_type
 from ground.printable import one_line
+from ground.signatures.keys import SigningKey
 from ledger.operators import write_accepted, write_retired
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
@@ -123,7 +124,7 @@ class Kind(NamedTuple):
 
     path: str
     body_type: type[Acceptance] | type[Retirement]
-    write: Callable[[Brokers, RegistryClient, str, Mapping[str, Any]], object]
+    write: Callable[[Brokers, RegistryClient, str, Mapping[str, Any], SigningKey | None], object]
     summary: str
 
 
@@ -211,7 +212,7 @@ class Statements:
                     first_contact_seconds=0,
                 ) as registry,
             ):
-                kind.write(brokers, registry, name, fields)
+                kind.write(brokers, registry, name, fields, self._service.signing_key)
         except UnknownTopic as error:
             raise Unknown(str(error)) from None
         except (ClientError, SchemaError) as error:

@@ -46,6 +46,7 @@ from audit.store.store import AuditStore
 from client.connection.connection import SOFTWARE_VERSION
 from columns.native import NATIVE, NOT_COMPILED
 from ground.network.listening import CannotListen
+from ground.signatures.keys import FILE_NAME, BadKey, SigningKey
 from ground.tls.certificate_expiry import CertificateWatch
 from ledger.examination import FirstUse
 from ledger.health import HealthProbe
@@ -117,7 +118,24 @@ def _service(config: AuditConfig, standing: AuditState, ends: ExitStack) -> Serv
     probe = HealthProbe(
         SOFTWARE_VERSION, directories=(config.data_dir,), certificates=config.certificate_files
     )
-    return Service(config, standing, probe, notes=AlertNotes(directory), receivers=receivers)
+    return Service(
+        config,
+        standing,
+        probe,
+        notes=AlertNotes(directory),
+        signing_key=_signing_key(directory),
+        receivers=receivers,
+    )
+
+
+def _signing_key(directory: Path) -> SigningKey:
+    """The audit's key, which is made at its first start. Raises AuditFailure."""
+    try:
+        return SigningKey.kept(directory / FILE_NAME)
+    except BadKey as error:
+        raise AuditFailure(str(error)) from None
+    except OSError as error:
+        raise AuditFailure(f"cannot write a signing key to {directory}: {error}") from None
 
 
 def _poll_clusters(service: Service, ends: ExitStack) -> None:

@@ -23,29 +23,29 @@ _GATING: Final = (TierKind.AGENT, TierKind.ORIGIN, TierKind.MIRROR, TierKind.BRO
 
 class Gate(NamedTuple):
     """The verdict of the gate. `by`: the proof that the hour is complete; `missing`: what the hour
-    waits for."""
+    waits for; `soon`: whether it waits only for reports that may be in transit."""
 
     complete: bool
     by: str = ""
     missing: str = ""
     names: tuple[str, ...] = ()  # of hosts
+    soon: bool = False
 
 
 def hour_gate(picture: TopicPicture, destination: str = "", rebuilt: int = 0) -> Gate:
     """Judges the hour that the picture covers, including its files at a destination if it was
     rebuilt there at this time."""
-    if picture.now < picture.to_time:
-        return Gate(complete=False, missing="the end of the hour")
-    if picture.unjoined:
-        return Gate(complete=False, missing=f"the origin of this copy: {picture.unjoined}")
-    files = Tier(TierKind.HDFS, destination)
-    if destination and (files not in picture.tiers or picture.now < rebuilt + picture.grace_millis):
-        return Gate(complete=False, missing="the ledger, whose entries may still arrive")
-    tiers = tuple(tier for tier in picture.tiers if tier.kind in _GATING or tier == files)
+    return gate_of(picture, verdict_for_gate(picture, destination), destination, rebuilt)
+
+
+def verdict_for_gate(picture: TopicPicture, destination: str = "") -> TopicVerdict | None:
+    """The verdict about agents and brokers, and about files at a destination. None if it could not
+    count, because the hour has not ended, or the origin of a copy is unknown."""
+    if picture.now < picture.to_time or picture.unjoined:
+        return None
+    tiers = _judged_tiers(picture, destination)
     kinds = {tier.kind for tier in tiers}
-    if not any(tier.kind is TierKind.AGENT for tier in tiers):
-        return Gate(complete=False, missing=f"agents: none ships to {_shipped_to(picture)}")
-    verdict = reconcile(
+    return reconcile(
         replace(
             picture,
             tiers=tiers,
@@ -53,7 +53,33 @@ def hour_gate(picture: TopicPicture, destination: str = "", rebuilt: int = 0) ->
             holes=[hole for hole in picture.holes if hole.tier in kinds.union(_GATING)],
         )
     )
+
+
+def _judged_tiers(picture: TopicPicture, destination: str) -> tuple[Tier, ...]:
+    files = Tier(TierKind.HDFS, destination)
+    return tuple(tier for tier in picture.tiers if tier.kind in _GATING or tier == files)
+
+
+def gate_of(
+    picture: TopicPicture, verdict: TopicVerdict | None, destination: str = "", rebuilt: int = 0
+) -> Gate:
+    """Like `hour_gate`, by the verdict for it."""
+    if picture.now < picture.to_time:
+        return Gate(complete=False, missing="the end of the hour")
+    if picture.unjoined:
+        return Gate(complete=False, missing=f"the origin of this copy: {picture.unjoined}")
+    files = Tier(TierKind.HDFS, destination)
+    if destination and (files not in picture.tiers or picture.now < rebuilt + picture.grace_millis):
+        return _IN_TRANSIT
+    tiers = _judged_tiers(picture, destination)
+    if verdict is None or not any(tier.kind is TierKind.AGENT for tier in tiers):
+        return Gate(complete=False, missing=f"agents: none ships to {_shipped_to(picture)}")
     return _waiting(verdict) or _faulty(verdict) or Gate(complete=True, by=_by(tiers, verdict))
+
+
+_IN_TRANSIT: Final = Gate(
+    complete=False, missing="the ledger, whose entries may still arrive", soon=True
+)
 
 
 def _shipped_to(picture: TopicPicture) -> str:
@@ -86,9 +112,10 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
     if TierKind.BROKER in awaited_tiers:
         return Gate(complete=False, missing="the brokers, which have not counted all of it")
     if TierKind.HDFS in awaited_tiers:
-        return Gate(complete=False, missing="the load, which has not reported all of it")
+        missing = "the load, which has not reported all of it"
+        return Gate(complete=False, missing=missing, soon=True)
     if verdict.waits:
-        return Gate(complete=False, missing="the ledger, whose entries may still arrive")
+        return _IN_TRANSIT
     return None
 
 

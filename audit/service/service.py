@@ -28,6 +28,7 @@ from audit.store.judged_hours import TopicFigures
 from audit.store.reading import StoreReading
 from client.connection.connection import SOFTWARE_VERSION
 from ground.http.exposition import Histogram
+from ground.signatures.keys import SigningKey
 from ledger.health import HealthProbe
 
 _MOST_KEPT: Final = 256  # parts of answers
@@ -59,6 +60,7 @@ class Service(msgspec.Struct):
     alert_conditions: Conditions = {}  # raised or not
     alerts_ending: Mapping[AlertKey, Ending] = {}  # their conditions are gone
     notes: AlertNotes = msgspec.field(default_factory=AlertNotes)
+    signing_key: SigningKey | None = None
     receivers: Receivers = msgspec.field(default_factory=Receivers)
     refused: Mapping[str, int] = {}  # rejected requests by reason, since the start
     sessions: Callable[[], int] = int  # the number of open ones

@@ -372,6 +372,40 @@ def _visible_file(store: Store, folder: str) -> Entry | None:
     return None
 
 
+def with_digests(store: Store, manifest: Manifest) -> Manifest:
+    """The manifest with the SHA-256 of each file that it adds. Tasks compute it while they write
+    files; those that Spark's own writers made are read for it. Raises StoreError."""
+    unknown_files = [file for file in manifest.adds if not file.digest]
+    if not unknown_files:
+        return manifest
+    size = sum(file.bytes for file in unknown_files)
+    staged_paths = [file.staged for file in unknown_files]
+    digests = in_parallel(store.digest, staged_paths, threads=READERS, size=size)
+    digest_by_path = dict(zip((file.path for file in unknown_files), digests, strict=True))
+    hours = {
+        file.hour: manifest.hours[file.hour]
+        for file in unknown_files
+        if file.hour in manifest.hours
+    }
+    return msgspec.structs.replace(
+        manifest,
+        adds=tuple(
+            msgspec.structs.replace(file, digest=digest_by_path.get(file.path, file.digest))
+            for file in manifest.adds
+        ),
+        hours=manifest.hours
+        | {
+            hour: state.with_files(
+                {
+                    path: digest_by_path.get(path, digest)
+                    for path, digest in state.digest_by_file.items()
+                }
+            )
+            for hour, state in hours.items()
+        },
+    )
+
+
 def with_checksums(store: Store, manifest: Manifest) -> Manifest:
     """The manifest with a checksum of each file that it adds. Raises StoreError."""
     if not manifest.adds:

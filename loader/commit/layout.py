@@ -7,6 +7,8 @@
                                                         are gone, changed or foreign
     {table}/dt=2026-11-20/hour=07/_INCOMPLETE           the deadline has passed: what is missing, in
                                                         words and by name
+    {table}/dt=2026-11-20/hour=07/_CERTIFICATE.json     the hour's certificate, signed by audit and
+                                                        loader: ledger/hour_certificates.py
     {table}/dt=2026-11-20/hour=07/_LATE-{run}           what that run added after the hour was
                                                         complete
     {table}/_complete_hours.json                        the complete hours, with those without rows,
@@ -15,6 +17,7 @@
     _penstock/{table}/manifest-{run}.json               the commit log
     _penstock/{table}/visible-{run}                     its files and markers are in place
     _penstock/{table}/published-{run}                   nothing is left to be done for it
+    _penstock/{table}/newest_certificate.json           which certificate is the table's newest
     _penstock/{table}/staging/run-{run}-{token}/        what a run writes before it is committed
     _penstock/{table}/replaced/run-{run}/{table}/dt=…   files that a rebuild replaced, if rows of
                                                         theirs exist nowhere else: for 30 days
@@ -29,6 +32,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from ledger import hour_certificates
 from loader.store.store import PENSTOCK
 from loader.values.manifests import HourState, Marker
 from loader.values.tables import Hour, hour_folder
@@ -42,6 +46,7 @@ SUCCESS: Final = "_SUCCESS"
 DAMAGED: Final = "_DAMAGED"  # in place of `_SUCCESS`: see checks/damage_markers.py
 INCOMPLETE: Final = "_INCOMPLETE"
 LATE: Final = "_LATE-"
+CERTIFICATE: Final = hour_certificates.CERTIFICATE
 STAGING: Final = "staging"
 COMPLETE_HOURS: Final = "_complete_hours.json"
 
@@ -60,6 +65,10 @@ def visible_path(table: str, run: int) -> str:
 
 def published_path(table: str, run: int) -> str:
     return f"{table_state(table)}/published-{run}"
+
+
+def newest_certificate_path(table: str) -> str:
+    return f"{table_state(table)}/{hour_certificates.NEWEST}"
 
 
 def staging(table: str) -> str:

@@ -20,6 +20,7 @@ import msgspec
 from loader.commit.accounts import accounts_of, by_log, is_complete, passages
 from loader.commit.complete_hours import hours_after
 from loader.commit.layout import (
+    CERTIFICATE,
     DAMAGED,
     DEAD,
     INCOMPLETE,
@@ -127,6 +128,7 @@ def load_manifest(
         schema=terms.schema,
         schema_number=terms.schema_number,
         ledger_seq=0 if previous is None else previous.ledger_seq + previous.ledger_entries,
+        newest_certificate=None if previous is None else previous.newest_certificate,
     )
 
 
@@ -161,6 +163,7 @@ def added(
                 hour=hour,
                 rows=file.rows,
                 bytes=file.bytes,
+                digest=file.digest,
                 cluster=piece.cluster,
                 topic=piece.topic,
                 partition=piece.partition,
@@ -281,6 +284,7 @@ def manifest_without_reading(
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
         schema_number=previous.schema_number,
         reason=reason,
+        newest_certificate=previous.newest_certificate,
     )
 
 
@@ -302,10 +306,10 @@ def _hours(
         rows = sum(file.rows for file in files)
         is_first = not (state.files or state.unlisted)
         is_uniform = is_first or state.schema_number == terms.schema_number
+        new_digests = {file.path: file.digest for file in files}
         hours[hour] = msgspec.structs.replace(
-            state,
+            state.with_files(state.digest_by_file | new_digests),
             rows=state.rows + rows,
-            files=(*state.files, *(file.path for file in files)),
             bytes=state.bytes + sum(file.bytes for file in files),
             changed=run,
             complete=state.complete if is_uniform else -1,
@@ -409,6 +413,7 @@ def rebuild_manifest(
         schema=terms.schema,
         schema_number=terms.schema_number,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
+        newest_certificate=previous.newest_certificate,
     )
 
 
@@ -494,7 +499,7 @@ def _markers_gone(
 ) -> Iterator[Marker]:
     for hour in sorted(hours):
         for name in sorted(present.get(hour, ())):
-            if name in {SUCCESS, DAMAGED, INCOMPLETE} or name.startswith(LATE):
+            if name in {SUCCESS, DAMAGED, INCOMPLETE, CERTIFICATE} or name.startswith(LATE):
                 yield no_marker(table, hour, name)
 
 
@@ -511,20 +516,31 @@ def _hours_rebuilt(
         if not file.path.startswith(f"{DEAD}/"):
             files_by_hour[file.hour].append(file)
     run = next_run(previous)
-    empty_state = HourState(rows=0, files=(), changed=run, at=terms.now)
     hours = {
-        hour: empty_state if hour in rebuilt else state for hour, state in previous.hours.items()
+        hour: _emptied(state, run, terms.now) if hour in rebuilt else state
+        for hour, state in previous.hours.items()
     }
     for hour, files in sorted(files_by_hour.items()):
-        hours[hour] = HourState(
+        state = _emptied(hours.get(hour, HourState(rows=0, files=())), run, terms.now)
+        hours[hour] = msgspec.structs.replace(
+            state.with_files({file.path: file.digest for file in files}),
             rows=sum(file.rows for file in files),
-            files=tuple(file.path for file in files),
             bytes=sum(file.bytes for file in files),
-            changed=run,
-            at=terms.now,
             schema_number=terms.schema_number,
         )
     for hour, lack in lacking.items():
         state = msgspec.structs.replace(hours[hour], whole=lack.had)
         hours[hour] = msgspec.structs.replace(state, incomplete=state.lack)
     return hours
+
+
+def _emptied(state: HourState, run: int, now: int) -> HourState:
+    """The state of an hour before its rebuilt files are added: it remembers its certificates."""
+    return HourState(
+        rows=0,
+        files=(),
+        changed=run,
+        at=now,
+        certificates=state.certificates,
+        certified=state.certified,
+    )

@@ -13,10 +13,12 @@ import msgspec
 
 from ground.intervals import has
 from ground.known_types import known_type
-from loader.commit.layout import DAMAGED, SUCCESS, hour_path
+from ground.signatures.envelopes import BadEnvelope, Envelope
+from ledger.hour_certificates import BadCertificate, Certificate, digest_of
+from loader.commit.layout import CERTIFICATE, DAMAGED, SUCCESS, hour_path
 from loader.store.store import Store
-from loader.values.manifests import HourState, Manifest
-from loader.values.tables import HOUR_MILLIS, Hour
+from loader.values.manifests import HourState, Issued, Manifest
+from loader.values.tables import HOUR_MILLIS, UNKNOWN_DIGEST, Digest, Hour
 
 DAY_MILLIS: Final = 24 * HOUR_MILLIS
 LISTED_MILLIS: Final = 30 * DAY_MILLIS  # since its last change
@@ -79,7 +81,13 @@ def _age(hour: Hour, state: HourState, now: int) -> int:
 def _without_list(state: HourState) -> HourState:
     if not state.files:
         return state
-    return msgspec.structs.replace(state, files=(), unlisted=state.unlisted + len(state.files))
+    return msgspec.structs.replace(
+        state,
+        files=(),
+        digests=(),
+        certificates=(),
+        unlisted=state.unlisted + len(state.files),
+    )
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
@@ -104,18 +112,53 @@ def _from_folder(store: Store, table: str, hour: Hour) -> HourState | None:
 
 
 def listed(store: Store, manifest: Manifest, hours: Iterable[Hour]) -> Manifest:
-    """Returns the manifest with the paths of all files of these hours."""
+    """Returns the manifest with the paths of all files of these hours, and what their certificates
+    have that it lacks."""
     states = {
-        hour: msgspec.structs.replace(
-            state,
-            files=tuple(
-                entry.path
-                for entry in store.list(hour_path(manifest.table, hour))
-                if not entry.is_folder and not entry.name.startswith(("_", "."))
-            ),
-            unlisted=0,
-        )
+        hour: _listed(store, manifest.table, hour, state)
         for hour in hours
         if (state := manifest.hours.get(hour)) is not None and state.unlisted
     }
     return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})
+
+
+def _listed(store: Store, table: str, hour: Hour, state: HourState) -> HourState:
+    folder = hour_path(table, hour)
+    entries = store.list(folder)
+    issued, digests = state.certificates, state.digest_by_file
+    if any(entry.name == CERTIFICATE for entry in entries):
+        issued, certified_digests = _certified(table, store.read(f"{folder}/{CERTIFICATE}") or b"")
+        digests = certified_digests | digests
+    return msgspec.structs.replace(
+        state.with_files(
+            {
+                entry.path: digests.get(entry.path, UNKNOWN_DIGEST)
+                for entry in entries
+                if not entry.is_folder and not entry.name.startswith(("_", "."))
+            }
+        ),
+        unlisted=0,
+        certificates=issued,
+    )
+
+
+def _certified(table: str, content: bytes) -> tuple[tuple[Issued, ...], dict[str, Digest]]:
+    """The certificates of an hour, and the digests of its files, from its newest certificate. What
+    somebody has written into it is noticed by whoever verifies the chain."""
+    try:
+        payload = Envelope.decode(content).payload
+        certificate = Certificate.decode(payload)
+        predicate = certificate.predicate
+        issued = [
+            *((reference.number, reference.sha256) for reference in predicate.supersedes),
+            (predicate.number, digest_of(payload)),
+        ]
+        return (
+            tuple(Issued(number, Digest(bytes.fromhex(sha256))) for number, sha256 in issued),
+            {
+                f"{table}/{file.name}": Digest(bytes.fromhex(file.digest.sha256))
+                for file in certificate.subject
+            },
+        )
+    except (BadEnvelope, BadCertificate, ValueError):
+        return (), {}

@@ -15,6 +15,9 @@ that and corrects it; if it dies first, the next load does.
 
 In an hour with `_DAMAGED` no run writes `_SUCCESS`, and only a rebuild removes `_DAMAGED`.
 
+A run's entries are proven with the key that its manifest names, so a load with another key leaves
+them to one that has it. Entries of runs from before signatures have no proofs.
+
 Files never wait for the ledger. Its entries are written in the order of the runs: after a failure,
 later runs wait as well, until the next load.
 """
@@ -30,12 +33,15 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from client.groups.offset_commits import Consumed, commit_offsets
 from client.producing.delivery import TopicPartition
+from ground.signatures.keys import SigningKey
+from ledger.proofs import Chain
 from ledger.publishing import write_entries
 from loader.commit.commit_log import CommitLog, ListedRuns
 from loader.commit.layout import (
     COMPLETE_HOURS,
     DAMAGED,
     SUCCESS,
+    newest_certificate_path,
     replaced,
     run_folder_of,
     run_of_folder,
@@ -242,14 +248,18 @@ def _publish(store: Store, visibility: _Visibility, manifest: Manifest) -> None:
     added_by_folder: dict[str, list[Added]] = defaultdict(list)
     removed_by_folder: dict[str, list[str]] = defaultdict(list)
     markers: dict[str, list[Marker]] = defaultdict(list)
-    complete_hours: list[Marker] = []  # once the hours have their own markers
+    last_paths = {
+        f"{manifest.table}/{COMPLETE_HOURS}",
+        newest_certificate_path(manifest.table),
+    }
+    last_markers: list[Marker] = []  # once the hours have their own markers
     for added in manifest.adds:
         added_by_folder[_folder(added.path)].append(added)
     for path in manifest.removes:
         removed_by_folder[_folder(path)].append(path)
     for marker in manifest.markers:
-        if marker.path == f"{manifest.table}/{COMPLETE_HOURS}":
-            complete_hours.append(marker)
+        if marker.path in last_paths:
+            last_markers.append(marker)
         elif marker.written:
             markers[_folder(marker.path)].append(marker)
         elif not _may_exist(marker.path, names):
@@ -264,7 +274,7 @@ def _publish(store: Store, visibility: _Visibility, manifest: Manifest) -> None:
             return
         for marker in markers[folder]:
             _mark(store, marker, names)
-    for marker in complete_hours:
+    for marker in last_markers:
         if visibility.is_visible():
             return
         _mark(store, marker, names)
@@ -379,16 +389,19 @@ class Publication:
         *,
         topics: Collection[str],
         group: str,
+        key: SigningKey | None,
         doing: Callable[[str], None],
         warn: Callable[[str], None],
     ) -> None:
-        """`topics` feed the table now. `doing` receives the current step, `warn` warnings for the
-        operator."""
+        """`topics` feed the table now. `key` proves ledger entries. `doing` receives the current
+        step, `warn` warnings for the operator."""
         self._commit_log = commit_log
         self._brokers = brokers
         self._registry = registry
         self._topics = topics
         self._group = group
+        self._key = key
+        self._own_keys = {"", "" if key is None else key.public.fingerprint}
         self._doing = doing
         self._warn = warn
         self._ledger_failed = False
@@ -439,12 +452,23 @@ class Publication:
         while self._owing:
             run = self._owing[0]
             manifest = self._commit_log.read(run)
+            fingerprint = "" if manifest.ledger is None else manifest.ledger.key
+            if manifest.ledger_entries and fingerprint not in self._own_keys:
+                self._ledger_failed = True
+                self._warn(
+                    f"run {run} and later ones are not in the ledger yet: run {run} was committed"
+                    f" with the signing key {fingerprint}; load where that key is, or copy it from"
+                    " there (`signing_key`)"
+                )
+                return
+            chain = Chain(self._key) if self._key is not None and fingerprint else None
             try:
                 write_entries(
                     self._brokers,
                     self._registry,
                     entries_of(manifest),
                     timestamp=manifest.committed,
+                    chain=chain,
                 )
             except (ClientError, SchemaError) as error:
                 self._ledger_failed = True

@@ -88,19 +88,21 @@ def replaced(
             hour=rewrite.hour,
             rows=file.rows,
             bytes=file.bytes,
+            digest=file.digest,
         )
         for index, file in enumerate(rewritten.files)
     ]
     old_paths = set(rewrite.files)
-    kept_files = tuple(path for path in state.files if path not in old_paths)
+    kept_files = {
+        path: digest for path, digest in state.digest_by_file.items() if path not in old_paths
+    }
     rows = sum(file.rows for file in added_files)
     if len(kept_files) + len(old_paths) != len(state.files):
         raise Mismatch(f"{folder}: the rewritten files are not files of this hour")
     if rows > state.rows or (not (kept_files or state.unlisted) and rows != state.rows):
         raise Mismatch(f"{folder}: rewriting {state.rows:,} rows resulted in {rows:,}")
     state = msgspec.structs.replace(
-        state,
-        files=(*kept_files, *(file.path for file in added_files)),
+        state.with_files(kept_files | {file.path: file.digest for file in added_files}),
         bytes=state.bytes - rewrite.bytes + sum(file.bytes for file in added_files),
         rewritten=run,
     )

@@ -24,7 +24,14 @@ from loader.landing.pieces import PIECE_END, FileKind, WrittenFile
 from loader.store.parallel import in_parallel
 from loader.store.store import Entry, Store
 from loader.values.reports import SliceReport, half_open
-from loader.values.tables import Hour, Slice, hour_in_folder, hour_of
+from loader.values.tables import (
+    UNKNOWN_DIGEST,
+    Digest,
+    Hour,
+    Slice,
+    hour_in_folder,
+    hour_of,
+)
 
 MOST_REPORT_BYTES: Final = 256 * 1024 * 1024
 READERS: Final = 8
@@ -50,6 +57,7 @@ class StagedFile(msgspec.Struct, frozen=True):
     bytes: int
     suffix: str = ".parquet"
     rows: int = -1  # counted in the file itself; -1: not counted yet
+    digest: Digest = UNKNOWN_DIGEST  # by its report
 
 
 class Staged(msgspec.Struct, frozen=True):
@@ -94,7 +102,26 @@ def staged(
     if repeated_keys:
         kind, number, _ = repeated_keys[0]
         raise Mismatch(f"{directory}: slice {number} has two files of {kind} in one folder")
-    return Staged(_reports(store, reports, kept_reports, sources), tuple(files), sources)
+    decoded_reports = _reports(store, reports, kept_reports, sources)
+    return Staged(decoded_reports, _with_digests(files, decoded_reports), sources)
+
+
+def _with_digests(
+    files: Iterable[StagedFile], reports: Mapping[int, SliceReport]
+) -> tuple[StagedFile, ...]:
+    """The files with the digests in their reports."""
+
+    def digest_of(file: StagedFile) -> Digest:
+        report = reports.get(file.slice)
+        if report is None:
+            return UNKNOWN_DIGEST
+        if file.kind is FileKind.DEAD:
+            return report.dead_digest
+        if file.hour is None:
+            return UNKNOWN_DIGEST
+        return report.digests.get(file.hour, UNKNOWN_DIGEST)
+
+    return tuple(replace(file, digest=digest_of(file)) for file in files)
 
 
 def reshaped(before: Staged, kinds: Iterable[FileKind], store: Store, directory: str) -> Staged:

@@ -33,7 +33,7 @@ from loader.config import CompletenessConfig
 from loader.hours.completeness import Complete, HourVerdict
 from loader.values.manifests import Added, HourState, Manifest, Marker, RunKind
 from loader.values.rewrites import Rewritten
-from loader.values.tables import HOUR_MILLIS, Hour, hour_of
+from loader.values.tables import HOUR_MILLIS, UNKNOWN_DIGEST, Hour, hour_of
 
 NO_ROWS: Final = HourState(rows=0, files=())
 LOOKED_BACK: Final = 48 * HOUR_MILLIS  # for hours without rows
@@ -138,8 +138,12 @@ def with_remaining(
     """The manifest, with only these files in these hours. `sizes` and `rows` are by path."""
     hours = {
         hour: msgspec.structs.replace(
-            latest.hours[hour],
-            files=tuple(files),
+            latest.hours[hour].with_files(
+                {
+                    path: latest.hours[hour].digest_by_file.get(path, UNKNOWN_DIGEST)
+                    for path in files
+                }
+            ),
             rows=sum(rows[path] for path in files),
             bytes=sum(sizes[path] for path in files),
             whole=max(latest.hours[hour].whole, latest.hours[hour].rows),

@@ -23,6 +23,7 @@ from loader.decoding.decoded import Dead
 from loader.errors import Mismatch
 from loader.landing.duplicates import Duplicates
 from loader.landing.rows import bounds, counted
+from loader.landing.slice_files import SliceFiles
 from loader.values.reports import (
     MOST_HOURS_OF_RUN,
     Account,
@@ -206,10 +207,11 @@ class LandedSlice(msgspec.Struct):
                 account.at(start).duplicates += count
 
     def report(
-        self, next_offset: int, leader_epoch: int, sources: Duplicates, mixed: Iterable[Hour] = ()
+        self, next_offset: int, leader_epoch: int, sources: Duplicates, files: SliceFiles
     ) -> SliceReport:
         """The complete report on a slice that was read up to `next_offset`, in the last leader
-        epoch `leader_epoch`. Raises Mismatch if an offset is not accounted for."""
+        epoch `leader_epoch`, and on its files, which have ended. Raises Mismatch if an offset is
+        not accounted for."""
         accounts = tuple(account.finished() for account in self._accounts)
         end_offset = accounts[-1].next_offset if accounts else next_offset
         odd_account = next((account for account in accounts if not account.adds_up), None)
@@ -239,7 +241,9 @@ class LandedSlice(msgspec.Struct):
             sources=sources.runs(self.leader_epoch),
             scattered=sources.scattered,
             untracked=sources.untracked,
-            mixed=tuple(sorted(mixed)),
+            mixed=tuple(sorted(files.mixed_hours)),
+            digests=files.digests,
+            dead_digest=files.dead_digest,
             repeated=sources.most_repeated,
             repeats=tuple(sources.repeats),
             dead=dict(self._dead),

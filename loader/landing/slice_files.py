@@ -5,13 +5,15 @@ adapts to how well the rows of this slice compress.
 
 A piece is a row group, the last one with the footer. Spark adds PIECE_END after each piece. The
 writer writes the same bytes there, so it knows the file position of the next row group. No reader
-looks at these bytes: the footer has the positions of columns.
+looks at these bytes: the footer has the positions of columns. The SHA-256 of a file is computed
+from the same bytes, while they are written.
 
 The first rows of a slice decide the encoding of columns. Measured on 19 columns of a web log, 258
 bytes a row in memory: every column with a dictionary, pyarrow's default, 0.58 µs and 71 bytes a
 row; with these settings, 0.44 µs and 62 bytes. Spark, Hive 3, Trino and DuckDB read all of it.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -22,7 +24,7 @@ import pyarrow.parquet as pq
 from loader.config import FileCompression
 from loader.landing.pieces import HOUR_COLUMN, PIECE_END, FileKind, piece
 from loader.landing.rows import HeldBytes
-from loader.values.tables import Hour
+from loader.values.tables import UNKNOWN_DIGEST, Digest, Hour
 
 _SAMPLE: Final = 20_000  # rows that decide the encoding of columns
 _REPEATING: Final = 3  # a dictionary pays if a value occurs this often on average
@@ -125,6 +127,7 @@ class ParquetStream:
 
     def __init__(self, schema: pa.Schema, settings: dict[str, Any]) -> None:
         self._sink = _Sink()
+        self._hash = hashlib.sha256()
         self._file = pa.PythonFile(self._sink, mode="w")
         self._writer = pq.ParquetWriter(self._file, schema, **settings)
 
@@ -133,6 +136,8 @@ class ParquetStream:
         piece = self._sink.take()
         self._file.write(_END)
         self._sink.take()
+        self._hash.update(piece)
+        self._hash.update(_END)
         return piece
 
     def end(self, rows: pa.Table | None = None) -> bytes:
@@ -142,7 +147,13 @@ class ParquetStream:
         self._writer.close()
         piece = self._sink.take()
         assert piece.endswith(_END)
+        self._hash.update(piece)
         return piece[: -len(_END)]
+
+    @property
+    def digest(self) -> Digest:
+        """The SHA-256 of the file, once it has ended."""
+        return Digest(self._hash.digest())
 
     def _write(self, rows: pa.Table) -> None:
         self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
@@ -164,6 +175,16 @@ class SliceFiles:
         self._group_bytes = PIECE_BYTES
         self._dead: ParquetStream | None = None
         self._mixed: _Mixed | None = None
+
+    @property
+    def digests(self) -> dict[Hour, Digest]:
+        """The SHA-256 of each hour's own file, once all files have ended."""
+        return {hour: file.digest for hour, file in sorted(self._files.items())}
+
+    @property
+    def dead_digest(self) -> Digest:
+        """The SHA-256 of the file of dead letters, once it has ended; empty without one."""
+        return UNKNOWN_DIGEST if self._dead is None else self._dead.digest
 
     @property
     def mixed_hours(self) -> frozenset[Hour]:

@@ -249,8 +249,7 @@ class Landing:
         if (letters := self._dead.take()) is not None:
             yield from self._files.dead(letters)
         yield from self._files.end()
-        mixed_hours = self._files.mixed_hours
-        report = self._slice.report(next_offset, leader_epoch, self._duplicates, mixed_hours)
+        report = self._slice.report(next_offset, leader_epoch, self._duplicates, self._files)
         yield report_piece(report)
 
     def _check(self, header: BatchHeader, rows: int, decoded: Decoded) -> None:

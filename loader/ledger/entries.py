@@ -190,9 +190,11 @@ def in_ledger(
     previous: Manifest | None,
     config: LoaderConfig,
     origins: Mapping[str, str] = MappingProxyType({}),
+    key: str = "",
 ) -> Manifest:
     """Returns the manifest with everything that its ledger entries depend on. The entries' numbers
-    continue those of the previous run. `origins` has the originals of topics that are copies.
+    continue those of the previous run. `origins` has the originals of topics that are copies, `key`
+    is the fingerprint of the loader's key.
 
     The journal identifies the commit log, so it never changes, even if the root gets another name,
     or the ledger is disabled for a time.
@@ -208,6 +210,7 @@ def in_ledger(
         destination=destination_of(previous, config),
         window_millis=config.window * _SECOND,
         origins=dict(origins),
+        key=key,
     )
     manifest_with_journal = msgspec.structs.replace(manifest, ledger=journal)
     return msgspec.structs.replace(

@@ -26,7 +26,9 @@ import msgspec
 
 from client.connection.brokers import Brokers
 from ground.known_types import known_type
+from ground.signatures.keys import SigningKey
 from ledger.names import VERSION
+from ledger.proofs import Chain
 from ledger.publishing import write_entries
 from loader.config import LoaderConfig
 from loader.errors import StoreError
@@ -54,15 +56,23 @@ class LastTold(msgspec.Struct, frozen=True):
 class Observations:
     """Writes observations to the ledger. May be used by any thread."""
 
-    def __init__(self, config: LoaderConfig, store: Store | None) -> None:
-        """Without a store, if it is unreachable, only the clock counts."""
+    def __init__(
+        self, config: LoaderConfig, store: Store | None, key: SigningKey | None = None
+    ) -> None:
+        """Without a store, if it is unreachable, only the clock counts. Without a key, entries have
+        no proofs."""
         self._config = config
         self._store = store
         self._told = 0
         self._host = socket.gethostname()
         self._lock = threading.Lock()
-        self._source = _new_source()
+        self._key = key
+        self._begin_journal()
+
+    def _begin_journal(self) -> None:
+        self._source = f"loader-check-{uuid.uuid4().hex}"
         self._seq = 0
+        self._chain = None if self._key is None else Chain(self._key)
 
     def tell(
         self,
@@ -119,10 +129,10 @@ class Observations:
     def _write(
         self, brokers: Brokers, registry: RegistryClient, entries: Sequence[Json], now: int
     ) -> None:
-        source, seq = self._source, self._seq + len(entries)
-        self._source, self._seq = _new_source(), 0
-        write_entries(brokers, registry, entries, timestamp=now)
-        self._source, self._seq = source, seq
+        source, seq, chain = self._source, self._seq + len(entries), self._chain
+        self._begin_journal()
+        write_entries(brokers, registry, entries, timestamp=now, chain=chain)
+        self._source, self._seq, self._chain = source, seq, chain
 
     def _entry(self, lists: Mapping[str, Any], seq: int, time: int, destination: str) -> Json:
         header = {
@@ -168,7 +178,3 @@ def _time_of(data: bytes | None) -> int:
     except msgspec.DecodeError:
         return 0
     return last_told.time if last_told.version == KEPT_VERSION else 0
-
-
-def _new_source() -> str:
-    return f"loader-check-{uuid.uuid4().hex}"

@@ -10,12 +10,17 @@ from typing import Final
 import msgspec
 
 from loader.errors import Mismatch
+from loader.landing.pieces import PIECE_END, FileKind, WrittenFile
 from loader.rewriting.row_format import RowFormat
-from loader.store.store import Entry
+from loader.store.parallel import in_parallel
+from loader.store.store import Entry, Store
 from loader.values.rewrites import Rewrite, Rewritten, RewrittenFile
-from loader.values.tables import hour_folder
+from loader.values.tables import UNKNOWN_DIGEST, Digest, hour_folder
 
 _NUMBER: Final = re.compile(r"/(?:kind=rows/slice|merged_*)=(\d+)/")
+_REPORT: Final = re.compile(rf"/kind={FileKind.REPORT}/slice=(\d+)/")
+_READERS: Final = 8  # reports that are read at a time
+_MOST_BYTES: Final = 1024  # of a report
 
 
 class Footer(msgspec.Struct, frozen=True):
@@ -78,13 +83,30 @@ def groups_of(
     return groups
 
 
-def entries_of(files: Iterable[Entry], directory: str, groups: Sequence[Group]) -> list[Entry]:
-    """The file of each group, in the order of the groups, of all files below the directory. Raises
-    Mismatch."""
+class NewFile(msgspec.Struct, frozen=True):
+    """The file of a group."""
+
+    entry: Entry
+    digest: Digest  # unknown if Spark wrote it
+
+
+def new_files_of(
+    store: Store,
+    directory: str,
+    groups: Sequence[Group],
+    files: Iterable[Entry],
+    written: Iterable[WrittenFile] = (),
+) -> list[NewFile]:
+    """The file of each group, in the order of the groups, of all files below the directory.
+    `written` has the reports that the driver keeps. Raises Mismatch."""
     entries_by_number: dict[int, Entry] = {}
+    report_paths: list[str] = []
     for entry in files:
         if entry.name.startswith(("_", ".")):
             continue  # Spark's
+        if _REPORT.search(entry.path):
+            report_paths.append(entry.path)
+            continue
         number = _NUMBER.search(entry.path)
         if number is None or entries_by_number.setdefault(int(number[1]), entry) is not entry:
             raise Mismatch(f"{entry.path} was not written by this rewrite")
@@ -92,26 +114,49 @@ def entries_of(files: Iterable[Entry], directory: str, groups: Sequence[Group]) 
         raise Mismatch(
             f"{directory}: rewritten to {len(entries_by_number)} files instead of {len(groups)}"
         )
-    return [entries_by_number[number] for number in range(len(groups))]
+    contents = in_parallel(
+        lambda path: store.read(path, _MOST_BYTES) or b"", report_paths, threads=_READERS
+    )
+    reports = dict(zip(report_paths, contents, strict=True))
+    reports |= {file.path: file.report for file in written if file.report}
+    digests = {_number_in(path): _digest_in(path, report) for path, report in reports.items()}
+    return [
+        NewFile(entries_by_number[number], digests.get(number, UNKNOWN_DIGEST))
+        for number in range(len(groups))
+    ]
+
+
+def _number_in(path: str) -> int:
+    match = _REPORT.search(path)
+    return -1 if match is None else int(match[1])
+
+
+def _digest_in(path: str, report: bytes) -> Digest:
+    try:
+        return Digest(bytes.fromhex(report.removesuffix(PIECE_END.encode()).decode()))
+    except ValueError:
+        raise Mismatch(f"{path} is not the report of a rewrite") from None
 
 
 def verified(
     groups: Sequence[Group],
-    entries: Sequence[Entry],
+    new_files: Sequence[NewFile],
     rows_in_file: Callable[[str], int],
     target: RowFormat,
 ) -> tuple[Rewritten, ...]:
     """The rewrites, if each new file has as many rows as the old ones. `rows` are by path. Raises
     Mismatch."""
     files_by_rewrite: dict[Rewrite, list[RewrittenFile]] = {}
-    for group, entry in zip(groups, entries, strict=True):
+    for group, new_file in zip(groups, new_files, strict=True):
+        entry = new_file.entry
         rows_before, rows_after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
         if rows_before != rows_after:
             raise Mismatch(
                 f"{hour_folder(group.rewrite.hour)}: {len(group.files)} files have {rows_before:,}"
                 f" rows, but the new file has {rows_after:,}"
             )
-        file = RewrittenFile(entry.path, rows_after, entry.size, _suffix(entry, target))
+        suffix = _suffix(entry, target)
+        file = RewrittenFile(entry.path, rows_after, entry.size, suffix, new_file.digest)
         files_by_rewrite.setdefault(group.rewrite, []).append(file)
     return tuple(Rewritten(rewrite, tuple(files)) for rewrite, files in files_by_rewrite.items())
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from loader.config import FileCompression
 from loader.decoding.spark_types import columns_of_spark
 from loader.decoding.table_columns import in_columns
+from loader.landing.pieces import FileKind, piece
 from loader.landing.slice_files import SliceFiles
 from loader.values.tables import Hour
 
@@ -35,7 +36,8 @@ def joined(
     held_bytes: int = HELD_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """The pieces of the new files, like those of a landing task. A row is a whole file; consecutive
-    files of the same number become one file of that hour."""
+    files of the same number become one file of that hour. Its report is its SHA-256 in
+    hexadecimal."""
     number, joined_file = -1, None
     for batch in files:
         for index in range(batch.num_rows):
@@ -45,7 +47,7 @@ def joined(
                     yield from joined_file.end()
                 number, hour = file_number, Hour(batch.column(HOUR)[index].as_py())
                 new_files = SliceFiles(number, compression, held_bytes, most_hours=1)
-                joined_file = _Joining(new_files, hour, columns, held_bytes)
+                joined_file = _Joining(new_files, number, hour, columns, held_bytes)
             content = pa.BufferReader(batch.column(CONTENT)[index].as_buffer())
             yield from joined_file.add(pq.ParquetFile(content))
     if joined_file is not None:
@@ -61,15 +63,18 @@ def join_files(
 ) -> Iterator[pa.RecordBatch]:
     """Joins files of one hour, and returns the pieces of the new file."""
     new_files = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
-    joining = _Joining(new_files, hour, columns, HELD_BYTES)
+    joining = _Joining(new_files, number, hour, columns, HELD_BYTES)
     for file in files:
         yield from joining.add(file)
     yield from joining.end()
 
 
 class _Joining:
-    def __init__(self, files: SliceFiles, hour: Hour, columns: pa.Schema, held_bytes: int) -> None:
+    def __init__(
+        self, files: SliceFiles, number: int, hour: Hour, columns: pa.Schema, held_bytes: int
+    ) -> None:
         self._files = files
+        self._number = number
         self._hour = hour
         self._columns = columns
         self._held_bytes = held_bytes
@@ -89,6 +94,8 @@ class _Joining:
         if self._held:
             yield from self._pieces()
         yield from self._files.end()
+        for digest in self._files.digests.values():
+            yield piece(FileKind.REPORT, self._number, None, digest.hex().encode())
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
         yield from self._files.rows(self._hour, self._held)

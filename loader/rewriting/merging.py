@@ -45,7 +45,7 @@ from loader.rewriting.files import (
     rewriting_session,
     write,
 )
-from loader.rewriting.groups import Group, entries_of, groups_of, verified
+from loader.rewriting.groups import Group, groups_of, new_files_of, verified
 from loader.rewriting.joined_rows import CONTENT, HOUR, NUMBER
 from loader.rewriting.row_format import RowFormat
 from loader.spark.job import FOLDERS
@@ -209,20 +209,21 @@ def rewrite_hours(
         join(session, store, part, f"{directory}/joined-{number}", target)
     for number, part in enumerate(_parts(other_groups)):
         _rewrite(session, store, part, f"{directory}/merged-{number}", target)
-    entries = entries_of(store.list_recursively(directory), directory, groups)
-    new_files = read_columns(session, store, [entry.path for entry in entries], target)
-    if table_footers(new_files, target) != new_files.columns.keys():
+    new_files = new_files_of(store, directory, groups, store.list_recursively(directory))
+    new_paths = [new_file.entry.path for new_file in new_files]
+    new_columns = read_columns(session, store, new_paths, target)
+    if table_footers(new_columns, target) != new_columns.columns.keys():
         raise Mismatch(f"{directory}: a new file does not have the columns of the table")
     all_footers = {
         store.uri(path): footer
-        for files in (old_files, new_files)
+        for files in (old_files, new_columns)
         for path, footer in files.footers.items()
     }
     rows = rows_of(spark, all_footers, target.format)
-    rewritten = verified(groups, entries, lambda path: rows[store.uri(path)], target)
+    rewritten = verified(groups, new_files, lambda path: rows[store.uri(path)], target)
     compared_groups = [
-        (group, entry)
-        for group, entry in zip(groups, entries, strict=True)
+        (group, new_file.entry)
+        for group, new_file in zip(groups, new_files, strict=True)
         if compares_all or group.is_converted
     ]
     check_values(session, store, compared_groups, old_files, target)

@@ -16,7 +16,7 @@ from loader.decoding.table_columns import are_same, fit, have_same_values, in_co
 from loader.errors import Mismatch, StoreError
 from loader.landing.pieces import WrittenFile
 from loader.landing.without_spark import opened, write_pieces
-from loader.rewriting.groups import Footer, entries_of, groups_of, verified
+from loader.rewriting.groups import Footer, groups_of, new_files_of, verified
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Entry, Store
@@ -59,13 +59,14 @@ def rewrite_without_spark(
             written += write_pieces(store, pieces, f"{directory}/joined")
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"cannot rewrite {group.files[0]} and others: {error}") from error
-    new_files = [Entry(file.path, False, file.size, 0) for file in written]
-    entries = entries_of(new_files, directory, groups)
-    for group, entry in zip(groups, entries, strict=True):
-        new_file = opened(store, entry.path)
-        _check_values([files[path] for path in group.files], new_file, table, entry.path)
-        rows[entry.path] = new_file.metadata.num_rows
-    return verified(groups, entries, rows.__getitem__, target)
+    entries = [Entry(file.path, False, file.size, 0) for file in written if not file.report]
+    new_files = new_files_of(store, directory, groups, entries, written)
+    for group, new_file in zip(groups, new_files, strict=True):
+        path = new_file.entry.path
+        content = opened(store, path)
+        _check_values([files[path] for path in group.files], content, table, path)
+        rows[path] = content.metadata.num_rows
+    return verified(groups, new_files, rows.__getitem__, target)
 
 
 def _check_values(

@@ -18,12 +18,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
+from ground.signatures.keys import BadKey, PublicKey, SigningKey
+from loader.certificates.audit_client import CertifyingAudit
+from loader.certificates.signing_key import signing_key
 from loader.commit.publishing import clean_creating
-from loader.config import LoaderConfig
+from loader.config import CertificateMode, LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError, cure_of
 from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
@@ -66,13 +70,15 @@ def load(
     """
     stopping = stopping or threading.Event()
     began_millis = int(clock() * 1000)
+    key: SigningKey | None = None
     try:
+        key = None if request.dry_run else signing_key(config.signing_key)
         check_format(config.format, config.compression, lambda: start_spark().check_avro())
         store = open_store(config.root, lambda root: start_spark().store(root))
         unfinished = () if request.dry_run else store.prove()
     except LoaderError as error:
         if not stopping.is_set() and not request.is_unreported:
-            _report_no_start(config, request, error, began_millis)
+            _report_no_start(config, request, error, began_millis, key)
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = tables_for(config, request, brokers)
@@ -95,7 +101,9 @@ def load(
                     if config.audit
                     else None
                 ),
-                observations=Observations(config, store),
+                signing_key=key,
+                certifying=_certifying(config, request, key, stopping),
+                observations=Observations(config, store, key),
                 watcher=watcher,
                 stopping=stopping,
                 clock=clock,
@@ -111,6 +119,27 @@ def load(
             return outcomes
 
 
+def _certifying(
+    config: LoaderConfig, request: LoadRequest, key: SigningKey | None, stopping: threading.Event
+) -> CertifyingAudit | None:
+    """Returns the audit's client for certificates; None if hours get none. The audit judges files
+    by what loads have reported in the ledger. Raises LoaderError."""
+    is_off = config.certificates is CertificateMode.OFF or request.dry_run
+    if is_off or key is None or not (config.audit and config.ledger):
+        return None
+    try:
+        audit_key = PublicKey.of_file(Path(config.audit_key)) if config.audit_key else None
+    except BadKey as error:
+        raise LoaderError(f"`audit_key`: {error}") from None
+    return CertifyingAudit(
+        config.audit,
+        key,
+        security=config.audit_security,
+        audit_key=audit_key,
+        stopping=stopping,
+    )
+
+
 def _clean(store: Store, unfinished: Sequence[Entry]) -> None:
     try:
         clean_creating(store, unfinished)
@@ -119,7 +148,11 @@ def _clean(store: Store, unfinished: Sequence[Entry]) -> None:
 
 
 def _report_no_start(
-    config: LoaderConfig, request: LoadRequest, error: LoaderError, began: int
+    config: LoaderConfig,
+    request: LoadRequest,
+    error: LoaderError,
+    began: int,
+    key: SigningKey | None,
 ) -> None:
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
@@ -127,7 +160,7 @@ def _report_no_start(
     except (LoaderError, ClientError) as other:
         log.warning("cannot report in the ledger that the load failed: %s", other)
         return
-    report_no_start(config, request, tables, error, began)
+    report_no_start(config, request, tables, error, began, key=key)
 
 
 def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from client.connection.brokers import Brokers
+from ground.signatures.keys import SigningKey
+from loader.certificates.audit_client import CertifyingAudit
 from loader.commit.commit_log import CommitLog
 from loader.config import LoaderConfig
 from loader.errors import Interrupted
@@ -82,6 +84,8 @@ class LoadContext(msgspec.Struct, frozen=True):
     registry: RegistryClient
     watermarks: Watermarks | None  # None: unknown which hours are complete
     audit: Audit | None  # decides instead of watermarks, if configured
+    signing_key: SigningKey | None  # proves ledger entries; None: they have no proofs
+    certifying: CertifyingAudit | None  # None: hours get no certificates
     observations: Observations
     watcher: TableWatcher
     stopping: threading.Event
@@ -99,6 +103,11 @@ class LoadContext(msgspec.Struct, frozen=True):
 
     def brokers(self) -> Brokers:
         return Brokers(self.config.bootstrap, client_id="penstock-loader")
+
+    @property
+    def key_fingerprint(self) -> str:
+        """Of the signing key; empty without one."""
+        return "" if self.signing_key is None else self.signing_key.public.fingerprint
 
     def check_stopped(self, table: str) -> None:
         """Checks whether the load was asked to stop. Raises Interrupted."""

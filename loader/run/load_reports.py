@@ -33,6 +33,7 @@ from client.connection.brokers import Brokers
 from client.connection.connection import SOFTWARE_VERSION
 from client.errors import ClientError
 from ground.known_types import known_type
+from ground.signatures.keys import SigningKey
 from ledger.health import MOST_PATTERNS, Health, HealthProbe
 from loader.config import LoaderConfig
 from loader.errors import (
@@ -177,6 +178,8 @@ def report_no_start(
     tables: Sequence[TableSource],
     error: Exception,
     began: int,
+    *,
+    key: SigningKey | None = None,
 ) -> None:
     """Reports an error that kept a load from starting any table. The report includes the health of
     its host: otherwise the audit would believe that no load begins."""
@@ -193,7 +196,7 @@ def report_no_start(
             try:
                 now_millis = int(time.time() * 1000)
                 health = {"health": [health_of(config, request, began).json]}
-                Observations(config, None).tell_latest(
+                Observations(config, None, key).tell_latest(
                     brokers, registry, [*_lists(failures), health], now_millis
                 )
             finally:

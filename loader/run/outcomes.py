@@ -49,6 +49,8 @@ class TableOutcome(msgspec.Struct):
     waiting: dict[Hour, str] = {}  # what those of them wait for that are not complete again
     next_load: str = ""  # the command that closes these
     incomplete: list[Hour] = []
+    certified: list[Hour] = []  # hours that got certificates
+    uncertified: dict[Hour, str] = {}  # why complete hours got none
     merged_files: int = 0  # that were merged into fewer
     compacted: list[CompactedHour] = []
     upgraded: list[Hour] = []  # hours whose files got the table's columns

@@ -18,6 +18,7 @@ from loader.commit.old_hours import listed, may_be_forgotten, recalled
 from loader.commit.rewrites import rewrite_manifest
 from loader.errors import Interrupted, LoaderError, RunTaken, StoreError
 from loader.run.load_context import TableLoad
+from loader.run.table_certificates import TableCertificates
 from loader.run.table_check import TableCheck
 from loader.run.table_rewriting import rewrite_files
 from loader.values.manifests import HourState, Manifest
@@ -143,6 +144,8 @@ class RewriteRuns:
                 now=context.now(),
                 loader=context.loader,
             )
+            replaced_hours = [part.rewrite.hour for part in rewritten]
+            manifest = TableCertificates(load).rewritten(manifest, latest, replaced_hours)
             manifest = self._commit(manifest, latest, attempt)
         self.rewritten += rewritten
         return manifest

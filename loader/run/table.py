@@ -8,7 +8,8 @@
 6. Complete hours are merged and closed, by a manifest of their own.
 7. Older hours get the table's columns, by manifests of their own.
 8. Open hours that have ended and have many small files are merged, likewise.
-9. The files in the folders are compared with what runs have committed.
+9. Complete hours that lack a certificate get one, likewise.
+10. The files in the folders are compared with what runs have committed.
 
 A run that only checks files consists of the first step and the last; one that compacts the table
 has runs that rewrite hours between these.
@@ -39,6 +40,7 @@ from loader.planning.plan import Plan
 from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import Compaction, LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
+from loader.run.table_certificates import TableCertificates
 from loader.run.table_check import TableCheck
 from loader.run.table_compaction import compact, merge_open_hours
 from loader.run.table_form import check_format, form_of
@@ -62,6 +64,7 @@ class TableRun:
             context.registry,
             topics=self._load.topics,
             group=context.config.group,
+            key=context.signing_key,
             doing=self._load.doing,
             warn=self._load.warn,
         )
@@ -116,6 +119,7 @@ class TableRun:
                     newest = self._upgrade(before, newest)
                 if newest is not None:
                     self._merge_open(newest)
+                    self._certify(self._committed or newest)
                 self._note_rebuilt(latest)
         self._check.young(self._committed or latest)
         if self._not_upgraded:
@@ -194,7 +198,15 @@ class TableRun:
         self._load.check_stopped()
         topics = self._load.topics if context.config.ledger else ()
         origins = origins_of(self._load.brokers, topics)
-        manifest = in_ledger(manifest, previous, context.config, origins)
+        key = context.key_fingerprint
+        manifest = in_ledger(manifest, previous, context.config, origins, key)
+        former_key = "" if previous is None or previous.ledger is None else previous.ledger.key
+        if former_key and key != former_key and manifest.ledger_entries:
+            self._load.warn(
+                f"the ledger entries of this table were proven with another key, {former_key}: the"
+                " audit rejects those of another one. Loads of a table need one key: copy it to"
+                " this host (`signing_key`)"
+            )
         self._load.doing(f"committing run {manifest.run}")
         manifest = with_checksums(context.store, manifest)
         attempt.commit(manifest)
@@ -241,6 +253,11 @@ class TableRun:
         """Merges small files of open hours. Errors are only warnings."""
         with self._as_warning("small files of open hours were not merged"):
             merge_open_hours(self._load, latest, self._commit)
+
+    def _certify(self, latest: Manifest) -> None:
+        """Makes certificates that complete hours lack. Errors are only warnings."""
+        with self._as_warning("complete hours got no certificates"):
+            TableCertificates(self._load).make_owed(latest, self._commit)
 
     @contextmanager
     def _as_warning(self, effect: str) -> Iterator[None]:

@@ -11,11 +11,12 @@ from typing import Final
 
 from client.errors import ClientError
 from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
-from loader.commit.commit_log import Attempt
-from loader.commit.layout import hour_path, run_folder
+from loader.commit.commit_log import Attempt, with_digests
+from loader.commit.layout import DAMAGED, hour_path, run_folder
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import is_empty, listed
 from loader.commit.rewrites import rewrite_of
+from loader.config import CertificateMode
 from loader.errors import LoaderError
 from loader.hours.closing import (
     close_manifest,
@@ -30,6 +31,7 @@ from loader.hours.ledger_reading import topic_ends
 from loader.ledger.entries import destination_of
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
+from loader.run.table_certificates import TableCertificates
 from loader.run.table_check import TableCheck, markers_of
 from loader.run.table_rewriting import has_table_columns, other_files, rewrite_files
 from loader.values.manifests import Manifest
@@ -118,10 +120,10 @@ def close_hours(
     hours_with_rows = [
         hour for hour in complete if hour in latest.hours and not is_empty(latest.hours[hour])
     ]
-    sizes = {
-        entry.path: entry.size
-        for hour in hours_with_rows
-        for entry in context.store.list(hour_path(load.name, hour))
+    entries = {hour: context.store.list(hour_path(load.name, hour)) for hour in hours_with_rows}
+    sizes = {entry.path: entry.size for listing in entries.values() for entry in listing}
+    damaged_hours = {
+        hour for hour, listing in entries.items() if any(entry.name == DAMAGED for entry in listing)
     }
     previous, latest = latest, _without_deleted(load, latest, hours_with_rows, sizes)
     changed_hours = _mark_changed(load, latest, hours_with_rows)
@@ -135,10 +137,23 @@ def close_hours(
         closings = tuple(closing for closing in closings if closing.hour not in left_open)
         if not closings:
             return previous
-        manifest = close_manifest(
-            latest, closings, rewritten, uniform=uniform, now=now, loader=context.loader
-        )
-        latest = commit(manifest, latest, attempt)
+
+        def closed() -> Manifest:
+            return close_manifest(
+                latest, closings, rewritten, uniform=uniform, now=now, loader=context.loader
+            )
+
+        certificates = TableCertificates(load)
+        intact = uniform.difference(changed_hours, damaged_hours)
+        manifest, signed = certificates.closed(closed(), latest, sorted(intact))
+        if context.config.certificates is CertificateMode.REQUIRED and signed.refused:
+            closings = tuple(closing for closing in closings if closing.hour not in signed.refused)
+            rewritten = [part for part in rewritten if part.rewrite.hour not in signed.refused]
+            if not closings:
+                load.outcome.uncertified |= signed.refused
+                return previous
+            manifest = with_digests(context.store, closed())
+        latest = commit(certificates.added(manifest, signed), latest, attempt)
     load.outcome.merged_files += sum(len(part.rewrite.files) for part in rewritten)
     load.outcome.complete += [closing.hour for closing in closings if closing.complete]
     load.outcome.incomplete += [closing.hour for closing in closings if not closing.complete]

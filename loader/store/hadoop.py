@@ -19,6 +19,7 @@ from loader.errors import StoreError
 from loader.store.filesystems import RENAMING, check_scheme
 from loader.store.hadoop_errors import store_error
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
+from loader.values.tables import Digest
 
 _TAKEN: Final = frozenset(
     {
@@ -43,6 +44,7 @@ _PRINTED: Final = re.compile(
 _MOST_KNOWN: Final = 100_000  # existing folders that are remembered
 _LISTS_TOGETHER: Final = "fs.capability.batch.listing"
 MOST_TOGETHER: Final = 100  # folders that one call lists: a NameNode's limit by default
+_AT_ONCE: Final = 1024 * 1024  # bytes per read
 
 
 class Taken(Exception):
@@ -345,6 +347,17 @@ class HadoopStore:
                     return ""
                 raise
             return "" if checksum is None else str(checksum.toString())
+
+    def digest(self, path: str) -> Digest:
+        """Computed by the JVM, so that the content is not copied to Python."""
+        with as_store_error("read", path):
+            sha256 = self._jvm.java.security.MessageDigest.getInstance("SHA-256")
+            stream = self._jvm.java.security.DigestInputStream(
+                self._files.open(self._at(path)), sha256
+            )
+            nowhere = self._jvm.java.io.OutputStream.nullOutputStream()
+            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, nowhere, _AT_ONCE, True)
+            return Digest(bytes(sha256.digest()))
 
     def rename(self, source: str, target: str) -> bool:
         with as_store_error("rename", source):

@@ -6,6 +6,7 @@ only such operation on NFS. The `.crc` files of Hadoop's filesystem are neither 
 """
 
 import errno
+import hashlib
 import os
 import shutil
 import uuid
@@ -21,6 +22,7 @@ from ground.files.file_system import write_error_words
 from loader.errors import StoreError
 from loader.store.parallel import in_parallel
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
+from loader.values.tables import Digest
 
 _SYNCING: Final = 8  # files at a time
 _AT_ONCE: Final = 1024 * 1024  # bytes per read
@@ -120,6 +122,10 @@ class LocalStore:
             except FileNotFoundError:
                 return ""
         return f"CRC32C:{crc:08x}"
+
+    def digest(self, path: str) -> Digest:
+        with _as_store_error("read", path), self._at(path).open("rb") as file:
+            return Digest(hashlib.file_digest(file, "sha256").digest())
 
     def rename(self, source: str, target: str) -> bool:
         source_path, target_path = self._at(source), self._at(target)

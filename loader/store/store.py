@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from loader.errors import StoreError
+from loader.values.tables import Digest
 
 PENSTOCK: Final = "_penstock"
 CREATING: Final = f"{PENSTOCK}/~creating"  # not a possible name of a table
@@ -77,6 +78,9 @@ class Store(Protocol):
     def checksum(self, path: str) -> str:
         """The checksum of a file's content, prefixed by its method, such as `CRC32C:1a2b3c4d`;
         empty if the file does not exist, or the filesystem has no checksums."""
+
+    def digest(self, path: str) -> Digest:
+        """The SHA-256 of a file's content, which is read."""
 
     def rename(self, source: str, target: str) -> bool:
         """Moves a file to a name that is never used for another file. Returns False if the source

@@ -7,15 +7,16 @@ changed. Its effects are made visible afterwards, in steps that can be repeated
 (loader/commit/publishing.py).
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
 from ground.intervals import Intervals
 from loader.values.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
 from loader.values.rewrites import RewriteReason
-from loader.values.tables import Hour
+from loader.values.tables import UNKNOWN_DIGEST, Digest, Hour
 
 VERSION: Final = 1  # of a manifest with all hours and sources
 VERSION_OF_CHANGES: Final = 2  # of one without; Penstock builds that know only complete ones stop
@@ -39,6 +40,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     bytes: int
     checksum: str = ""  # of its content; empty: the store has none, or Penstock 0.1 wrote it
+    digest: Digest = UNKNOWN_DIGEST  # of its content
     cluster: str = ""
     topic: str = ""
     partition: int = -1  # -1: merged from several
@@ -75,6 +77,13 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     landed: dict[str, Landed]
 
 
+class Issued(msgspec.Struct, frozen=True, array_like=True):
+    """A certificate of the table: its number, and the SHA-256 of its payload."""
+
+    number: int
+    digest: Digest
+
+
 class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An hour that has files, or is waited for: `files` are the paths of all visible files."""
 
@@ -90,6 +99,21 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     whole: int = 0  # rows before files were deleted, or a rebuild read fewer events; 0: neither
     schema_number: int = 0  # the manifest's when all files got its columns; 0: unknown, or several
     rewritten: int = -1  # the run that last replaced files by others with the same rows
+    digests: tuple[Digest, ...] = ()  # of the files, in their order; (): all are unknown
+    certificates: tuple[Issued, ...] = ()  # all of this hour, in ascending order
+    certified: int = -1  # the run that made the last of them
+
+    @property
+    def digest_by_file(self) -> dict[str, Digest]:
+        digests = self.digests or (UNKNOWN_DIGEST,) * len(self.files)
+        return dict(zip(self.files, digests, strict=True))
+
+    def with_files(self, files: Mapping[str, Digest]) -> Self:
+        """The state with these files, given with their digests."""
+        digests = tuple(files.values())
+        return msgspec.structs.replace(
+            self, files=tuple(files), digests=digests if any(digests) else ()
+        )
 
     @property
     def lack(self) -> str:
@@ -138,8 +162,8 @@ class Collision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`, `_common_metadata` or
-    `_complete_hours.json`."""
+    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`, `_CERTIFICATE.json`,
+    `_common_metadata` or `_complete_hours.json`; or the table's `newest_certificate.json`."""
 
     path: str  # relative to the root
     content: str = ""
@@ -160,6 +184,7 @@ class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
     destination: str  # the root's name when the first run was committed
     window_millis: int
     origins: dict[str, str] = {}  # of mirrored topics, as in their config
+    key: str = ""  # the fingerprint of the key that proves the entries; empty: they have no proofs
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,3 +222,4 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     gone_hours: tuple[Hour, ...] = ()  # of that run, not in the state any more
     gone_sources: dict[str, tuple[str, ...]] = {}  # likewise, by topic
     complete: Intervals = ()  # all complete hours, also those without rows, which `hours` lacks
+    newest_certificate: Issued | None = None  # of the table

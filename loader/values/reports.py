@@ -12,7 +12,7 @@ import msgspec
 
 from ground.intervals import Intervals
 from loader.errors import TooManyHours
-from loader.values.tables import Hour, log_name
+from loader.values.tables import UNKNOWN_DIGEST, Digest, Hour, log_name
 
 # The stored form of intervals; computations use half-open ones.
 ClosedInterval = tuple[int, int]  # first and last, inclusive
@@ -147,6 +147,8 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     repeats: tuple[
         Repeat, ...
     ] = ()  # all duplicates, or the first `MOST_REPEATS` stretches of them
+    digests: dict[Hour, Digest] = {}  # of the hours' own files
+    dead_digest: Digest = UNKNOWN_DIGEST  # of the file of dead letters
     dead: dict[str, int] = {}  # by reason
     unnamed: int = 0  # dead records that are too many for a letter each
     schema_ids: dict[int, int] = {}  # records by their writer's schema

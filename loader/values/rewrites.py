@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from loader.values.tables import Hour
+from loader.values.tables import UNKNOWN_DIGEST, Digest, Hour
 
 
 class RewriteReason(StrEnum):
@@ -36,6 +36,7 @@ class RewrittenFile(msgspec.Struct, frozen=True):
     rows: int
     bytes: int
     suffix: str = ".parquet"
+    digest: Digest = UNKNOWN_DIGEST
 
 
 class Rewritten(msgspec.Struct, frozen=True):

@@ -21,6 +21,8 @@ FIRST_TIME: Final = -62_135_596_800_000
 LAST_TIME: Final = 253_402_300_799_999
 
 Hour = NewType("Hour", int)
+Digest = NewType("Digest", bytes)  # the SHA-256 of a file's content, or of a certificate
+UNKNOWN_DIGEST: Final = Digest(b"")
 Partition = tuple[str, int]  # a topic and a partition of it
 
 

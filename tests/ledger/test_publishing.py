@@ -10,11 +10,13 @@ from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
+from ground.signatures.keys import SigningKey
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.server_process import free_ports
 from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC, SUBJECT
+from ledger.proofs import HEADER, NO_HEAD, Chain, Proof, digest_of, head_after
 from ledger.publishing import partition_of, schema_id, write_entries
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage, RegistryNotReachable
@@ -69,6 +71,32 @@ def test_all_entries_arrive_in_their_order(brokers: Brokers, registry: RegistryC
     partitions = len(brokers.topic(LEDGER_TOPIC).partitions)
     where = {(at, time) for at, time, _ in found}
     assert where == {(partition_of(journal, partitions), 12_345)}
+
+
+def test_entries_are_proven_and_their_proofs_repeated(
+    brokers: Brokers, registry: RegistryClient
+) -> None:
+    journal, key = uuid.uuid4().hex, SigningKey.new()
+    for _ in range(2):
+        write_entries(brokers, registry, _entries(journal)[:3], timestamp=1, chain=Chain(key))
+    with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
+        records = [each.record for each in consumer]
+    own = [record for record in records if journal.encode() in (record.value or b"")]
+    assert len(own) == 6
+    assert [(one.value, one.headers) for one in own[:3]] == [
+        (one.value, one.headers) for one in own[3:]
+    ]
+    head = NO_HEAD
+    for number, record in enumerate(own[:3]):
+        ((name, header),) = record.headers
+        proof = Proof.decode(header or b"")
+        assert name == HEADER
+        assert proof is not None
+        assert proof.previous == head
+        assert proof.key == (None if number else key.public)
+        digest = digest_of(record.value or b"")
+        assert proof.holds(key.public, digest)
+        head = head_after(head, digest)
 
 
 def test_the_schema_is_the_one_that_is_written(brokers: Brokers, registry: RegistryClient) -> None:

@@ -7,7 +7,9 @@ Rule 2: a browser's request that changes anything, its session included, must co
         or a password with each request.
 Rule 3: unauthenticated programs get 401 and JSON; people are redirected to the login.
 Rule 4: only operators write; every other known user reads.
-Rule 5: refusals are counted and logged, without the credentials.
+Rule 5: a loader's request for certificates changes nothing, and counts as reading, though it takes
+        POST; it never comes from a browser.
+Rule 6: refusals are counted and logged, without the credentials.
 
 Without logins every request with a valid `Host` may read; programs on this machine may acknowledge
 and silence alerts.
@@ -34,6 +36,7 @@ from audit.http.responses import PageAnswer, header, problem, redirect, send_ans
 from audit.http.statements import PATHS as STATEMENTS
 from ground.network.listening import is_loopback
 from ground.network.refusals import Refusals
+from ledger.certificate_requests import PATH as CERTIFICATES
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 STATIC: Final = "/static/"
@@ -104,8 +107,10 @@ class AccessControl:
         if path in HEALTH:
             return await self._health_visitor(scope)
         self._check_host(scope)
-        is_safe = scope["method"] in _READING or is_from_own_page(
-            scope, is_encrypted=self._is_encrypted
+        is_safe = (
+            scope["method"] in _READING
+            or _is_for_certificates(scope)
+            or is_from_own_page(scope, is_encrypted=self._is_encrypted)
         )
         if not is_safe and not (_may_be_program(scope) or self._is_local_note(scope)):
             raise NotAllowed(_NOT_OURS)
@@ -188,6 +193,10 @@ def _may_be_program(scope: Scope) -> bool:
     """Whether the request may be from an operator's program."""
     has_credentials = bool(values(scope, b"authorization"))
     return scope["path"] in STATEMENTS and not is_from_browser(scope) and has_credentials
+
+
+def _is_for_certificates(scope: Scope) -> bool:
+    return scope["path"] == CERTIFICATES and not is_from_browser(scope)
 
 
 class _LogIn(NotKnown):

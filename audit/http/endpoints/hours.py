@@ -27,11 +27,11 @@ def hour(service: Service, query: queries.HourQuery) -> answers.HourGate:
         by=gate.by,
         missing=gate.missing,
         names=list(gate.names),
-        unknown=_forgotten(service, key.cluster, query.hour),
+        unknown=forgotten(service, key.cluster, query.hour),
     )
 
 
-def _forgotten(service: Service, cluster: str, hour: int) -> str:
+def forgotten(service: Service, cluster: str, hour: int) -> str:
     """Why the audit cannot know of the hour's lines any more; empty if it can. Loaders ask about
     such hours as well, for late events, and go by `complete`."""
     days = service.config.retention / 86_400

@@ -237,6 +237,8 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
             }
             for hour, rows in outcome.rebuilt.items()
         ],
+        "certified": [hour_folder(hour) for hour in outcome.certified],
+        "uncertified": {hour_folder(hour): why for hour, why in outcome.uncertified.items()},
         "merged_files": outcome.merged_files,
         "compacted": [
             {

@@ -8,13 +8,20 @@ another, who must find that every event landed once."""
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from ground.intervals import GrowingIntervals
-from loader.commit.commit_log import CommitLog
+from ground.signatures.envelopes import Envelope
+from ground.signatures.keys import SigningKey
+from ledger.certificate_requests import Judgement, Request, certificate_of, time_text
+from ledger.hour_certificates import Certificate, Newest, digest_of, envelope_of
+from loader.certificates.drafts import draft_of, is_due
+from loader.certificates.issuing import next_number, with_certificates
+from loader.commit.commit_log import CommitLog, with_digests
 from loader.commit.layout import no_marker, run_folder, success_marker
 from loader.commit.next_state import load_manifest, next_run
 from loader.commit.publishing import clean, clean_creating, publish
@@ -46,6 +53,7 @@ TABLE: Final = "page_views"
 TOPIC: Final = "page_views"
 TOPIC_ID: Final = "0f3c2c5e-8f0e-4f0e-9d0c-2b7f3a1f0c11"
 DAY: Final = 86_400_000
+AUDIT, LOADER = KEYS = SigningKey.new(), SigningKey.new()
 Row = dict[str, int | str]
 
 
@@ -185,8 +193,31 @@ class SmallLoader:
             self._commit(msgspec.structs.replace(manifest, ledger_entries=1))
 
     def _commit(self, manifest: Manifest) -> None:
+        manifest = self._certified(with_digests(self.store, manifest))
         self.commit_log.commit(manifest)
         self._finish(manifest)
+
+    def _certified(self, manifest: Manifest) -> Manifest:
+        """With certificates of all complete hours that have changed. The audit signs everything."""
+        (topic,) = manifest.topics
+        due = [hour for hour, state in sorted(manifest.hours.items()) if is_due(state)]
+        newest = manifest.newest_certificate
+        request = Request(
+            cluster="dc1",
+            table=TABLE,
+            destination="",
+            version="1",
+            number=next_number(manifest),
+            previous=None if newest is None else newest.digest.hex(),
+            hours=tuple(draft_of(manifest, hour, topic) for hour in due),
+        )
+        judgement = Judgement(judged_at=time_text(self.now), counts={}, version="1")
+        previous, signed = request.previous, []
+        for number, draft in enumerate(request.hours, request.number):
+            certificate = certificate_of(request, draft, judgement, number, previous)
+            previous = digest_of(certificate.payload)
+            signed.append((Hour(draft.hour), envelope_of(certificate).and_signed(AUDIT)))
+        return with_certificates(manifest, signed, LOADER)
 
     def _finish(self, manifest: Manifest) -> None:
         publish(self.store, manifest)
@@ -253,7 +284,7 @@ class SmallLoader:
         markers: list[Marker] = []
         hours = dict(latest.hours)
         for hour, state in closing.items():
-            files = state.files
+            files = state.digest_by_file
             if len(files) > 1:
                 merged = b"".join(self.store.read(path) or b"" for path in files)
                 added = Added(
@@ -266,11 +297,10 @@ class SmallLoader:
                 self._stage(added.staged, merged)
                 adds.append(added)
                 removes.extend(files)
-                files = (added.path,)
+                files = {added.path: added.digest}
             hours[hour] = msgspec.structs.replace(
-                state,
+                state.with_files(files),
                 complete=run,
-                files=files,
                 bytes=sum(self.store.size(path) or 0 for path in state.files),
                 schema_number=latest.schema_number,
             )
@@ -378,11 +408,12 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
             for entry in store.list(f"{TABLE}/{hour_folder(hour)}")
             if entry.name.startswith("_") and not entry.name.startswith("_LATE-")
         }
-        assert markers == ({"_SUCCESS"} if state.complete >= 0 else set())
+        assert markers == ({"_SUCCESS", "_CERTIFICATE.json"} if state.complete >= 0 else set())
         if state.complete >= 0:
             said = json.loads(store.read(f"{TABLE}/{hour_folder(hour)}/_SUCCESS") or b"")
             assert (said["rows"], said["files"]) == (state.rows, len(state.files))
 
+    assert_certificates_are_whole(store, latest)
     clean(store, TABLE)
     assert store.list(f"_penstock/{TABLE}/staging") == []
     assert len(store.list("ledger")) == len(commit_log.runs())
@@ -396,6 +427,35 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
 
     clean_creating(store, store.prove(), abandoned_after=-1)  # not a millisecond may have passed
     assert store.list("_penstock/~creating") == []
+
+
+def assert_certificates_are_whole(store: Store, latest: Manifest) -> None:
+    """Each complete hour has one, of its files; and no number of the table is missing."""
+    digests: dict[int, str] = {}
+    previous: dict[int, str | None] = {}
+    for hour, state in latest.hours.items():
+        if state.complete < 0:
+            continue
+        folder = f"{TABLE}/{hour_folder(hour)}"
+        envelope = Envelope.decode(store.read(f"{folder}/_CERTIFICATE.json") or b"")
+        assert len(envelope.signers({key.public.fingerprint: key.public for key in KEYS})) == 2
+        certificate = Certificate.decode(envelope.payload)
+        assert {file.name: file.digest.sha256 for file in certificate.subject} == {
+            path.removeprefix(f"{TABLE}/"): sha256(store.read(path) or b"").hexdigest()
+            for path in state.files
+        }
+        number = certificate.predicate.number
+        digests[number] = digest_of(envelope.payload)
+        previous[number] = certificate.predicate.previous
+        digests |= {old.number: old.sha256 for old in certificate.predicate.supersedes}
+    assert sorted(digests) == list(range(1, len(digests) + 1))
+    assert previous == {number: digests.get(number - 1) for number in previous}
+    newest = latest.newest_certificate
+    assert newest is not None
+    assert (newest.number, newest.digest.hex()) == (len(digests), digests[len(digests)])
+    content = store.read(f"_penstock/{TABLE}/newest_certificate.json") or b""
+    statement = Newest.decode(Envelope.decode(content).payload)
+    assert statement.predicate.newest.number == newest.number
 
 
 BEGIN: Final = 1_795_132_800_000  # 2026-11-20, midnight

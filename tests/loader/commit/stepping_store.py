@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from loader.store.store import MOST_BYTES, Entry, Store
+from loader.values.tables import Digest
 
 
 class SteppingStore:
@@ -61,6 +62,10 @@ class SteppingStore:
     def checksum(self, path: str) -> str:
         self._look()
         return self._store.checksum(path)
+
+    def digest(self, path: str) -> Digest:
+        self._look()
+        return self._store.digest(path)
 
     def rename(self, source: str, target: str) -> bool:
         self._step()

@@ -14,8 +14,10 @@ from client.connection.brokers import Brokers
 from client.errors import Refused
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
+from ground.signatures.keys import SigningKey
 from harness.processes.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
+from ledger.proofs import Proof, digest_of
 from loader.commit.commit_log import CommitLog
 from loader.commit.publishing import Publication, clean, clean_creating, publish, restore_markers
 from loader.errors import StoreError
@@ -354,7 +356,14 @@ def scripted(log_and_brokers: tuple[ScriptedLog, Brokers]) -> Brokers:
 class Load:
     """As far as this is about."""
 
-    def __init__(self, log: CommitLog, brokers: Brokers, registry: RegistryClient) -> None:
+    def __init__(
+        self,
+        log: CommitLog,
+        brokers: Brokers,
+        registry: RegistryClient,
+        key: SigningKey | None = None,
+    ) -> None:
+        self.key = key
         self.steps: list[str] = []
         self.warnings: list[str] = []
         self._commit_log = log
@@ -364,17 +373,19 @@ class Load:
             registry,
             topics=[TOPIC],
             group="g",
+            key=key,
             doing=self.steps.append,
             warn=self.warnings.append,
         )
 
     def commit(self, kind: RunKind = RunKind.LOAD) -> None:
-        made = following(self._commit_log, kind)
+        fingerprint = "" if self.key is None else self.key.public.fingerprint
+        made = following(self._commit_log, kind, fingerprint)
         self._commit_log.commit(made)
         self.publication.publish(made)
 
 
-def following(log: CommitLog, kind: RunKind = RunKind.LOAD) -> Manifest:
+def following(log: CommitLog, kind: RunKind = RunKind.LOAD, key: str = "") -> Manifest:
     """A run that has read ten offsets more, or closes hours."""
     before = log.latest()
     run = 1 if before is None else before.run + 1
@@ -389,7 +400,7 @@ def following(log: CommitLog, kind: RunKind = RunKind.LOAD) -> Manifest:
     seq = 0 if before is None else before.ledger_seq + before.ledger_entries
     made = msgspec.structs.replace(ledger_manifest(*read, run=run, kind=kind), topics=topics)
     made = msgspec.structs.replace(made, ledger_seq=seq)
-    return in_ledger(made, before, CONFIG)
+    return in_ledger(made, before, CONFIG, key=key)
 
 
 def test_the_ledger_is_given_up_at_its_first_refusal(
@@ -436,6 +447,36 @@ def test_brokers_are_told_how_far_the_newest_run_came(
     log.commit(following(log))
     Load(log, scripted, nobody).publication.publish_unfinished(log.listed())
     assert partition.consumed == {0: 40}
+
+
+def test_entries_are_proven_by_the_key_of_their_run_alone(
+    log: CommitLog, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
+) -> None:
+    """A run from before signatures has no proofs."""
+    with contextlib.suppress(Refused):  # others have made it already
+        create_topic(brokers, TOPIC)
+    key, other = SigningKey.new(), SigningKey.new()
+    Load(log, brokers, nobody).commit()
+    Load(log, brokers, nobody, key).commit()
+    stranger = Load(log, brokers, registry, other)
+    stranger.publication.publish_unfinished(log.listed())
+    assert log.listed().unpublished == [2]
+    (warning,) = stranger.warnings
+    assert f"run 2 was committed with the signing key {key.public.fingerprint}" in warning
+    Load(log, brokers, registry).publication.publish_unfinished(log.listed())
+    assert log.listed().unpublished == [2]
+    Load(log, brokers, registry, key).publication.publish_unfinished(log.listed())
+    assert log.listed().unpublished == []
+    told = log.read(2).ledger
+    assert told is not None
+    with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
+        records = [each.record for each in consumer]
+    first, second = (one for one in records if told.source.encode() in (one.value or b""))
+    assert not first.headers
+    ((_, header),) = second.headers
+    proof = Proof.decode(header or b"")
+    assert proof is not None
+    assert proof.holds(key.public, digest_of(second.value or b""))
 
 
 def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(

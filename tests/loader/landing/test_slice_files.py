@@ -3,6 +3,7 @@ how large their row groups."""
 
 import datetime
 import decimal
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,7 +25,14 @@ from loader.landing.slice_files import (
 )
 from loader.landing.task import DeadLetters, Landing
 from loader.values.reports import MOST_HOURS_OF_RUN
-from loader.values.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, hour_of
+from loader.values.tables import (
+    FIRST_TIME,
+    HOUR_MILLIS,
+    LAST_TIME,
+    Hour,
+    hour_in_folder,
+    hour_of,
+)
 from tests.loader.landing.decoded_batches import (
     MINUTE,
     START,
@@ -80,6 +88,11 @@ def test_hours_beyond_the_most_are_mixed(most_hours: int) -> None:
     own, mixed = rows_by_hour(files), only(files, FileKind.MIXED)
     assert len(own) == most_hours
     report = report_of(files)
+    assert report.digests == {
+        hour_in_folder(f"dt={day}/hour={hour}"): sha256(data).digest()
+        for (kind, _, day, hour), data in files.items()
+        if kind == FileKind.ROWS
+    }
     assert len(report.rows) == 7
     assert set(report.mixed) == set(report.rows) - set(own)
     assert sum(report.rows[hour] for hour in report.mixed) == (7 - most_hours) * 100
@@ -109,7 +122,10 @@ def test_dead_letters_do_not_wait_for_the_end() -> None:
     pieces = list(landing.take(a_header(0, 20, START), decoded((), dead)))
     assert len(pieces) == 1
     more = list(landing.take(a_header(20, 1, START), decoded(in_order(1, offset=20))))
-    letters = only(written([*pieces, *more, *landing.end(21, 0)]), FileKind.DEAD)
+    files = written([*pieces, *more, *landing.end(21, 0)])
+    (data,) = (data for key, data in files.items() if key[0] == FileKind.DEAD)
+    assert report_of(files).dead_digest == sha256(data).digest()
+    letters = only(files, FileKind.DEAD)
     assert letters is not None
     assert letters.num_rows == 20
 

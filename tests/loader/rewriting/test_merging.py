@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from loader.config import FileCompression, FileFormat
 from loader.decoding.spark_types import columns_of_spark
 from loader.decoding.table_columns import are_same
 from loader.errors import Mismatch
-from loader.landing.pieces import PIECE_END
+from loader.landing.pieces import PIECE_END, FileKind
 from loader.rewriting.file_columns import check_values, read_columns, table_footers
 from loader.rewriting.files import rewriting_session
 from loader.rewriting.groups import Footer, grouped, groups_of
@@ -72,6 +73,8 @@ def _merge(
 
 
 def _offsets(spark: SparkSession, root: Path, merged: Rewritten, kept_as: RowFormat) -> list[int]:
+    for file in merged.files:  # the digest of what Spark itself wrote is unknown
+        assert file.digest in {b"", sha256((root / file.staged).read_bytes()).digest()}
     found = [read_rows(spark, root / file.staged, kept_as) for file in merged.files]
     assert [len(rows) for rows in found] == [file.rows for file in merged.files]
     together = sorted((each for rows in found for each in rows), key=lambda each: each["_offset"])
@@ -105,6 +108,7 @@ def test_several_hours_at_once(
         tasks = {Path(file.staged).name[:10] for each in (first, second) for file in each.files}
         assert tasks == {"part-00000", "part-00001", "part-00002"}
     for file in (*first.files, *second.files):
+        assert bool(file.digest) == (how in (HERE, {}))
         assert file.suffix == suffix
         assert file.bytes == (tmp_path / file.staged).stat().st_size
 
@@ -279,12 +283,17 @@ def _given(files: Iterable[tuple[int, bytes]]) -> Iterable[pa.RecordBatch]:
 
 
 def _files(pieces: Iterable[pa.RecordBatch]) -> dict[tuple[int, str], pa.Table]:
-    """By number and hour."""
+    """By number and hour. The report of each has its digest."""
     found: defaultdict[tuple[int, str], bytes] = defaultdict(bytes)
+    digests: dict[int, str] = {}
     for piece in pieces:
         value = piece.column("value")[0].as_buffer().to_pybytes()
-        key = piece.column("slice")[0].as_py(), piece.column("hour")[0].as_py()
-        found[key] += value + PIECE_END.encode()
+        number = piece.column("slice")[0].as_py()
+        if piece.column("kind")[0].as_py() == FileKind.REPORT:
+            digests[number] = value.decode()
+        else:
+            found[number, piece.column("hour")[0].as_py()] += value + PIECE_END.encode()
+    assert digests == {number: sha256(data).hexdigest() for (number, _), data in found.items()}
     return {key: pq.read_table(io.BytesIO(data)) for key, data in found.items()}
 
 
@@ -294,12 +303,14 @@ def test_many_small_row_groups_become_few_large_ones_and_what_is_held_is_bounded
     small = [(0, _file(numbers, 100))] * 2
     pieces = joined(_given(small), FileCompression.NONE, numbers.schema)
     data = b"".join(
-        each.column("value")[0].as_buffer().to_pybytes() + PIECE_END.encode() for each in pieces
+        each.column("value")[0].as_buffer().to_pybytes() + PIECE_END.encode()
+        for each in pieces
+        if each.column("kind")[0].as_py() == FileKind.ROWS
     )
     assert pq.ParquetFile(io.BytesIO(data)).num_row_groups == 1
     files = _given([(0, _file(numbers, 5000))])
     held = list(joined(files, FileCompression.NONE, numbers.schema, held_bytes=80_000))
-    assert len(held) == 11  # ten row groups, and the footer
+    assert len(held) == 12  # ten row groups, the footer, and the report
 
 
 UNPICKLE = """

@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,42 +10,10 @@ import msgspec
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
-from loader.store.local import LocalStore
 from loader.values.tables import hour_of
 from tests.loader.application import HOUR, Application
+from tests.loader.counted_stores import ROOT, CountedStore, OnlyStores
 from tests.loader.loads import Listening
-
-ROOT = "hdfs://counted/root"
-
-
-class CountedStore:
-    """Counts the calls by method, without looks at `visible-N`: a slow load makes more. Claims to
-    store checksums, as HDFS does."""
-
-    stores_checksums = True
-
-    def __init__(self, root: Path) -> None:
-        self._store = LocalStore(f"file://{root}")
-        self.root = ROOT
-        self.calls: Counter[str] = Counter()
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def counted(*arguments: Any) -> Any:
-            is_look = name == "size" and "/visible-" in arguments[0]
-            self.calls[name] += name != "uri" and arguments != ([],) and not is_look
-            return getattr(self._store, name)(*arguments)
-
-        return counted
-
-
-class OnlyStores:
-    """What a load asks Spark for, if it needs nothing else of it."""
-
-    def __init__(self, store: CountedStore) -> None:
-        self._store = store
-
-    def store(self, root: str) -> CountedStore:
-        return self._store
 
 
 def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,14 @@ def test_a_checksum_is_of_the_content_alone(store: Store) -> None:
     assert store.checksum("a/1") == ""
     store.replace(f"new/{ODD}", b"one" * 999_999 + b"two")
     assert store.checksum(f"new/{ODD}") not in {"", first}
+
+
+def test_a_digest_is_the_sha_256_of_the_content(store: Store) -> None:
+    content = b"one" * 1_000_000
+    store.replace("a/1", content)
+    assert store.digest("a/1") == sha256(content).digest()
+    with pytest.raises(StoreError, match="a/2"):
+        store.digest("a/2")
 
 
 def test_a_folder_that_was_taken_away_meanwhile(store: Store) -> None:

@@ -1,0 +1,1 @@
+"""Certificates of complete hours, which the audit and the loader sign."""
