@@ -337,6 +337,38 @@ def test_a_signed_certificate_that_cannot_be(
     assert words in ended.stdout
 
 
+def test_a_signed_certificate_of_other_files(table: SignedTable) -> None:
+    """Two names of one file, a file of another hour, and one that readers skip."""
+    table.add_rows(HOURS)
+    certificate = table.certify(HOURS)
+    (subject,) = certificate.subject
+    others = [f"{DAY.partition('/')[2]}/hour=03/part-0.parquet", f"{subject.name}/../_x"]
+    subjects = (
+        *(subject, subject),
+        *(msgspec.structs.replace(subject, name=name) for name in others),
+    )
+    changed = msgspec.structs.replace(certificate, subject=subjects)
+    table.certificates[-1] = changed
+    table.certificate(HOURS).write_bytes(table.signers.signed(changed))
+    table.write_newest()
+    (checked,) = document(table, code=ALTERED)["tables"]
+    (fault,) = checked["faults"]
+    assert [first["words"] for first in fault["first"]] == [
+        f"lists {subject.name} twice",
+        *(f"lists {name}, which is not a file of its hour" for name in others),
+    ]
+
+
+def test_the_newest_of_another_table(table: SignedTable, signers: Signers) -> None:
+    views = signed_table(table.root, signers, range(2), table="views")
+    shutil.copy(views.newest, table.newest)
+    path = str(table.newest.relative_to(table.root))
+    faults = document(table, code=ALTERED)["tables"][0]["faults"]
+    assert [(fault["kind"], fault["first"][0]["path"]) for fault in faults] == [
+        ("misplaced certificate", path)
+    ]
+
+
 def test_rows_are_counted(table: SignedTable) -> None:
     table.add_rows(HOURS)
     table.certify(HOURS, rows=11, counts={"hdfs": 11})
