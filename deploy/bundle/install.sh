@@ -2,7 +2,7 @@
 # Installs programs of Penstock @VERSION@ from this folder. Downloads nothing, and verifies every
 # file's checksum. On the machine that runs Ansible:
 #
-#     sh release/penstock-install-@VERSION@.sh ~/penstock commands
+#     sh release/penstock-install-@VERSION@.sh ~/penstock certificates
 #
 # Then run ~/penstock/bin/penstock. The programs are in a virtual environment in ~/penstock/releases,
 # to which the link ~/penstock/current points. Installing again, also another version, creates a new
@@ -15,7 +15,7 @@
 set -eu
 if [ $# -lt 2 ]; then
     echo "usage: sh $0 FOLDER PROGRAM…, with agent, broker, registry, mirror, loader, audit," \
-        "commands (alone, for a controller), zookeeper-login, alert-templates or all as programs" >&2
+        "certificates (for a controller), zookeeper-login, alert-templates or all as programs" >&2
     exit 2
 fi
 case $1 in /*) folder=${1%/} ;; *) folder=$PWD/${1%/} ;; esac

@@ -17,7 +17,7 @@ from deploy.bundle.targets import Target
 from deploy.bundle.wheels import Wheel, closure
 
 SPARK: Final = frozenset({"pyspark", "py4j"})
-COMMANDS: Final = "commands"  # no extra: what a controller needs
+COMMANDS: Final = "certificates"  # no extra: the commands alone, for a controller
 EXTRAS: Final = (
     *("agent", "broker", "registry", "audit", "mirror", "loader", COMMANDS),
     *("verify", "zookeeper-login", "alert-templates", "all"),

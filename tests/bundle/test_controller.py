@@ -111,12 +111,12 @@ def test_programs_are_installed_from_the_folder_alone(tmp_path: Path) -> None:
         )
         return ended.returncode, ended.stdout + ended.stderr
 
-    assert install("penstock commands") == (0, f"penstock {VERSION}\n")
+    assert install("penstock certificates") == (0, f"penstock {VERSION}\n")
     # Once more in its place, but with a wheel that was exchanged.
     (house,) = release.glob("*.tar")
     made_wheel(tmp_path / "shelf", "one", "1", module="print()")
     exchange(house, tmp_path / "shelf/one-1-py3-none-any.whl")
-    code, text = install("penstock commands")
+    code, text = install("penstock certificates")
     assert (code, "DO NOT MATCH" in text) == (1, True)
     assert command_of(tmp_path) == f"penstock {VERSION}\n"
     assert len(list((tmp_path / "penstock/releases").iterdir())) == 1
@@ -125,7 +125,7 @@ def test_programs_are_installed_from_the_folder_alone(tmp_path: Path) -> None:
     away = house.with_name(house.name.replace("linux", "other"))
     for before, words, code, expected in (
         ("", "other", 2, "usage: sh release/penstock-install-"),
-        ("", "mine commands", 1, "mine exists, and this script did not create it"),
+        ("", "mine certificates", 1, "mine exists, and this script did not create it"),
         ("", "other gossip", 1, "this release contains no program 'gossip'"),
         ("", "other loader", 1, f"has no penstock-wheelhouse-{VERSION}-spark.tar"),
         (f"mv {house} {away}", "other agent", 1, f"has no {house.name}. It has:\n{away.name}"),
@@ -157,7 +157,7 @@ def test_a_kill_at_any_step_leaves_a_command_that_works(tmp_path: Path) -> None:
     def install(version: str, step: str = "never") -> int:
         script = f"release/penstock-install-{version}.sh"
         with subprocess.Popen(
-            ["sh", "-x", script, "penstock", "commands"],
+            ["sh", "-x", script, "penstock", "certificates"],
             cwd=tmp_path,
             env={**os.environ, "PATH": path},
             stderr=subprocess.PIPE,

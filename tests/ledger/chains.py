@@ -67,9 +67,11 @@ class Walked(msgspec.Struct):
             key.verify(proof[33:97], b"penstock ledger entry 1\0" + self.head)
 
 
-def walk(found: Iterable[Record]) -> dict[str, Walked]:
+_OURS: Final = Decoder(lambda _: built_in(LEDGER))
+
+
+def walk(found: Iterable[Record], decoder: Decoder = _OURS) -> dict[str, Walked]:
     """By journal. Raises InvalidSignature."""
-    decoder = Decoder(lambda _: built_in(LEDGER))
     journals: dict[str, Walked] = {}
     for record in found:
         entry: Any = decoder.decode(record.value or b"")
@@ -77,7 +79,7 @@ def walk(found: Iterable[Record]) -> dict[str, Walked]:
     return journals
 
 
-def walk_audit(brokers: Brokers) -> dict[str, Walked]:
+def walk_audit(brokers: Brokers, decoder: Decoder = _OURS) -> dict[str, Walked]:
     """All that `_audit` has."""
     partitions = [each.index for each in brokers.topic(AUDIT).partitions]
     ends = start_offsets(brokers, AUDIT, partitions, End())
@@ -91,7 +93,7 @@ def walk_audit(brokers: Brokers) -> dict[str, Walked]:
                 found += records(bytes(batch.data))
     finally:
         fetcher.close()
-    return walk(found)
+    return walk(found, decoder)
 
 
 def key_in(directory: Path) -> bytes:

@@ -88,8 +88,11 @@ def story(
         _run_agents(story)
         _append(story)
         _count(story)
-        with Brokers(Bootstrap.of(story.site.broker.bootstrap)) as brokers:
-            story.journals = walk_audit(brokers)
+        with (
+            Brokers(Bootstrap.of(story.site.broker.bootstrap)) as brokers,
+            RegistryClient(story.site.registry.url) as registry,
+        ):
+            story.journals = walk_audit(brokers, Decoder(registry.schema))
         for topic in (VIEWS, SHOP_LOGS):
             _load(story, spark, topic)
         yield story

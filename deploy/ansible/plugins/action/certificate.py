@@ -155,7 +155,7 @@ class ActionModule(ActionBase):
         except FileNotFoundError:
             raise AnsibleActionFail(
                 f"{command[0]} is not on the controller's PATH. Install it from the release: "
-                "sh release/penstock-install-VERSION.sh ~/penstock commands. Then add "
+                "sh release/penstock-install-VERSION.sh ~/penstock certificates. Then add "
                 "~/penstock/bin to PATH, or set penstock_certificates_penstock to the command's "
                 "path"
             ) from None
