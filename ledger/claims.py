@@ -1,8 +1,8 @@
 """Reads the offsets of events from agents' ledger entries.
 
 A passage lists runs of events and stretches of offsets in the same order: the first event of the
-first run is at the first offset. A claim names the journal that makes it, and is trusted: journals
-are not signed yet, and a source does not name its owner. Pure.
+first run is at the first offset. A claim names the journal that makes it, and is trusted: entries
+are not examined here, as they are in the audit. Pure.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -154,7 +154,7 @@ class AuditMetrics:
             ),
             (
                 "ledger_left_out",
-                "Entries that could not be read.",
+                "Entries that could not be read, or are not their journal's.",
                 lambda state: state.left_out,
             ),
             (

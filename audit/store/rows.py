@@ -92,4 +92,4 @@ class Touched(NamedTuple):
     hours: set[tuple[TopicKey, int]]
     entries: int = 0  # new ones
     repeated: int = 0
-    left_out: int = 0  # of a later version, or without a name
+    left_out: int = 0  # of a later version, without a name, or not believed

@@ -158,6 +158,20 @@ def test_a_forged_entry_counts_for_nothing_and_takes_no_number(
         assert verdict_of(ledger).state is State.COMPLETE
 
 
+def test_a_forged_entry_does_not_move_a_journal_to_another_host(tmp_path: Path) -> None:
+    journals = Journals()
+    with AuditedLedger(tmp_path, clock=NOW) as ledger:
+        fold(ledger, *begun(journals))
+        said = agent(1, until=NOW)
+        said["header"]["host"] = "elsewhere"
+        pending = entry("agent", "agent", 1, TIME + 1, passages=[])
+        pending["header"]["host"] = "elsewhere"
+        fold(ledger, unsigned(said), unsigned(pending))
+        assert [fault[2] for fault in faults(ledger)] == ["host-of-agent"]
+        (key,) = [key for key in ledger.reading.journal_keys(CLUSTER) if key.journal == "agent"]
+        assert key.host == "host-of-agent"
+
+
 def test_a_forgery_that_comes_again_is_one_fault(tmp_path: Path) -> None:
     journals = Journals()
     with AuditedLedger(tmp_path, clock=NOW) as ledger:

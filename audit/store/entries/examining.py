@@ -44,7 +44,8 @@ _MOST: Final = 1_000  # faults of one journal
 _MOST_NAMED: Final = 10  # of a chunk, in the log
 _KEEP: Final = """
 INSERT INTO journal_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET tier = excluded.tier, host = excluded.host, owner = excluded.owner,
+    ON CONFLICT DO UPDATE SET tier = coalesce(excluded.tier, tier),
+    host = coalesce(excluded.host, host), owner = excluded.owner,
     key = excluded.key, since = excluded.since, time = excluded.time, state = excluded.state
 """
 _KEEP_FAULT: Final = """
@@ -231,9 +232,16 @@ class _ExaminedChunk:
     def keep(self, name: str, indexes: Sequence[int], result: Examined) -> set[tuple[int, int]]:
         """Keeps a journal's state and faults, and returns the hours that these affect."""
         entries, state = self._entries, result.state
-        newest = np.array([indexes[-1]])
         if state is not None and state != self._states.get(name):
-            (tier,), (host,) = entries.tier.take(newest), entries.host.take(newest)
+            # Other entries than proven ones may name any tier and host.
+            proven = [
+                index
+                for index, verdict in zip(indexes, result.verdicts, strict=True)
+                if verdict in {Verdict.PROVEN, Verdict.DISPLACING}
+            ]
+            newest = np.array(proven[-1:], np.int64)
+            (tier,) = entries.tier.take(newest) or (None,)
+            (host,) = entries.host.take(newest) or (None,)
             values = (state.key, state.begin_time, state.time, msgspec.msgpack.encode(state))
             owner = _owner(state.key)
             self._connection.execute(_KEEP, (self._cluster, name, tier, host, owner, *values))
