@@ -9,7 +9,10 @@ Rule 1: `_DAMAGED` is written before `_SUCCESS` is deleted, and deleted after `_
 Rule 2: each check derives the markers from the hour's files, and no manifest records them. While
         `_DAMAGED` is there, runs write no `_SUCCESS` (commit/publishing.py). A rebuild deletes
         both.
-Rule 3: a folder without any file stays as it is. It was deleted with its `_SUCCESS`, perhaps by a
+Rule 3: a certificate stays in a damaged hour, since it shows what was there. If it is missing from
+        an intact hour, it is restored from the manifest of the run that made it, as long as that is
+        kept.
+Rule 4: a folder without any file stays as it is. It was deleted with its `_SUCCESS`, perhaps by a
         user's retention, and must not come back.
 """
 
@@ -17,10 +20,18 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from loader.certificates.drafts import is_due
 from loader.checks.comparison import NO_HOUR, FaultyFile, HourOutcome
 from loader.checks.statements import printable
 from loader.commit.commit_log import CommitLog
-from loader.commit.layout import DAMAGED, SUCCESS, hour_path, no_marker, success_marker
+from loader.commit.layout import (
+    CERTIFICATE,
+    DAMAGED,
+    SUCCESS,
+    hour_path,
+    no_marker,
+    success_marker,
+)
 from loader.errors import StoreError
 from loader.values.manifests import HourState, Marker
 from loader.values.tables import Hour
@@ -56,6 +67,8 @@ class DamageMarkers:
                 self.mark(outcome.hour, outcome.faults, present_names, state)
             elif not outcome.faults and DAMAGED in present_names:
                 self._unmark(outcome.hour, state)
+            elif not outcome.faults and present_names and CERTIFICATE not in present_names:
+                self._restore_certificate(outcome.hour, state)
 
     def mark(
         self,
@@ -86,7 +99,8 @@ class DamageMarkers:
         try:
             if is_complete:
                 self._store.replace(
-                    success_path, self._committed(self._success(hour, state), state)
+                    success_path,
+                    self._committed(self._success(hour, state), _last_run(state)),
                 )
             self._store.delete(damaged_path)
         except StoreError as error:
@@ -97,19 +111,32 @@ class DamageMarkers:
         suffix = f" and has `{SUCCESS}` again" if is_complete else ""
         self._warn(f"{hour_path(self._log.table, hour)} is intact again{suffix}")
 
+    def _restore_certificate(self, hour: Hour, state: HourState) -> None:
+        """Restores the certificate of the hour's present files."""
+        if not state.certificates or is_due(state) or state.complete < 0:
+            return
+        path = f"{hour_path(self._log.table, hour)}/{CERTIFICATE}"
+        certificate = self._committed(Marker(path=path), state.certified)
+        if not certificate:
+            return
+        try:
+            self._store.replace(path, certificate)
+        except StoreError as error:
+            self._warn(f"{path} cannot be restored: {error}")
+            return
+        self._warn(f"{path} was missing, and was restored")
+
     def _success(self, hour: Hour, state: HourState) -> Marker:
         """`_SUCCESS` for the hour's state; without content if the hour is open."""
         if state.complete < 0:
             return no_marker(self._log.table, hour, SUCCESS)
         return success_marker(self._log.table, hour, state, _last_run(state))
 
-    def _committed(self, success: Marker, state: HourState) -> bytes:
-        """The content that a run has committed, which also says how completeness was decided. That
-        of `success` if the manifest is gone."""
-        run = _last_run(state)
+    def _committed(self, marker: Marker, run: int) -> bytes:
+        """The content of a marker that a run has committed, which has more than its state, such as
+        how completeness was decided. That of `marker` if the manifest is gone."""
         markers = self._log.read(run).markers if run in self._log.runs() else ()
-        success_markers = (marker for marker in markers if marker.path == success.path)
-        return next(success_markers, success).written
+        return next((known for known in markers if known.path == marker.path), marker).written
 
     def _paths(self, hour: Hour) -> tuple[str, str]:
         folder = hour_path(self._log.table, hour)

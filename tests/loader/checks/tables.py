@@ -9,7 +9,7 @@ from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
 from loader.commit.commit_log import CommitLog
 from loader.store.local import LocalStore
-from loader.values.manifests import Added, HourState, Manifest, RunKind
+from loader.values.manifests import Added, HourState, Manifest, Marker, RunKind
 from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 
 NOW: Final = 497_000 * HOUR_MILLIS + 1_800_000  # in September 2026
@@ -52,6 +52,7 @@ class Table:
         removes: Sequence[str] = (),
         rebuilt: Sequence[Hour] = (),
         hours: Mapping[Hour, HourState] | None = None,
+        markers: Sequence[Marker] = (),
         now: int = NOW,
     ) -> None:
         """A run. Unless its hours are given, they have what was added and lose what was removed."""
@@ -69,6 +70,7 @@ class Table:
             removes=tuple(removes),
             rebuilt=tuple(rebuilt),
             hours=self.hours,
+            markers=tuple(markers),
         )
         for gone in removes:
             self.store.delete(gone)

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from loader.commit.layout import success_marker
-from loader.values.manifests import HourState
+from loader.values.manifests import HourState, Issued, Marker
+from loader.values.tables import Digest
 from tests.loader.checks.tables import NOW, TABLE, Table, added, hour, lines, path
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
 
@@ -72,6 +74,35 @@ def test_a_marker_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     assert table.young() == MISSING
     assert table.store.read(f"{FOLDER}/_SUCCESS") == SUCCESS
     assert "cannot be written in place of `_SUCCESS`" in table.warned[0]
+
+
+def test_a_certificate_that_is_missing_is_restored(tmp_path: Path) -> None:
+    """Unless the hour was rewritten without one, or its files are not as committed."""
+    certificate = Marker(path=f"{FOLDER}/_CERTIFICATE.json", content="signed")
+    certified = replace(
+        STATE,
+        digests=(Digest(b"1" * 32),),
+        certificates=(Issued(1, Digest(b"2" * 32)),),
+        certified=1,
+    )
+    table = Table(tmp_path)
+    table.commit([added(hour(1), "a", 5)], hours={hour(1): certified}, markers=[certificate])
+    table.write(f"{FOLDER}/_SUCCESS", SUCCESS)
+    for _ in range(3):
+        table.commit(hours={hour(1): certified})
+        assert table.young() == []
+        assert markers(table)["_CERTIFICATE.json"] == b"signed"
+        assert len(table.warned) == 1
+    assert table.warned[0] == f"{certificate.path} was missing, and was restored"
+    table.store.delete(certificate.path)
+    table.commit(hours={hour(1): replace(certified, rewritten=5)})
+    assert table.young() == []
+    assert set(markers(table)) == {"_SUCCESS"}
+    table.commit(hours={hour(1): certified})
+    table.store.delete(FILE)
+    table.write(f"{FOLDER}/b", lines(5))
+    assert table.young() != []
+    assert set(markers(table)) == {"_DAMAGED"}
 
 
 @pytest.mark.parametrize("mended", [False, True], ids=["damaged", "mended"])

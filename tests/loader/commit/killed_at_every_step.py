@@ -18,6 +18,7 @@ from loader.store.local import LocalStore
 from tests.loader.commit.small_loader import (
     after_first_load,
     assert_all_landed_once,
+    assert_success_comes_after_certificates,
     second_load,
     whole_log,
 )
@@ -51,6 +52,7 @@ def killed_at(step: int, root: Path) -> bool:
     code = os.waitstatus_to_exitcode(status)
     assert code in {0, -signal.SIGKILL}, f"step {step}: the loader ended with {code}"
     store = LocalStore(f"file://{root}")
+    assert_success_comes_after_certificates(store)
     second_load(store, "next").load()
     try:
         assert_all_landed_once(store, whole_log())

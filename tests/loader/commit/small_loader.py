@@ -429,6 +429,16 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
     assert store.list("_penstock/~creating") == []
 
 
+def assert_success_comes_after_certificates(store: Store) -> None:
+    """Whenever somebody looks: who sees `_SUCCESS` has a certificate of at least these rows."""
+    for entry in store.list_recursively(TABLE):
+        if entry.name == "_SUCCESS":
+            folder = entry.path.rpartition("/")[0]
+            rows = json.loads(store.read(entry.path) or b"")["rows"]
+            envelope = Envelope.decode(store.read(f"{folder}/_CERTIFICATE.json") or b"")
+            assert Certificate.decode(envelope.payload).predicate.rows >= rows
+
+
 def assert_certificates_are_whole(store: Store, latest: Manifest) -> None:
     """Each complete hour has one, of its files; and no number of the table is missing."""
     digests: dict[int, str] = {}

@@ -1,10 +1,14 @@
 """What is forgotten of old hours, and found again."""
 
 import json
+from hashlib import sha256
 
 import msgspec
 import pytest
 
+from ledger.certificate_requests import Draft, Judgement, Request, certificate_of
+from ledger.hour_certificates import Certificate, Reference, Subject, envelope_of
+from ledger.hour_certificates import Digest as HexDigest
 from loader.commit.layout import hour_path, success_marker
 from loader.commit.next_state import load_manifest
 from loader.commit.old_hours import (
@@ -145,3 +149,36 @@ def test_the_files_of_an_old_hour_are_those_in_its_folder(store: Store) -> None:
         ),
         HOUR: kept,
     }
+
+
+def test_the_certificate_has_the_digests_of_an_old_hour(store: Store) -> None:
+    """And which certificates the hour had. One that cannot be read has nothing."""
+    digest = sha256(b"rows").digest()
+    request = Request(
+        cluster="dc1", table="t", destination="", version="1", number=9, previous="0" * 64, hours=()
+    )
+    folder = FOLDER.removeprefix("t/")
+    draft = Draft(
+        topic="t",
+        topic_id="",
+        hour=LONG_AGO,
+        rows=3,
+        subject=(Subject(name=f"{folder}/a", digest=HexDigest(sha256=digest.hex())),),
+        supersedes=(Reference(number=4, sha256="ab" * 32),),
+    )
+    judgement = Judgement(judged_at="", counts={}, version="1")
+    envelope = envelope_of(certificate_of(request, draft, judgement, 9, "0" * 64))
+    for name in ("a", "late"):
+        store.replace(f"{FOLDER}/{name}", b"rows")
+    old = HourState(rows=3, files=(), unlisted=2, complete=2, certified=2)
+    latest = msgspec.structs.replace(manifest(7, hours={LONG_AGO: old}), table="t")
+    for content, digests, numbers in (
+        (envelope.encoded, (digest, b""), [4, 9]),
+        (b"nonsense", (), []),
+        (envelope_of(Certificate.decode(envelope.payload)).encoded[:-9], (), []),
+    ):
+        store.replace(f"{FOLDER}/_CERTIFICATE.json", content)
+        state = listed(store, latest, [LONG_AGO]).hours[LONG_AGO]
+        assert (state.files, state.unlisted) == ((f"{FOLDER}/a", f"{FOLDER}/late"), 0)
+        assert state.digests == digests
+        assert [issued.number for issued in state.certificates] == numbers
