@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ground.signatures.keys import SigningKey
 from harness.logins.certificates import Authority
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
@@ -84,6 +85,20 @@ def test_what_a_file_comes_to(tmp_path: Path) -> None:
     assert ["id", "7"] in rows
     assert ["topic_defaults.retention.ms", "5"] in rows
     assert "hunter2" not in shown + ended.stdout
+
+
+def test_the_key_of_a_program_that_was_started_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "broker.yaml"
+    path.write_text(f"id: 7\ndata_dir: {tmp_path}\nzookeeper: zk:2181\n")
+    check = ("check-config", "broker", str(path), "--offline")
+    assert json.loads(penstock(*check, "--json").stdout)["signing_key"] is None
+    key = SigningKey.kept(tmp_path / "signing-key").public
+    assert f"signing key: {key.fingerprint}\n" in penstock(*check).stdout
+    assert json.loads(penstock(*check, "--json").stdout)["signing_key"] == key.fingerprint
+    (tmp_path / "signing-key").chmod(0o644)
+    ended = penstock(*check)
+    assert (ended.returncode, ended.stdout.count("valid")) == (1, 0)
+    assert "other users can use this key" in ended.stderr
 
 
 def test_what_is_wrong_with_a_file(tmp_path: Path) -> None:
