@@ -3,7 +3,7 @@
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,7 +45,9 @@ class Walked(msgspec.Struct):
     def add(self, record: Record, entry: dict[str, Any]) -> None:
         number, value = entry["header"]["seq"], record.value or b""
         proof = dict(record.headers).get("proof")
-        if number in self.values:
+        # What a release without proofs has sent may come again, encoded and proven by this one.
+        is_first_proof = proof is not None and not self.proofs
+        if number in self.values and not is_first_proof:
             assert (self.values[number], self.proofs.get(number)) == (value, proof), number
             self.repeated += 1
             return
@@ -70,16 +72,25 @@ class Walked(msgspec.Struct):
 _OURS: Final = Decoder(lambda _: built_in(LEDGER))
 
 
-def walk(found: Iterable[Record], decoder: Decoder = _OURS) -> dict[str, Walked]:
-    """By journal. Raises InvalidSignature."""
+def walk(
+    found: Iterable[Record],
+    decoder: Decoder = _OURS,
+    wanted: Callable[[dict[str, Any]], bool] = lambda entry: True,
+) -> dict[str, Walked]:
+    """By journal, of those whose entries are wanted. Raises InvalidSignature."""
     journals: dict[str, Walked] = {}
     for record in found:
         entry: Any = decoder.decode(record.value or b"")
-        journals.setdefault(entry["header"]["source"], Walked()).add(record, entry)
+        if wanted(entry):
+            journals.setdefault(entry["header"]["source"], Walked()).add(record, entry)
     return journals
 
 
-def walk_audit(brokers: Brokers, decoder: Decoder = _OURS) -> dict[str, Walked]:
+def walk_audit(
+    brokers: Brokers,
+    decoder: Decoder = _OURS,
+    wanted: Callable[[dict[str, Any]], bool] = lambda entry: True,
+) -> dict[str, Walked]:
     """All that `_audit` has."""
     partitions = [each.index for each in brokers.topic(AUDIT).partitions]
     ends = start_offsets(brokers, AUDIT, partitions, End())
@@ -93,7 +104,7 @@ def walk_audit(brokers: Brokers, decoder: Decoder = _OURS) -> dict[str, Walked]:
                 found += records(bytes(batch.data))
     finally:
         fetcher.close()
-    return walk(found, decoder)
+    return walk(found, decoder, wanted)
 
 
 def key_in(directory: Path) -> bytes:
