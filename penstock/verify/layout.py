@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from ground.intervals import Intervals, merged
+from ground.known_types import known_type
 from ledger.hour_certificates import CERTIFICATE, NEWEST
 from loader.values.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
 from penstock.verify.store import Entry, Store, Unreadable, read
@@ -105,9 +106,9 @@ def complete_hours(store: Store, table: str) -> Intervals:
     unreadable."""
     try:
         content = read(store, f"{table}/{COMPLETE_HOURS}", _MOST_BYTES)
-        ranges = (
-            () if content is None else msgspec.json.decode(content, type=_CompleteHours).complete
-        )
+        if content is None:
+            return ()
+        ranges = msgspec.json.decode(content, type=known_type(_CompleteHours)).complete
         return merged(
             (hour_in_folder(first), hour_in_folder(last) + HOUR_MILLIS) for first, last in ranges
         )

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from ground.files.durable_files import replace_file
+from ground.known_types import known_type
 from ground.printable import error_words
 from ledger.hour_certificates import Reference
 
@@ -35,7 +36,7 @@ def remembered_in(path: Path) -> dict[str, Reference]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise BadMemory(f"{path} is longer than {_MOST_BYTES:,} bytes")
-        content = msgspec.json.decode(path.read_bytes(), type=_File)
+        content = msgspec.json.decode(path.read_bytes(), type=known_type(_File))
     except FileNotFoundError:
         return {}
     except OSError as error:

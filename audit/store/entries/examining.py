@@ -356,8 +356,9 @@ def _states(
         " AND journal IN (SELECT value FROM json_each(?))",
         (cluster, msgspec.json.encode(names).decode()),
     )
-    type_ = known_type(JournalState)
-    return {name: msgspec.msgpack.decode(state, type=type_) for name, state in rows}
+    return {
+        name: msgspec.msgpack.decode(state, type=known_type(JournalState)) for name, state in rows
+    }
 
 
 @lru_cache(maxsize=100_000)
