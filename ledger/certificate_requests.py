@@ -29,8 +29,8 @@ from ledger.hour_certificates import (
     Exceptions,
     Hour,
     OffsetRange,
-    Reference,
     Subject,
+    Superseded,
     digest_of,
 )
 
@@ -55,7 +55,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: int
     subject: tuple[Subject, ...]
     offsets: tuple[OffsetRange, ...] = ()
-    supersedes: tuple[Reference, ...] = ()
+    supersedes: tuple[Superseded, ...] = ()
     rebuilt: int = 0  # when it was rebuilt with fewer rows than before, milliseconds; 0: never
     before: bytes = b""
 

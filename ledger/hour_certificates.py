@@ -9,8 +9,8 @@ judged, the loader what it has written: both sign the same bytes.
 
 Rule 1: certificates of a table are numbered from 1, without gaps, and each has the digest of the
         one before it.
-Rule 2: a certificate that replaces others of its hour lists them, with their digests. So the
-        digests of all numbers are known from the certificates that are in place.
+Rule 2: a certificate that replaces others of its hour lists them, each with its digest and that of
+        the one before it. So the whole chain is known from the certificates that are in place.
 Rule 3: the digest of a certificate is the SHA-256 of its payload, whoever signed it.
 
 Pure.
@@ -69,6 +69,14 @@ class Reference(_Camel, frozen=True, kw_only=True):
     sha256: str
 
 
+class Superseded(_Camel, frozen=True, kw_only=True):
+    """A certificate of the same hour that this one replaces."""
+
+    number: int
+    sha256: str
+    previous: str | None = None  # the digest of the one before it
+
+
 class Acceptance(_Camel, frozen=True, kw_only=True):
     """Faults of the hour that an operator has accepted."""
 
@@ -107,7 +115,7 @@ class Hour(_Camel, frozen=True, kw_only=True):
     hour: str  # its beginning, such as 2026-11-30T10:00:00Z
     number: int
     previous: str | None = None  # the digest of the certificate before this one
-    supersedes: tuple[Reference, ...] = ()
+    supersedes: tuple[Superseded, ...] = ()
     verdict: str = COMPLETE
     judged_at: str
     offsets: tuple[OffsetRange, ...] = ()

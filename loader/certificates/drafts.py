@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from ledger.certificate_requests import Draft
-from ledger.hour_certificates import Digest, OffsetRange, Reference, Subject
+from ledger.hour_certificates import Digest, OffsetRange, Subject, Superseded
 from ledger.names import topic_id_text
 from loader.commit.old_hours import is_empty
 from loader.values.manifests import HourState, Manifest, TopicState
@@ -58,7 +58,11 @@ def draft_of(
         ),
         offsets=tuple(_offsets(topic)),
         supersedes=tuple(
-            Reference(number=issued.number, sha256=issued.digest.hex())
+            Superseded(
+                number=issued.number,
+                sha256=issued.digest.hex(),
+                previous=issued.previous.hex() or None,
+            )
             for issued in state.certificates
         ),
         rebuilt=rebuilt,

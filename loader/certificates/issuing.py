@@ -26,7 +26,14 @@ from ledger.hour_certificates import (
 from loader.commit.layout import CERTIFICATE, hour_path, newest_certificate_path, no_marker
 from loader.commit.old_hours import REMEMBERED_MILLIS, is_empty
 from loader.values.manifests import Issued, Manifest, Marker
-from loader.values.tables import FIRST_TIME, HOUR_MILLIS, Hour, hour_folder, hour_of
+from loader.values.tables import (
+    FIRST_TIME,
+    HOUR_MILLIS,
+    UNKNOWN_DIGEST,
+    Hour,
+    hour_folder,
+    hour_of,
+)
 from loader.values.tables import Digest as DigestBytes
 
 FIRST_NUMBER: Final = 1
@@ -45,8 +52,11 @@ def with_certificates(
     if not signed:
         return manifest
     hours, markers = dict(manifest.hours), list[Marker]()
+    newest = manifest.newest_certificate
+    previous = UNKNOWN_DIGEST if newest is None else newest.digest
     for number, (hour, envelope) in enumerate(signed, next_number(manifest)):
-        issued = Issued(number, DigestBytes(bytes.fromhex(digest_of(envelope.payload))))
+        digest = DigestBytes(bytes.fromhex(digest_of(envelope.payload)))
+        issued, previous = Issued(number, digest, previous), digest
         hours[hour] = msgspec.structs.replace(
             hours[hour],
             certificates=(*hours[hour].certificates, issued),

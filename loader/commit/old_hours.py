@@ -150,15 +150,19 @@ def _certified(table: str, content: bytes) -> tuple[tuple[Issued, ...], dict[str
         certificate = Certificate.decode(payload)
         predicate = certificate.predicate
         issued = [
-            *((reference.number, reference.sha256) for reference in predicate.supersedes),
-            (predicate.number, digest_of(payload)),
+            *((old.number, old.sha256, old.previous) for old in predicate.supersedes),
+            (predicate.number, digest_of(payload), predicate.previous),
         ]
         return (
-            tuple(Issued(number, Digest(bytes.fromhex(sha256))) for number, sha256 in issued),
-            {
-                f"{table}/{file.name}": Digest(bytes.fromhex(file.digest.sha256))
-                for file in certificate.subject
-            },
+            tuple(
+                Issued(number, _digest(sha256), _digest(previous))
+                for number, sha256, previous in issued
+            ),
+            {f"{table}/{file.name}": _digest(file.digest.sha256) for file in certificate.subject},
         )
     except (BadEnvelope, BadCertificate, ValueError):
         return (), {}
+
+
+def _digest(sha256: str | None) -> Digest:
+    return UNKNOWN_DIGEST if sha256 is None else Digest(bytes.fromhex(sha256))

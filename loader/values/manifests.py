@@ -78,10 +78,12 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Issued(msgspec.Struct, frozen=True, array_like=True):
-    """A certificate of the table: its number, and the SHA-256 of its payload."""
+    """A certificate of the table: its number, and the SHA-256 of its payload and of the payload of
+    the one before it, which the first one lacks."""
 
     number: int
     digest: Digest
+    previous: Digest = UNKNOWN_DIGEST
 
 
 class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

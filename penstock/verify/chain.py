@@ -1,7 +1,7 @@
 """Checks that a table has all of its certificates: numbers, digests, the newest one.
 
-Each certificate has the digest of the one before it, and of those that it supersedes. So the digest
-of each number is known from the certificates that are in place, and no certificate can be removed,
+Each certificate has the digest of the one before it, and of those that it supersedes and the ones
+before them. So the digest of each number is known twice, and no certificate can be removed,
 replaced or put back without a fault, but for the newest ones. Those are covered by the signed
 statement `_penstock/{table}/newest_certificate.json`; and if that is put back as well, only by what
 an earlier run has remembered.
@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from ledger.hour_certificates import Reference
+from ledger.hour_certificates import Reference, Superseded
 from penstock.verify.faults import Fault, Kind
 
 FIRST_NUMBER: Final = 1
@@ -29,7 +29,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     sha256: str
     previous: str | None
-    supersedes: tuple[Reference, ...]
+    supersedes: tuple[Superseded, ...]
     path: str  # of the certificate, below the root of the tables
     is_trusted: bool
 
@@ -64,9 +64,11 @@ def check_chain(
     for link in links:
         by_number.setdefault(link.number, []).append(link)
     trusted = sorted((link for link in links if link.is_trusted), key=lambda link: link.number)
-    superseded = {old.number: old.sha256 for link in trusted for old in link.supersedes}
     own = {link.number: link.sha256 for link in reversed(trusted)}
-    before = {link.number - 1: link.previous for link in trusted if link.previous is not None}
+    named = [old for link in trusted for old in link.supersedes]
+    superseded = {old.number: old.sha256 for old in named}
+    before = {old.number - 1: old.previous for old in named if old.previous is not None}
+    before |= {link.number - 1: link.previous for link in trusted if link.previous is not None}
     digests = before | superseded | own
     faults = [*_repeated(by_number), *_broken(trusted, digests)]
     greatest = trusted[-1].number if trusted else 0
@@ -102,11 +104,15 @@ def _broken(trusted: Sequence[Link], digests: Mapping[int, str]) -> Iterator[Fau
             names = "names no" if before else "names a"
             words = f"is number {link.number}, and {names} certificate before it"
             yield Fault(kind=Kind.BROKEN_CHAIN, path=link.path, words=words)
-        elif link.previous is not None and digests.get(before, link.previous) != link.previous:
+        elif digests.get(before) != link.previous:
             place = places.get(before, "that was superseded")
             words = f"does not continue the certificate number {before}, {place}"
             yield Fault(kind=Kind.BROKEN_CHAIN, path=link.path, words=words)
         for old in link.supersedes:
+            if digests.get(old.number - 1) != old.previous:
+                place = places.get(old.number - 1, "as others know it")
+                words = f"supersedes number {old.number}, which does not continue {place}"
+                yield Fault(kind=Kind.BROKEN_CHAIN, path=link.path, words=words)
             if old.number >= link.number:
                 words = f"is number {link.number}, and supersedes number {old.number}"
                 yield Fault(kind=Kind.BROKEN_CHAIN, path=link.path, words=words)

@@ -23,8 +23,8 @@ from ledger.hour_certificates import (
     Certificate,
     Digest,
     Exceptions,
-    Reference,
     Subject,
+    Superseded,
     digest_of,
     envelope_of,
 )
@@ -40,7 +40,7 @@ JUDGEMENT = Judgement(
 )
 
 
-def _draft(hour: int, *supersedes: Reference) -> Draft:
+def _draft(hour: int, *supersedes: Superseded) -> Draft:
     subject = Subject(name=f"hour={hour}/part.parquet", digest=Digest(sha256="00" * 32))
     return Draft(
         topic="views",
@@ -59,7 +59,7 @@ REQUEST = Request(
     version="1",
     number=4,
     previous="ab" * 32,
-    hours=(_draft(1), _draft(2), _draft(3, Reference(number=2, sha256="cd" * 32))),
+    hours=(_draft(1), _draft(2), _draft(3, Superseded(number=2, sha256="cd" * 32))),
 )
 
 
@@ -85,7 +85,7 @@ def test_refused_hours_take_no_number() -> None:
     assert (first.predicate.number, first.predicate.previous) == (4, "ab" * 32)
     assert second.predicate.number == 5
     assert second.predicate.previous == digest_of(certified[0][1].payload)
-    assert second.predicate.supersedes == (Reference(number=2, sha256="cd" * 32),)
+    assert second.predicate.supersedes == (Superseded(number=2, sha256="cd" * 32),)
     assert second.predicate.exceptions.filtered == 2
     assert second.predicate.versions == {"audit": "2", "loader": "1"}
     assert second.predicate.hour == time_text(3 * HOUR) == "1970-01-01T03:00:00Z"

@@ -16,6 +16,7 @@ from ledger.hour_certificates import (
     OffsetRange,
     Reference,
     Subject,
+    Superseded,
     digest_of,
     envelope_of,
 )
@@ -31,7 +32,7 @@ CERTIFICATE = Certificate(
         hour="2026-11-30T10:00:00Z",
         number=2,
         previous="1" * 64,
-        supersedes=(Reference(number=1, sha256="1" * 64),),
+        supersedes=(Superseded(number=1, sha256="1" * 64),),
         judged_at="2026-11-30T11:05:00Z",
         offsets=(OffsetRange(partition=0, first=0, end=260),),
         rows=260,

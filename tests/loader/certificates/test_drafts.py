@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ledger.hour_certificates import Digest as HexDigest
-from ledger.hour_certificates import OffsetRange, Reference, Subject
+from ledger.hour_certificates import OffsetRange, Subject, Superseded
 from loader.certificates.drafts import TRIED_MILLIS, draft_of, due_hours, is_due
 from loader.certificates.issuing import empty_hours, next_number, without_certificates
 from loader.commit.complete_hours import hours_after
@@ -18,7 +18,7 @@ from tests.loader.commit.made_up import manifest as made_up_manifest
 BEGIN = Hour(1_795_132_800_000)  # 2026-11-20, midnight
 FOLDER = "views/dt=2026-11-20/hour=00"
 ONE, TWO = Digest(b"1" * 32), Digest(b"2" * 32)
-ISSUED = (Issued(1, Digest(b"a" * 32)), Issued(4, Digest(b"b" * 32)))
+ISSUED = (Issued(1, Digest(b"a" * 32)), Issued(4, Digest(b"b" * 32), Digest(b"c" * 32)))
 STATE = HourState(
     rows=7,
     files=(f"{FOLDER}/b", f"{FOLDER}/a"),
@@ -80,7 +80,10 @@ def test_a_draft_has_all_files_and_what_it_supersedes() -> None:
     assert draft.topic_id == "DzwsXo8OTw6dDCt_Oh8MEQ"
     assert draft.offsets == (OffsetRange(partition=0, first=0, end=20, leader_epoch=3),)
     assert [old.number for old in draft.supersedes] == [1, 4]
-    assert draft.supersedes[1] == Reference(number=4, sha256=(b"b" * 32).hex())
+    assert draft.supersedes == (
+        Superseded(number=1, sha256=(b"a" * 32).hex()),
+        Superseded(number=4, sha256=(b"b" * 32).hex(), previous=(b"c" * 32).hex()),
+    )
     assert (draft.rows, draft.rebuilt, draft.before) == (7, 9, b"")
 
 

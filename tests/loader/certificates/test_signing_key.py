@@ -23,6 +23,7 @@ def test_two_first_loads_make_one_key(tmp_path: Path) -> None:
 def test_a_key_that_is_no_key_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("nonsense")
+    path.chmod(0o600)
     with pytest.raises(LoaderError, match=r"`signing_key`: .*key: not a private key"):
         signing_key(str(path))
     (tmp_path / "file").touch()

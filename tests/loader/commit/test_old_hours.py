@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ledger.certificate_requests import Draft, Judgement, Request, certificate_of
-from ledger.hour_certificates import Certificate, Reference, Subject, envelope_of
+from ledger.hour_certificates import Certificate, Subject, Superseded, envelope_of
 from ledger.hour_certificates import Digest as HexDigest
 from loader.commit.layout import hour_path, success_marker
 from loader.commit.next_state import load_manifest
@@ -164,7 +164,7 @@ def test_the_certificate_has_the_digests_of_an_old_hour(store: Store) -> None:
         hour=LONG_AGO,
         rows=3,
         subject=(Subject(name=f"{folder}/a", digest=HexDigest(sha256=digest.hex())),),
-        supersedes=(Reference(number=4, sha256="ab" * 32),),
+        supersedes=(Superseded(number=4, sha256="ab" * 32, previous="ac" * 32),),
     )
     judgement = Judgement(judged_at="", counts={}, version="1")
     envelope = envelope_of(certificate_of(request, draft, judgement, 9, "0" * 64))
@@ -182,3 +182,5 @@ def test_the_certificate_has_the_digests_of_an_old_hour(store: Store) -> None:
         assert (state.files, state.unlisted) == ((f"{FOLDER}/a", f"{FOLDER}/late"), 0)
         assert state.digests == digests
         assert [issued.number for issued in state.certificates] == numbers
+        previous = [issued.previous.hex() for issued in state.certificates]
+        assert previous == ["ac" * 32, "0" * 64][: len(numbers)]

@@ -20,6 +20,7 @@ from ledger.hour_certificates import (
     OffsetRange,
     Reference,
     Subject,
+    Superseded,
     digest_of,
     envelope_of,
 )
@@ -105,7 +106,11 @@ class SignedTable:
             number=len(self.certificates) + 1,
             previous=None if before is None else digest_of(before.payload),
             supersedes=tuple(
-                Reference(number=old.predicate.number, sha256=digest_of(old.payload))
+                Superseded(
+                    number=old.predicate.number,
+                    sha256=digest_of(old.payload),
+                    previous=old.predicate.previous,
+                )
                 for old in self.certificates
                 if old.predicate.hour == text
             ),
