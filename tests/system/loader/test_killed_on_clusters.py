@@ -224,7 +224,8 @@ class Trial:
         workers: list[int] = []
 
         def is_frozen() -> bool:
-            workers[:] = python_workers(self._place.executors(load))[:1]
+            running = python_workers(self._place.executors(load))
+            workers[:] = running[: len(running) >= self._place.fewest_workers]
             for worker in workers:
                 with suppress(ProcessLookupError):
                     freeze(worker)
