@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -33,7 +33,7 @@ from loader.errors import (
 )
 from loader.landing.pieces import PIECE_END
 from loader.landing.task_spec import LandingJob
-from loader.store.hadoop_errors import hint, known_error
+from loader.store.hadoop_errors import JVM_ENDED, hint, known_error
 
 FOLDERS: Final = ("kind", "slice", "dt", "hour")
 SOURCE: Final = "penstock_landing"
@@ -77,6 +77,8 @@ def working(on: str) -> Iterator[None]:
     """Converts Spark's exceptions to a LoaderError with a one-line message."""
     try:
         yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkFailed(f"{on}: {JVM_ENDED}") from error
     except (PySparkException, Py4JError) as error:
         raise (environment_failure(error) or failure(on, str(error))) from error
 
@@ -112,17 +114,24 @@ def watching(spark: SparkSession, table: str, advanced: Callable[[int], None]) -
     context.setJobGroup(group, f"Penstock: {table}", interruptOnCancel=True)
     finished_event = threading.Event()
 
-    def watch() -> None:
+    def finished_tasks() -> int:
         tracker = context.statusTracker()
+        stages = (
+            stage_id
+            for job in tracker.getJobIdsForGroup(group)
+            if (info := tracker.getJobInfo(job)) is not None
+            for stage_id in info.stageIds
+        )
+        stage_infos = (tracker.getStageInfo(stage_id) for stage_id in stages)
+        return sum(info.numCompletedTasks for info in stage_infos if info is not None)
+
+    def watch() -> None:
         while not finished_event.wait(POLL_SECONDS):
-            stages = (
-                stage_id
-                for job in tracker.getJobIdsForGroup(group)
-                if (info := tracker.getJobInfo(job)) is not None
-                for stage_id in info.stageIds
-            )
-            stage_infos = (tracker.getStageInfo(stage_id) for stage_id in stages)
-            advanced(sum(info.numCompletedTasks for info in stage_infos if info is not None))
+            try:
+                tasks = finished_tasks()
+            except (Py4JError, ConnectionError):
+                return  # the job itself fails, too
+            advanced(tasks)
 
     watcher = threading.Thread(target=watch, name=f"watching {table}", daemon=True)
     watcher.start()

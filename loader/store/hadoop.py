@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from loader.errors import StoreError
 from loader.store.filesystems import RENAMING, check_scheme
-from loader.store.hadoop_errors import store_error
+from loader.store.hadoop_errors import JVM_ENDED, store_error
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 from loader.values.tables import Digest
 
@@ -507,5 +507,7 @@ def as_store_error(what: str, path: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         raise store_error(f"cannot {what} {path}", error.java_exception.toString()) from error
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise StoreError(f"cannot {what} {path}: {JVM_ENDED}") from error
     except (Py4JError, CapturedException) as error:
         raise store_error(f"cannot {what} {path}", str(error)) from error

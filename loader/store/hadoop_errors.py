@@ -20,6 +20,11 @@ from loader.errors import (
 )
 from loader.store.kerberos import no_ticket
 
+# Py4j then fails without a Java exception. Stores on Hadoop filesystems use the same JVM.
+JVM_ENDED: Final = (
+    "Spark's JVM has ended; if its output in the log gives no reason, the kernel may have killed it"
+    " for lack of memory"
+)
 _CONFIGURATION: Final = "HADOOP_CONF_DIR"
 _LACKS: Final = {
     "UnknownHostException": "hdfs-site.xml there must name the nameservice",

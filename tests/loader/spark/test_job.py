@@ -1,10 +1,11 @@
 """Why a job failed, in one line: what our own code raised in a task, or Spark's words."""
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from client.errors import OffsetsMissing
 from loader.errors import DamagedBatch, GapError, LoaderError, SparkFailed, TooManyHours
-from loader.spark.job import environment_failure, failure
+from loader.spark.job import environment_failure, failure, working
 
 
 def spark_says(raised: str) -> str:
@@ -41,6 +42,16 @@ def test_a_damaged_batch_is_named() -> None:
 def test_what_spark_itself_says() -> None:
     error = failure("t: landing", "An error occurred while calling o1.\n: java.io.IOException: no")
     assert str(error) == "t: landing: java.io.IOException: no"
+
+
+@pytest.mark.parametrize("raised", [Py4JNetworkError("no answer"), ConnectionRefusedError("no")])
+def test_a_jvm_that_has_ended(raised: Exception) -> None:
+    """As one that the kernel kills: test_killed_on_clusters.py does."""
+    with (
+        pytest.raises(SparkFailed, match="t: landing: Spark's JVM has ended"),
+        working("t: landing"),
+    ):
+        raise raised
 
 
 @pytest.mark.parametrize(

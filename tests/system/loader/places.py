@@ -35,6 +35,7 @@ class Place(ABC):
     environment: Mapping[str, str] = MappingProxyType({})
     has_nodes = True
     kills_at_lesser_steps = False
+    fewest_workers = 1  # Python workers that must run before one can be frozen
     uri: str  # of the table's root
 
     @abstractmethod
@@ -56,6 +57,8 @@ class Local(Place):
     master = "local[2]"
     has_nodes = False
     kills_at_lesser_steps = True
+    # The JVM waits for a worker that it has just forked, and forks no other meanwhile.
+    fewest_workers = 2
 
     def __init__(self, folder: Path) -> None:
         self.conf = {

@@ -33,6 +33,7 @@ from harness.hadoop.hdfs import RunningHdfs
 from harness.processes.frozen_processes import freeze
 from harness.processes.waiting import wait_until
 from loader.config import LoaderConfig, Tasks
+from loader.errors import SparkFailed
 from tests.loader.application import BEGAN, HOUR, Application
 from tests.system.loader.places import Local, OnStandalone, OnYarn, Place
 from tests.system.loader.programs import WITHIN, LoadProgram
@@ -192,6 +193,7 @@ class Trial:
                 load.kill()
         code = self._ended(load.wait(), output, program)
         print(kill, code)
+        assert code in {0, SparkFailed.exit_code}, self.last_words
         self.load_until_success(code)
 
     def steps(self) -> set[str]:
@@ -224,7 +226,8 @@ class Trial:
         workers: list[int] = []
 
         def is_frozen() -> bool:
-            workers[:] = python_workers(self._place.executors(load))[:1]
+            running = python_workers(self._place.executors(load))
+            workers[:] = running[: len(running) >= self._place.fewest_workers]
             for worker in workers:
                 with suppress(ProcessLookupError):
                     freeze(worker)
