@@ -23,7 +23,7 @@ from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Places, Ports
 
 # Everything that the extra `all` brings, as modules.
 MODULES: Final = (
-    *("cryptography", "h11", "httptools", "inotify_simple", "joserfc", "kazoo", "numpy"),
+    *("h11", "httptools", "inotify_simple", "joserfc", "kazoo", "numpy"),
     *("packaging", "prometheus_client", "pyarrow", "pyspark", "starlette", "uvicorn", "uvloop"),
     "zstandard",
 )
