@@ -15,6 +15,7 @@ from audit.http.resources import MESSAGES, RESOURCES, Resource
 from audit.http.statements import PATHS
 from audit.reconciling.findings import State
 from harness.penstock.audit import AuditProcess
+from ledger.certificate_requests import PATH as CERTIFICATES
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
 
@@ -45,8 +46,9 @@ def test_answers_have_the_shapes_they_are_described_with(
 
 def test_the_description_names_every_path_and_parameter(audit: AuditProcess) -> None:
     described = json.loads(audit.ask("/api/openapi.json").body)
-    assert set(described["paths"]) == {each.path for each in (*RESOURCES, MESSAGES)} | PATHS
-    assert all(list(described["paths"][each]) == ["post"] for each in PATHS)
+    posted = PATHS | {CERTIFICATES}
+    assert set(described["paths"]) == {each.path for each in (*RESOURCES, MESSAGES)} | posted
+    assert all(list(described["paths"][each]) == ["post"] for each in posted)
     for resource in (*RESOURCES, MESSAGES):
         operation = described["paths"][resource.path]["get"]
         names = {each["name"] for each in operation["parameters"]}
