@@ -30,7 +30,12 @@ def test_one_key_over_kills(  # noqa: PLR0917 - all are fixtures
     new_topic: str,
 ) -> None:
     create(there, new_topic, values(0, 100))
-    with RegistryProcess(tmp_path / "registry", brokers=target.bootstrap) as registry:
+    registry = RegistryProcess(
+        tmp_path / "registry",
+        brokers=target.bootstrap,
+        settings={"topic": f"{new_topic}.schemas"},  # other tests copy _schemas to this broker
+    )
+    with registry:
         mirror = Worker(
             tmp_path / "mirror",
             source=side("dc1", [source.bootstrap]),
