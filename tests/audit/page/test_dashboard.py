@@ -188,6 +188,22 @@ def test_any_time_can_be_typed(browser: Browser, audit: AuditProcess) -> None:
         expect(page).to_have_url(re.compile(f"from={BEGAN}&to={BEGAN + HOUR}"))
 
 
+def test_what_was_typed_stays_until_another_range_is_chosen(
+    browser: Browser, audit: AuditProcess
+) -> None:
+    with opened(browser, audit) as page:
+        page.goto("/#/topic?cluster=test&topic=clicks")
+        field = page.get_by_label("To", exact=True)
+        field.fill("2026-11-03 14:05")
+        field.blur()
+        for _ in range(2):  # the second answer comes after the first was shown
+            with page.expect_response(re.compile("/api/v1/topic")):
+                page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        expect(field).to_have_value("2026-11-03 14:05")
+        page.get_by_role("button", name=re.compile("^6.h$")).click()
+        expect(field).not_to_have_value("2026-11-03 14:05")
+
+
 def test_an_alert_leads_to_its_hour(browser: Browser, audit: AuditProcess) -> None:
     with opened(browser, audit) as page:
         page.goto("/#/alerts?state=raised")

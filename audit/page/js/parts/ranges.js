@@ -39,8 +39,9 @@ export function zoomed(from, to) {
   };
 }
 
-/** Fields for two times, in the page's zone. */
+/** Fields for two times, in the page's zone. What was typed stays until another range is chosen. */
 function typed(page) {
+  let isTyped = false;
   const [from, to] = [timeField("From"), timeField("To")];
   const node = h(
     "form",
@@ -56,14 +57,21 @@ function typed(page) {
     const [begin, end] = [from.moment(), to.moment()];
     if (begin >= end) to.node.setCustomValidity("This must be after the beginning.");
     if (!node.reportValidity()) return;
+    isTyped = false;
     page.change({ from: begin, to: Math.min(end, begin + LONGEST), range: null });
   });
+  node.addEventListener("input", () => {
+    isTyped = true;
+  });
   const show = (begin, end) => {
-    if (node.contains(document.activeElement)) return;
+    if (isTyped || node.contains(document.activeElement)) return;
     from.show(begin);
     to.show(end);
   };
-  return { node, show };
+  const forget = () => {
+    isTyped = false;
+  };
+  return { node, show, forget };
 }
 
 /** Buttons for ranges. `range()` returns the current one, with `cells` or without. */
@@ -96,6 +104,9 @@ export function rangeBar(page, range, { cells = true } = {}) {
       text,
     );
   const times = typed(page);
+  node.addEventListener("click", (event) => {
+    if (!times.node.contains(event.target)) times.forget();
+  }, { capture: true });
   const show = () => {
     const { from, to, fixed, step } = range();
     times.show(from, to);
