@@ -177,7 +177,7 @@ def test_an_hour_its_late_rows_and_its_compaction(landed: Landed) -> None:
     hour = second["predicate"]
     assert (hour["number"], hour["rows"], len(second["subject"])) == (2, 350, 2)
     assert hour["previous"] == digest_of(first)
-    assert hour["supersedes"] == [{"number": 1, "sha256": digest_of(first)}]
+    assert hour["supersedes"] == [{"number": 1, "sha256": digest_of(first), "previous": None}]
 
     landed.load(LoadRequest(compaction=Compaction(older_than=0, target_bytes=1 << 30)))
     third = landed.certificate()
