@@ -424,7 +424,7 @@ class Journal:
         return number
 
     def _hand_out_numbers(self) -> None:
-        """Hands out the numbers of all ledger entries, of which one parcel at most is open."""
+        """Hands out the numbers of all ledger entries. At most one parcel of them is open."""
         with self._lock:
             ledger_seq, head = self._contents.ledger_seq, self._contents.journalled_head()
         self._ledger_numbers.hand_out(ledger_seq, head)

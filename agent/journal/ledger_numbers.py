@@ -13,8 +13,7 @@ file that is missing, damaged or another agent's is ignored and replaced. If it 
 the agent logs that, and goes on.
 
 The head has a record of its own behind that of the number. Releases without signatures read and
-write the first record only; a head that is of another number is ignored, and so is one that is
-missing: the chain then begins anew.
+write the first record only. Without a head of the same number, the chain begins a new segment.
 """
 
 import logging

@@ -12,7 +12,7 @@ import asyncio
 import gzip
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from http import HTTPStatus
 from typing import Final, TypeVar
@@ -120,15 +120,19 @@ class AuditApplication:
         except BadBody as error:
             return problem(error.status, str(error))
         if path == CERTIFICATES:
-            return await self._certificates.answer(body)
+            return await self._guarded(self._certificates.answer(body), scope, path)
         return await self._statements.answer(path, body, scope["operator"])
 
     async def _answer(self, scope: Scope, path: str) -> PageAnswer:
         if scope["method"] not in {"GET", "HEAD"}:
             allow = {"allow": "GET, HEAD"}
             return problem(HTTPStatus.METHOD_NOT_ALLOWED, "this path takes GET and HEAD", allow)
+        return await self._guarded(self._response(scope, path), scope, path)
+
+    async def _guarded(self, answer: Awaitable[PageAnswer], scope: Scope, path: str) -> PageAnswer:
+        """Awaits an answer, or makes one of its error."""
         try:
-            return await self._response(scope, path)
+            return await answer
         except Unanswerable as error:
             return problem(error.status, str(error))
         except StoreDamaged as error:

@@ -1,23 +1,21 @@
 """Handles `POST /api/v1/certificates`: judges hours for a loader, and signs their certificates
 (ledger/certificate_requests.py).
 
-Nothing is written and nothing is kept: the path takes POST because requests are long, and whoever
-may read may send one. A certificate counts only with the loader's signature beside the audit's. One
+The handler changes nothing: the path takes POST because requests are long, and every user who may
+read may send one. A certificate counts only with the loader's signature beside the audit's. One
 thread judges; a request that finds too many waiting gets 503.
 """
 
 import asyncio
-import logging
 from concurrent.futures import Executor
-from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
-from audit.errors import BadQuery, NotNow, StoreDamaged, Unanswerable, Unknown
+from audit.errors import BadQuery, NotNow, Unknown
 from audit.http.endpoints.hours import forgotten
 from audit.http.endpoints.topic_lookup import key_of, picture
-from audit.http.responses import PageAnswer, problem
+from audit.http.responses import PageAnswer
 from audit.reconciling.certified_hours import Uncertified, certified_hour
 from audit.reconciling.picture import TopicKey
 from audit.service.service import Service, now_millis
@@ -42,8 +40,6 @@ THREADS: Final = 1
 
 _MOST_WAITING: Final = 16
 
-log = logging.getLogger(__name__)
-
 
 class Certificates:
     """The handler of requests for certificates. Belongs to the server's event loop; `executor`
@@ -56,19 +52,7 @@ class Certificates:
         self._waiting = 0
 
     async def answer(self, body: bytes) -> PageAnswer:
-        try:
-            return PageAnswer(msgspec.json.encode(await self._answers(body)))
-        except Unanswerable as error:
-            return problem(error.status, str(error))
-        except StoreDamaged as error:
-            self._service.note_damage(str(error))
-            words = "the audit's database is being rebuilt"
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, words)
-        except Exception:  # a bug in one handler does not stop the server
-            log.exception("request for certificates failed")
-            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error: see the audit's log")
-
-    async def _answers(self, body: bytes) -> Answers:
+        """Raises Unanswerable, StoreDamaged."""
         try:
             request = msgspec.json.decode(body, type=known_type(Request))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -86,9 +70,10 @@ class Certificates:
             raise NotNow("too many requests are waiting: try again in a moment")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(
+            answers = await asyncio.get_running_loop().run_in_executor(
                 self._executor, self._signed, request, key
             )
+            return PageAnswer(msgspec.json.encode(answers))
         finally:
             self._waiting -= 1
 
