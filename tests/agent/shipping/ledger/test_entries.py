@@ -204,9 +204,9 @@ def digest_of(*batches: bytes) -> bytes:
 
 
 def with_digests(*batches: tuple[int, bytes], **changes: Any) -> list[Shipped]:
-    """Of one event each, at these offsets."""
+    """Of one event each, at these offsets, numbered the other way round."""
     return [
-        shipped_with(at, at, lines_of(A, at, 1), digest=sha256(batch).digest(), **changes)
+        shipped_with(99 - at, at, lines_of(A, at, 1), digest=sha256(batch).digest(), **changes)
         for at, batch in batches
     ]
 
