@@ -11,12 +11,14 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.errors import Corrupt, OffsetsMissing
 from client.reading.fetcher import FetchedBatch
 from client.reading.partition_reader import Instead, PartitionReader, PassedOver
+from ledger.passage_digests import digest_of_batch
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import Dead, Decoded
@@ -32,6 +34,14 @@ from loader.landing.rows import Arrived, beginnings, bounds
 from loader.landing.slice_files import SliceFiles
 from loader.landing.task_spec import NOTHING_SEEN, Seen, TaskSpec
 from loader.landing.writer_schemas import WriterSchemas
+from loader.values.batch_digests import (
+    MOST_BATCHES,
+    PACKED_BYTES,
+    UNKNOWN_CONTENT,
+    PackedBatches,
+    ReadBatch,
+    packed,
+)
 from loader.values.reports import half_open
 from loader.values.tables import HOUR_MILLIS, Slice, hour_of
 from schemas.parsing import parse
@@ -138,6 +148,7 @@ def _land_all(
             landing.nothing(batch, given_up=is_given_up)
             continue
         decoded = decoder.decode(batch)
+        landing.read_batch(batch, decoded)
         if piece.buried:
             decoded = without_losers(decoded, batch.data, half_open(piece.buried))
         yield from landing.take(batch.header, decoded, given_up=is_given_up)
@@ -189,6 +200,7 @@ class Landing:
         self._duplicates = Duplicates(seen)
         self._memory_bytes = spec.memory_bytes
         self._held: HeldRows | None = None  # created with the columns of the first rows
+        self._digests = bytearray()
         self._dead = DeadLetters(piece)
         self._files = SliceFiles(
             piece.number, spec.compression, spec.memory_bytes, most_hours=most_hours
@@ -230,6 +242,17 @@ class Landing:
                 self._duplicates.note(wanted_rows, new_rows)
             yield from self._land(new_rows)
 
+    def read_batch(self, batch: FetchedBatch, decoded: Decoded) -> None:
+        """Notes the digest of a batch, whichever of its rows are wanted."""
+        if len(self._digests) >= MOST_BATCHES * PACKED_BYTES:
+            return
+        header = batch.header
+        times = header.base_timestamp, header.max_timestamp
+        if len(decoded.times):
+            times = bounds(decoded.times)
+        digest = UNKNOWN_CONTENT if _is_missing(batch) else digest_of_batch(batch.data)
+        self._digests += packed(ReadBatch(header.base_offset, header.next_offset, *times, digest))
+
     def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
         """Takes offsets without a message. Absent ones count as given up if `given_up`, otherwise
         as compacted away."""
@@ -250,7 +273,7 @@ class Landing:
             yield from self._files.dead(letters)
         yield from self._files.end()
         report = self._slice.report(next_offset, leader_epoch, self._duplicates, self._files)
-        yield report_piece(report)
+        yield report_piece(replace(report, batch_digests=PackedBatches(bytes(self._digests))))
 
     def _check(self, header: BatchHeader, rows: int, decoded: Decoded) -> None:
         """Checks that the batch has as many records as its header says, and no more than offsets.
