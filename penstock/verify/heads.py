@@ -10,11 +10,12 @@ out from the beginning; the keys of agents that must be there tell even that.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from ground.signatures.keys import PublicKey
+from ledger.certificate_requests import time_text
 from ledger.heads_files import (
     KEPT_MILLIS,
     MOST_BYTES,
@@ -33,7 +34,6 @@ from ledger.heads_files import (
 from ledger.hour_certificates import Certificate, HeadsFile
 from ledger.source_ids import journal_id
 from loader.values.tables import HOUR_MILLIS
-from penstock.cli.time_arguments import time_text
 from penstock.verify.faults import Fault, Kind
 from penstock.verify.keys import TrustedKeys
 from penstock.verify.layout import HourFolder
@@ -52,12 +52,19 @@ class TopicHeads(msgspec.Struct):
     absent: list[str] = []  # agents without a head, in words
 
 
+class _KnownHead(NamedTuple):
+    host: str
+    seq: int
+    time: int  # of the entry
+    is_named: bool  # whether the journal is named for the key
+
+
 class _Known(msgspec.Struct, frozen=True):
     """What later files are compared with."""
 
     path: str
     made_at: int
-    heads: Mapping[str, tuple[str, int, int]]  # by agent: host, number and time of its entry
+    heads: Mapping[str, "_KnownHead"]  # by agent
     agents: frozenset[str]
     hosts: frozenset[str]
 
@@ -143,7 +150,7 @@ class HeadsChecker:
             made_at = millis(heads.made_at)
             reader = HeadReader.of(heads)
         except (BadHeads, ValueError) as error:
-            faults = faults or [Fault(kind=Kind.CHANGED_HEADS, path=path, words=f"is {error}")]
+            faults = faults or [Fault(kind=Kind.WRONG_HEAD, path=path, words=f"is {error}")]
             return _CheckedFile(tuple(faults))
         return self._checked_heads(heads, reader, made_at, path, faults)
 
@@ -155,8 +162,8 @@ class HeadsChecker:
         by_kind: dict[Kind, list[str]] = {}
         for head in heads.heads:
             try:
-                entry = entries[head.agent] = checked_entry(head, reader)
-                self._check_key(head, entry, heads)
+                entries[head.agent] = checked_entry(head, reader)
+                self._check_key(head, entries[head.agent], heads)
             except BadHead as error:
                 words = f"the head of {head.host} ({head.agent}) {error}"
                 by_kind.setdefault(Kind.WRONG_HEAD, []).append(words)
@@ -165,7 +172,14 @@ class HeadsChecker:
         known = _Known(
             path,
             made_at,
-            {agent: (entry.host, entry.seq, entry.time) for agent, entry in entries.items()},
+            {
+                head.agent: _KnownHead(
+                    entry.host, entry.seq, entry.time, is_named_for(head.agent, head.key)
+                )
+                for head in heads.heads
+                for entry in (entries.get(head.agent),)
+                if entry is not None
+            },
             frozenset(agent.agent for agent in heads.agents),
             frozenset(agent.host for agent in heads.agents),
         )
@@ -242,10 +256,13 @@ def _hour_faults(
 
 
 def _compared(earlier: _Known, later: _Known) -> Iterator[tuple[Kind, str]]:
-    for agent, (host, seq, time) in earlier.heads.items():
+    for agent, before in earlier.heads.items():
+        head = later.heads.get(agent)
         if agent not in later.agents:
-            if min(time, earlier.made_at) > later.made_at - KEPT_MILLIS:
-                yield Kind.MISSING_HEAD, f"there is no agent {agent} of {host}"
-        elif agent in later.heads and later.heads[agent][1] < seq:
-            number = later.heads[agent][1]
-            yield Kind.WRONG_HEAD, f"the head of {host} is entry {number}, before entry {seq}"
+            if min(before.time, earlier.made_at) > later.made_at - KEPT_MILLIS:
+                yield Kind.MISSING_HEAD, f"there is no agent {agent} of {before.host}"
+        elif head is not None and head.seq < before.seq:
+            words = f"the head of {head.host} is entry {head.seq}, before entry {before.seq}"
+            yield Kind.WRONG_HEAD, words
+        elif head is not None and before.is_named and not head.is_named:
+            yield Kind.WRONG_HEAD, f"the head of {head.host} has another key than the one"

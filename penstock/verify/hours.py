@@ -45,6 +45,7 @@ class CheckedHour(msgspec.Struct, frozen=True, kw_only=True):
     has_rows: bool = False  # has files that readers take for rows
     is_checked: bool = True  # its files were read
     absent: tuple[str, ...] = ()  # agents without a signed head, in words
+    has_heads: bool = True  # its certificate names a heads file
 
     @property
     def is_whole(self) -> bool:
@@ -162,6 +163,7 @@ class HourChecker:
             has_rows=started.has_rows,
             is_checked=started.is_checked,
             absent=started.absent,
+            has_heads=statement.certificate.predicate.heads is not None,
         )
 
 

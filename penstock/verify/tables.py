@@ -62,6 +62,7 @@ class CheckedTable(msgspec.Struct, kw_only=True):
     bytes: int = 0
     rows: int = 0
     has_counted_rows: bool = True
+    hours_without_heads: int = 0  # of the whole ones
     agents_without_head: dict[str, None] = {}  # in words
     signers: set[str] = msgspec.field(default_factory=set)
     newest: Reference | None = None
@@ -218,6 +219,7 @@ def _count(hour: CheckedHour, result: CheckedTable) -> None:
         result.rows += hour.rows
         result.has_counted_rows &= hour.has_counted_rows
         result.signers.update(hour.signers)
+        result.hours_without_heads += not hour.has_heads
         result.agents_without_head.update(dict.fromkeys(hour.absent))
 
 

@@ -91,6 +91,9 @@ def _notes(table: CheckedTable) -> Iterator[str]:
         yield f"{_count(table.open_hours, 'later hour')} not yet complete"
     if table.missing_certificates:
         yield f"{_count(table.missing_certificates, 'certificate')} of the chain not in place"
+    if table.hours_without_heads:
+        name = "names" if table.hours_without_heads == 1 else "name"
+        yield f"{_count(table.hours_without_heads, 'certificate')} {name} no signed heads of agents"
     if agents := list(table.agents_without_head):
         more = f" and {len(agents) - _FEW:,} more" if len(agents) > _FEW else ""
         yield f"No signed head of {', '.join(agents[:_FEW])}{more}"
@@ -114,6 +117,7 @@ def _table(table: CheckedTable) -> Row:
         "rows_counted": table.has_counted_rows,
         "files": table.files,
         "bytes": table.bytes,
+        "hours_without_heads": table.hours_without_heads,
         "agents_without_head": [
             one_line(agent) for agent in list(table.agents_without_head)[:_MOST_AGENTS]
         ],
