@@ -202,8 +202,7 @@ class HeadsChecker:
             raise BadHead(words)
         if self._keys.agents and not self._keys.has_agent(head.key):
             words = f"the key of {head.host} ({head.agent}) is not among the agents' keys"
-            named_for = is_named_for(head.agent, head.key)
-            raise _UnknownAgent(words if named_for else f"{words}, nor is its journal named for it")
+            raise _UnknownAgent(words)
 
 
 class _UnknownAgent(Exception):
