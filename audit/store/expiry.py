@@ -58,6 +58,7 @@ AND NOT EXISTS (SELECT 1 FROM landed WHERE source = sources.id AND first_time >=
 """
 _UNHEARD: Final = (
     "DELETE FROM agent_topics WHERE journal IN (SELECT journal FROM agents WHERE heard < ?)",
+    "DELETE FROM heads WHERE journal IN (SELECT journal FROM agents WHERE heard < ?)",
     "DELETE FROM agents WHERE heard < ?",
     "DELETE FROM health WHERE time < ?",
     "DELETE FROM retired WHERE time < ? AND host NOT IN (SELECT destination FROM tiers)",

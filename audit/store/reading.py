@@ -43,8 +43,9 @@ from audit.reconciling.picture import TopicKey, TopicPicture
 from audit.store.database import damage_said, open_for_reading
 from audit.store.entries import journal_keys
 from audit.store.files import listing
-from audit.store.fleet import agents, health, lags, marks
+from audit.store.fleet import agents, heads, health, lags, marks
 from audit.store.fleet.agents import SilencePatience
+from audit.store.fleet.heads import KnownAgent
 from audit.store.fleet.lags import LagsOverTime, LagsQuery, MeasuredLag
 from audit.store.fleet.marks import MarksQuery
 from audit.store.partitions import commit_logs, event_hours, origins
@@ -205,6 +206,11 @@ class StoreReading:
         """Returns all agents that were ever heard from, by id."""
         with self._moment() as connection:
             return agents.by_agent(connection, cluster, patience)
+
+    def heads(self, cluster: str) -> list[KnownAgent]:
+        """Returns all agents of a cluster with their newest signed heartbeats, by host."""
+        with self._moment() as connection:
+            return heads.known_agents(connection, cluster)
 
     def agents_done(self, clusters: Collection[str], heard_since: int) -> dict[str, int]:
         """Returns, by cluster, the time up to which all agents have shipped everything."""
