@@ -14,6 +14,10 @@ If all entries between two proofs are there and the chain does not lead from one
 of them are not the agent's: they are *altered*. They may have been folded before that was known. If
 several entries have one number, the chain tells which of them is the agent's.
 
+An agent that does not know the head before its next entry begins its chain anew, with `NO_HEAD`: a
+release without proofs has written in between, or its file of numbers was damaged. Only the owner of
+the key can say so. Entries between the two proofs are not proven, but need not be altered.
+
 Rule 1: of entries that follow each other, only the newest signature is verified, as the chain below
         it covers the others. If it is wrong, the one before it is verified, and so on.
 Rule 2: what was read in one portion or in several is judged alike, as long as nothing is forged
@@ -41,7 +45,7 @@ from ledger.open_stretches import (
     heads_known,
     without_proven,
 )
-from ledger.proofs import HEAD_BYTES, LONG, Proof, head_after
+from ledger.proofs import HEAD_BYTES, LONG, NO_HEAD, Proof, head_after
 from ledger.source_ids import journal_id
 
 MOST_AHEAD: Final = 1024  # numbers of entries without a signature, after the last proven one
@@ -80,6 +84,9 @@ class ProofFaultKind(StrEnum):
     FORGED = "forged"
     ALTERED = "altered"
     UNKNOWN_KEY = "unknown key"
+    TIER = "another tier's"  # the journal, or its key, is that of a program of another tier
+    UNSIGNED = "unsigned"  # and rejected: found by readers that require signatures
+    BEGUN_ANEW = "chain begun anew"  # between two proofs, of which the second builds on nothing
 
 
 class ProofFault(NamedTuple):
@@ -485,8 +492,14 @@ class _Part:
         self._alter(seq, seq + 1, self._state.floor, self._rows.times[index])
         return Verdict.DISPLACING
 
-    def _alter(self, first: int, end: int, since: int, until: int) -> None:
-        kind = ProofFaultKind.ALTERED
+    def _alter(
+        self,
+        first: int,
+        end: int,
+        since: int,
+        until: int,
+        kind: ProofFaultKind = ProofFaultKind.ALTERED,
+    ) -> None:
         self._faults.append(ProofFault(kind, first, end, -1, min(since, until), until))
 
     def _keep_pending(self, pending: Sequence[int]) -> None:
@@ -517,7 +530,7 @@ class _Part:
             path = gap.path(self._loose)
             is_proven = path is not None
             if path is None:
-                self._alter(gap.first, gap.end, gap.since, gap.until)
+                self._alter(gap.first, gap.end, gap.since, gap.until, _kind_of(gap))
                 path = [self._loose[seq][0] for seq in numbers]
             for seq, digest in zip(numbers, path, strict=True):
                 self._settle(seq, digest, gap, is_proven=is_proven)
@@ -552,7 +565,13 @@ class _Part:
             for seq in loose:
                 del self._loose[seq]
             if loose:
-                self._alter(loose[0], loose[-1] + 1, gap.since, gap.until)
+                self._alter(loose[0], loose[-1] + 1, gap.since, gap.until, _kind_of(gap))
+
+
+def _kind_of(gap: Stretch) -> ProofFaultKind:
+    """Returns what is wrong with the entries of a stretch that the chain does not cover."""
+    is_anew = gap.previous == NO_HEAD
+    return ProofFaultKind.BEGUN_ANEW if is_anew else ProofFaultKind.ALTERED
 
 
 def fingerprint(key: bytes) -> str:

@@ -349,12 +349,14 @@ class JournalKey(msgspec.Struct, frozen=True, kw_only=True):
     public_key: str = ""
     since: int = -1  # the first entry with that key
     last: int = -1  # the newest entry
+    state: str = ""  # signed, unsigned, or rejected: its newest entries were not counted
 
 
 class JournalFault(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of a journal that were not counted, as they are `forged`, signed with an `unknown
-    key`, or about another journal's source (`claims another's source`); or that are `altered`:
-    counted, but the journal's signatures do not cover them."""
+    key` or one of a program of `another tier's`, about another journal's source (`claims another's
+    source`), or `unsigned` although signatures are required; or that may have been counted, but the
+    journal's signatures do not cover them: `altered`, or of an agent whose `chain begun anew`."""
 
     cluster: str
     journal: str

@@ -261,6 +261,13 @@ def uncounted(loss: UncountedLoss) -> str:
 
 def disputed(numbers: Disputed) -> str:
     """Explains why entries of a journal are not trusted."""
+    if numbers.begins_anew:
+        return (
+            "the agent has begun its chain of signatures anew after them, as it does once a release"
+            " without signatures has run in between, or its numbers were damaged; what is about"
+            f" {moment(numbers.since)} to {moment(numbers.until)} is not proven: if such a release"
+            " was installed, accept it"
+        )
     if numbers.is_altered:
         return (
             "somebody has changed, removed or invented entries there, as the journal's signatures"

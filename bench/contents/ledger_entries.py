@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -34,6 +34,11 @@ _AT_ONCE: Final = 500  # requests whose answers fit into a socket's buffer
 _PATIENCE: Final = 60.0
 
 Batches = Sequence[tuple[int, bytes]]  # (partition, data), by time
+
+
+class _Minute(NamedTuple):
+    batches: list[tuple[int, bytes]]
+    heads: dict[str, bytes]  # of the chains after them
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class LedgerOfFleet:
             batches = [self._batch(row) for row in fleet_entries(self.fleet, number).to_pylist()]
             heads = {journal: chain.head for journal, chain in self._chains.items()}
             file.write_bytes(msgspec.msgpack.encode((batches, heads)))
-        return _decoded(file)[0]
+        return _decoded(file).batches
 
     def _file(self, number: int) -> Path:
         kind = "signed" if self.signed else "fleet"
@@ -70,7 +75,7 @@ class LedgerOfFleet:
         """Continues the chains as they were after a minute."""
         if not self._file(number).exists():
             self.minute(number)
-        for journal, head in _decoded(self._file(number))[1].items():
+        for journal, head in _decoded(self._file(number)).heads.items():
             self._chains[journal] = Chain(_key_of(journal), head)
 
     def _batch(self, entry: dict[str, dict[str, object]]) -> tuple[int, bytes]:
@@ -88,10 +93,9 @@ class LedgerOfFleet:
         return partition_of(source, PARTITIONS), data
 
 
-def _decoded(file: Path) -> tuple[Batches, dict[str, bytes]]:
+def _decoded(file: Path) -> _Minute:
     """Returns a minute's batches, and the heads of the chains after them."""
-    kind = tuple[list[tuple[int, bytes]], dict[str, bytes]]
-    return msgspec.msgpack.decode(file.read_bytes(), type=kind)
+    return msgspec.msgpack.decode(file.read_bytes(), type=_Minute)
 
 
 def _key_of(journal: str) -> SigningKey:
