@@ -70,6 +70,25 @@ const AGENTS = {
 };
 export const AGENT_STATES = Object.keys(AGENTS);
 
+// Whether the statements of a program are signed.
+const SIGNATURES = {
+  signed: ["complete", "Signed"],
+  unsigned: ["pending", "Unsigned"],
+  rejected: ["missing", "Rejected"],
+};
+export const SIGNATURE_STATES = Object.keys(SIGNATURES);
+export const signatureWord = (state) => SIGNATURES[state]?.[1] ?? state;
+export const signatureSign = (state) => sign(SIGNATURES[state]?.[0] ?? "unknown", 15);
+
+/** Nothing for signed statements, a quiet word for unsigned ones. */
+export function signatureMark(state) {
+  if (state === "unsigned") {
+    const title = "Nobody can check whether its statements are its own: a release without signatures";
+    return h("span", { class: "under", title }, "unsigned");
+  }
+  return state === "rejected" ? badge("missing", "Rejected") : null;
+}
+
 /** The round sign of a state. */
 export function sign(state, size = 20) {
   return svg(
