@@ -80,17 +80,20 @@ class AuditQuery:
             if len(headlines) == 1:
                 return replace(cached_part, topics=topics, headlines=headlines)
             return replace(cached_part, topics=topics)
-        health = self._get("health", answers.HealthAnswer, size=MOST_ITEMS)
-        self._kept = AuditPart(
+        part = AuditPart(
             topics,
             self._get("agents", answers.AgentsAnswer, size=MOST_ITEMS, sort="state"),
             self._get("loads", answers.Loads, size=_MOST_LOADS),
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
             self._headlines(topics),
-            health.items,
-            self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
-            self._signatures(topics.clusters, health),
+        )
+        health = self._get("health", answers.HealthAnswer, size=MOST_ITEMS)
+        self._kept = replace(
+            part,
+            health=health.items,
+            signatures=self._signatures(topics.clusters, health),
+            alerts=self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
         )
         self._kept_since = time.monotonic()
         return self._kept

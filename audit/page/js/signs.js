@@ -134,7 +134,7 @@ const ALERTS = {
   dead: ["unknown", "Dead letters", "many lines of a topic do not parse"],
   altered: ["pending", "Altered", "many lines of a topic had to be altered"],
   away: ["missing", "Away", "a broker, a registry or a ledger cannot be reached"],
-  signatures: ["missing", "Signatures", "somebody writes statements in others' names"],
+  signatures: ["missing", "Signatures", "statements are not signed as they must be"],
   clock: ["missing", "Clock", "the clock of a host is wrong"],
   mirror: ["missing", "Mirror", "a mirror has not been heard from"],
   loader: ["unloaded", "Loader", "a loader has begun no load for too long"],
