@@ -168,6 +168,9 @@ CREATE INDEX journal_keys_by_owner ON journal_keys (owner);
 CREATE TABLE proof_faults (cluster TEXT, journal TEXT, kind TEXT, seq INT, end_seq INT, tier TEXT,
     host TEXT, since INT, until INT, said INT, key BLOB,
     PRIMARY KEY (cluster, journal, kind, seq, end_seq)) WITHOUT ROWID;
+-- Agents whose passages about a topic have no digest.
+CREATE TABLE undigested (name INT, journal INT, first INT, last INT, PRIMARY KEY (name, journal))
+    WITHOUT ROWID;
 CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 
 -- Agents by their journal. `all_*`: the newest heartbeat for all topics; `named_seq`: the newest

@@ -24,7 +24,7 @@ from audit.configuration.config import Inventory
 from audit.reconciling.picture import TopicKey
 from audit.store import expiry
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
-from audit.store.entries import disputes, examining, journals
+from audit.store.entries import disputes, examining, journals, reservations
 from audit.store.entries.chunks import AllNumbers, Chunk
 from audit.store.entries.examining import ExaminedEntries, SigningPolicy
 from audit.store.files import reshipments, shipped_stretches, sources
@@ -278,6 +278,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
         exactness.keep(chunk, places, claim_result.counted, claim_result.over)
         commit_logs.keep(chunk)
         _keep_writers(chunk)
+        reservations.keep(chunk)
     for name in rare_statements.keep_retired(chunk):
         commit_logs.retire(chunk, name)
     source = sources.keep(chunk, places)
