@@ -70,7 +70,9 @@ def with_crc_of(batch: Buffer, other: Buffer) -> bytes:
     *others, last = records(batch)
     padded_record = last._replace(headers=(*last.headers, ("padding", bytes(_CRC_BYTES))))
     padded = rebuilt(batch, [*others, padded_record], codec=Codec.NONE)
-    return padded[:-_CRC_BYTES] + _ending(padded, read_header(other).crc)
+    crc = read_header(other).crc
+    head = padded[: CRC_START - _CRC_BYTES] + crc.to_bytes(_CRC_BYTES, "big")
+    return head + padded[CRC_START:-_CRC_BYTES] + _ending(padded, crc)
 
 
 def _ending(batch: bytes, crc: int) -> bytes:

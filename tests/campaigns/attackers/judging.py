@@ -6,8 +6,8 @@ and without anything of Penstock's.
     named    nothing names an attack that took effect: no finding, no fault of signatures, no error
              of a load and no dead letter has its offsets, its lines or its host
     tier     something names it, but none of the tiers where it happened
-    stuck    the verdict still waits when all has come to rest, and no attack can have stopped the
-             agent or withheld its statements
+    stuck    the verdict still waits when all has come to rest, no load has failed, and no attack
+             can have stopped the agent or withheld its statements
     red      nobody attacked, and the verdict is not complete
 """
 
@@ -141,7 +141,8 @@ def judge(end: End) -> Iterator[Objection]:
     if end.state == "complete" and (lost or twice) and not is_accepted:
         yield Objection("green", f"{len(lost)} lines are lost, {len(twice)} twice: {lost[:3]}")
     stops = any(KINDS[attack.verb].stops for attack in end.attacks)
-    if end.state == "pending" and not stops:
+    has_failed = any(name.kind == "load" for name in end.names)
+    if end.state == "pending" and not stops and not has_failed:
         yield Objection("stuck", "; ".join(end.waits)[:300])
     # An agent that was stopped has not lost its lines, and comes to none of the numbers that others
     # have written in its journal.
