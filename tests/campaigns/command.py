@@ -73,6 +73,10 @@ class Campaign(ABC):
         """What is wrong with a run, by what it has left."""
         raise NotImplementedError
 
+    def totals(self) -> Iterator[str]:
+        """Lines about all runs, after those that every campaign has."""
+        return iter(())
+
     @contextmanager
     def runner(self, options: Namespace, say: Say) -> Iterator[Runner]:
         """Runs scripts side by side, each in a directory of its own."""
@@ -187,7 +191,7 @@ def _run_all(campaign: Campaign, options: Namespace) -> int:
                 _tell(outcome, options)
                 if options.shrink and outcome.objections:
                     _shorten(outcome, run, options)
-    for line in summary(outcomes, time.monotonic() - began):
+    for line in (*summary(outcomes, time.monotonic() - began), *campaign.totals()):
         _say(line)
     if any(each.error for each in outcomes):
         return 2

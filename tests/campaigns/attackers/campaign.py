@@ -1,5 +1,5 @@
-"""Does a verdict hold against whoever may write to a topic, to `_audit`, or in the name of an
-agent's producer? Real agents ship beside them, and it is known here which lines were written.
+"""Does a verdict hold against whoever may write to a topic or to `_audit`, and against a broker
+that lies? Real agents ship beside them, and it is known here which lines were written.
 
 A run has an agent, a topic and a table of its own; brokers, registry and audit are one for all. Its
 directory keeps the agent's configuration, output and data, what landed, and what the audit said.
@@ -8,51 +8,66 @@ directory keeps the agent's configuration, output and data, what landed, and wha
 import itertools
 import json
 import math
+import re
+import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+import msgspec
 import pyarrow.parquet as pq
 
-from audit.api.answers import TopicReport
-from audit.reconciling.findings import State
+from audit.api.answers import JournalFault, TopicReport
+from audit.reconciling.findings import Finding, State
 from harness.penstock.agent import AgentProcess
 from harness.processes.waiting import wait_until
-from tests.campaigns.attackers.attackers import Attackers
-from tests.campaigns.attackers.judging import COLLISION, Attack, End, is_named, judge
+from tests.campaigns.attackers.attackers import Attackers, Place
+from tests.campaigns.attackers.judging import (
+    KINDS,
+    LEDGER,
+    NOWHERE,
+    Attack,
+    End,
+    Name,
+    Span,
+    judge,
+    totals,
+)
+from tests.campaigns.attackers.lies import AGENT, AUDIT, LOADER, BrokerLies, EntryLies, Lie
 from tests.campaigns.attackers.script import ACTIONS, script_of
 from tests.campaigns.attackers.site import WINDOW, Site, site
 from tests.campaigns.command import Campaign, Runner, kept_in, remove, side_by_side
 from tests.campaigns.loading import WELL, Loader
 from tests.campaigns.outcomes import NoRun, Objection, Outcome, Say, outcome_of
 from tests.campaigns.script import Action, Script
+from tests.system.altered_batches import (
+    reordered,
+    with_altered_byte,
+    with_crc_of,
+    without_producer,
+)
 
+END: Final = "end.json"
 SHIPPED: Final = 15.0
 PATIENCE: Final = 120.0
 SETTLED: Final = 30.0
-NAMES: Final = {
-    "forge": ("missing", "duplicated", COLLISION),
-    "reforge": ("missing", "duplicated", COLLISION),
-    # Whose lines it takes the place of: the agent may find that its batch is not there.
-    "steal": ("changed", "missing", "duplicated", COLLISION),
-    "steal-beside": ("changed", "missing", "duplicated", COLLISION),
-    "speak": ("unproven",),
-}
 
 
 class AttackersCampaign(Campaign):
     name = "attackers"
     about = __doc__
     runs = 5
+    side_by_side = 4
     scripts = Script
     actions = ACTIONS
-    judges_again = False
+
+    def __init__(self) -> None:
+        self._ends: list[End] = []
 
     def script_of(self, seed: int, options: Namespace) -> Script:
         return script_of(seed)
@@ -60,62 +75,83 @@ class AttackersCampaign(Campaign):
     @contextmanager
     def runner(self, options: Namespace, say: Say) -> Iterator[Runner]:
         """One site for all."""
+        self._ends = []
         with ExitStack() as ends:
             made = tempfile.TemporaryDirectory(prefix="attackers-", ignore_cleanup_errors=True)
-            running = ends.enter_context(site(Path(ends.enter_context(made))))
+            directory = Path(ends.enter_context(made))
+            lies = BrokerLies()
+            running = ends.enter_context(site(directory, lies))
             pool = ends.enter_context(ThreadPoolExecutor(options.side_by_side))
             numbers = itertools.count(1)
 
             def run(script: Script) -> Outcome:
                 directory = kept_in(options, script)
                 remove(directory)
-                return Run(running, script, directory, next(numbers), say).outcome()
+                played = Run(Servers(running, lies), script, directory, next(numbers), say)
+                outcome = played.outcome()
+                if played.end is not None:
+                    self._ends.append(played.end)
+                return outcome
 
             yield side_by_side(pool, run)
+
+    def judge_again(self, directory: Path) -> Sequence[Objection]:
+        return list(judge(read_end(directory / END)))
+
+    def totals(self) -> Iterator[str]:
+        return totals(self._ends)
 
 
 CAMPAIGNS: Final = {"attackers": AttackersCampaign()}
 
 
-class Run:
-    """One script."""
+def read_end(path: Path) -> End:
+    return msgspec.json.decode(path.read_bytes(), type=End)
 
-    def __init__(self, site: Site, script: Script, directory: Path, number: int, say: Say) -> None:
-        self._site, self._script, self._directory, self._say = site, script, directory, say
-        self._topic = f"attacked-{number}"
-        self._host = f"web-{number}"
+
+class Servers(NamedTuple):
+    """What all runs share. The lies are those of the site's broker."""
+
+    site: Site
+    lies: BrokerLies
+
+
+class Run:
+    """One script. `end` is what came of it, once it has."""
+
+    def __init__(
+        self, servers: Servers, script: Script, directory: Path, number: int, say: Say
+    ) -> None:
+        self.end: End | None = None
+        self._site, self._lies = servers
+        self._script, self._directory, self._say = script, directory, say
+        self._topic = f"attacked-{number:04}"
+        self._host = f"web-{number:04}"
         self._log = directory / "app.log"
         self._lines: list[str] = []
-        self._attacks: list[Attack] = []
-        self._named: Sequence[Attack] = ()
+        self._attacks: list[Callable[[], Attack]] = []
+        self._load_errors: list[str] = []
+        self._attackers = Attackers(servers.site, self._topic, self._host)
+        self._loader = Loader(
+            directory,
+            {
+                "topics": [self._topic],
+                "cluster": "test",
+                "brokers": [servers.site.bootstrap(LOADER)],
+                "registry": servers.site.registry.url,
+                "window": WINDOW,
+                "duplicate_share": 1,
+            },
+        )
 
     def outcome(self) -> Outcome:
         return outcome_of(self._script, self._directory, self._play, self._counts)
 
     def _counts(self) -> dict[str, int]:
-        effective = Counter(attack.verb for attack in self._attacks if attack.effective)
-        named = Counter(attack.verb for attack in self._named)
-        return {
-            "lines": len(self._lines),
-            "attacks": len(self._attacks),
-            **{f"{verb} in effect": count for verb, count in sorted(effective.items())},
-            **{f"{verb} named": count for verb, count in sorted(named.items())},
-        }
+        return {"lines": len(self._lines), "attacks": len(self._attacks)}
 
     def _play(self) -> Sequence[Objection]:
         self._site.make_topic(self._topic)
-        self._attackers = Attackers(self._site, self._topic)
-        self._loader = Loader(
-            self._directory,
-            {
-                "topics": [self._topic],
-                "cluster": "test",
-                "brokers": [self._site.broker.bootstrap],
-                "registry": self._site.registry.url,
-                "window": WINDOW,
-                "duplicate_share": 1,
-            },
-        )
         inputs = [
             {
                 "paths": [str(self._log)],
@@ -126,7 +162,7 @@ class Run:
         ]
         agent = AgentProcess(
             self._directory / self._host,
-            brokers=self._site.broker.bootstrap,
+            brokers=self._site.bootstrap(AGENT),
             registry=self._site.registry.url,
             inputs=inputs,
             settings={"window": WINDOW, "batches": {"linger": 0.02}},
@@ -138,35 +174,129 @@ class Run:
             self._write(5)
             self._shipped(agent)
             self._load()
-            end = self._end(self._settled())
-            self._named = [attack for attack in self._attacks if is_named(end, attack)]
+            self.end = self._end(self._settled())
             agent.kill()
-        (self._directory / "end.json").write_text(json.dumps(_plain(end), indent=1))
-        return list(judge(end))
+        (self._directory / END).write_bytes(
+            msgspec.json.format(msgspec.json.encode(self.end), indent=1)
+        )
+        return list(judge(self.end))
 
     def _do(self, agent: AgentProcess, action: Action) -> None:
         count = int(action.words[0]) if action.words else 0
-        match action.verb:
+        family, _, kind = action.verb.partition("-")
+        match family:
             case "write":
                 self._write(count)
             case "shipped":
                 self._shipped(agent)
             case "load":
                 self._load()
-            case "forge" | "reforge":
+            case "store":
                 self._shipped(agent)
-                back = count if action.verb == "reforge" else 0
-                self._attacked(action.verb, took=self._attackers.forge(count, back=back))
-            case "steal" | "steal-beside":
+                self._store(agent, action.verb, kind, count)
+            case "show":
+                self._write(count)
                 self._shipped(agent)
-                beside = action.verb == "steal-beside"
-                self._attacked(action.verb, took=self._attackers.steal(count, beside=beside))
-            case "speak":
+                self._show(action.verb, kind)
+            case "entries":
                 self._shipped(agent)
-                self._attacked(action.verb, took=self._attackers.speak(count, self._host))
+                self._entries(agent, action.verb, kind, count)
+            case _:
+                self._shipped(agent)
+                self._as_login(action.verb, count)
 
-    def _attacked(self, verb: str, *, took: bool) -> None:
-        self._attacks.append(Attack(verb, took, NAMES[verb]))
+    def _as_login(self, verb: str, count: int) -> None:
+        attackers = self._attackers
+        match verb:
+            case "forge" | "reforge":
+                self._at(verb, attackers.forge(count, back=count if verb == "reforge" else 0))
+            case "steal" | "steal-beside":
+                self._at(verb, attackers.steal(count, beside=verb == "steal-beside"))
+            case "speak" | "intrude":
+                attackers.speak(count, signed=verb == "intrude")
+                self._by(Attack(verb=verb, effective=True, host=self._host))
+            case "claim":
+                attackers.claim(attackers.forge(count))
+                self._by(Attack(verb=verb, effective=True, host=attackers.thief))
+            case "accept":
+                attackers.accept()
+                self._by(Attack(verb=verb, effective=False))
+            case "retire":
+                attackers.retire()
+                self._by(Attack(verb=verb, effective=False))
+
+    def _store(self, agent: AgentProcess, verb: str, kind: str, count: int) -> None:
+        attackers = self._attackers
+        added: list[range] = []  # offsets of batches that the agent has not sent
+
+        def alike(batch: bytes) -> bytes:
+            return with_crc_of(with_altered_byte(batch), batch)
+
+        def invent(batch: bytes) -> None:
+            added.append(attackers.store(attackers.invented_after(batch)))
+
+        lie = {
+            "altered": Lie(with_altered_byte),
+            "alike": Lie(alike),
+            "overruled": Lie(with_altered_byte),
+            "reordered": Lie(reordered),
+            "dropped": Lie(lambda batch: None),
+            "repeated": Lie(follow=lambda batch: attackers.store(without_producer(batch))),
+            "invented": Lie(follow=invent),
+        }[kind]
+        self._lies.store_next(self._topic, lie)
+        self._write(count)
+        self._shipped(agent)
+        if kind == "overruled" and lie.is_told:
+            wait_until(
+                lambda: attackers.overrule(lie.batch, lie.offsets),
+                within=PATIENCE,
+                what="the broker has counted the batch",
+            )
+        is_new = kind != "repeated" and (kind != "reordered" or count > 1)
+
+        def attack() -> Attack:
+            if not lie.is_told:
+                return Attack(verb=verb, effective=False)
+            place = attackers.place_of(lie.batch, lie.offsets)
+            for offsets in added:
+                end = place.seqs.stop
+                place = Place(place.source, range(end, end + len(offsets)), offsets)
+            return _attack(verb, place, effective=is_new)
+
+        self._attacks.append(attack)
+
+    def _show(self, verb: str, kind: str) -> None:
+        attackers = self._attackers
+        before, batch = attackers.newest_batches()
+        shown = attackers.shown(kind, before, batch)
+        lie = self._lies.show(LOADER, self._topic, batch, shown)
+        if kind == "restated":
+            attackers.restate(shown)
+        elif kind == "unstated":
+            self._lies.show_entries(LOADER, self._host, EntryLies("hidden", sys.maxsize))
+        place = attackers.place_of(batch, lie.offsets)
+        self._attacks.append(lambda: _attack(verb, place, effective=lie.is_told))
+
+    def _entries(self, agent: AgentProcess, verb: str, kind: str, count: int) -> None:
+        changes = {
+            "altered": self._attackers.altered_entry,
+            "invented": self._attackers.invented_entry,
+        }
+        lies = EntryLies(kind, 1 + count % 3, changes.get(kind))
+        self._lies.show_entries(AUDIT, self._host, lies)
+        self._write(count)
+        self._shipped(agent)
+        has_effect = kind in {"hidden", *changes}
+        self._attacks.append(
+            lambda: Attack(verb=verb, effective=has_effect and lies.is_told, host=self._host)
+        )
+
+    def _at(self, verb: str, place: Place) -> None:
+        self._by(_attack(verb, place, effective=place.offsets.start >= 0))
+
+    def _by(self, attack: Attack) -> None:
+        self._attacks.append(lambda: attack)
 
     def _write(self, count: int) -> None:
         now = time.time_ns() // 1_000_000
@@ -180,35 +310,38 @@ class Run:
         """All of it acknowledged, whoever has the place of it."""
         size = self._log.stat().st_size if self._log.exists() else 0
         # An agent whose producer's numbers were taken may stand still.
-        stolen = any(attack.verb.startswith("steal") for attack in self._attacks)
-        until = time.monotonic() + (SHIPPED if stolen else math.inf)
+        stops = any(KINDS[attack().verb].stops for attack in self._attacks)
+        until = time.monotonic() + (SHIPPED if stops else math.inf)
 
         def is_shipped() -> bool:
             if time.monotonic() > until:
                 return True
-            said = agent.status() or {}
-            inputs = said.get("inputs", [])
-            return bool(size) and all(not each["lag_bytes"] for each in inputs) and bool(inputs)
+            status = agent.status() or {}
+            inputs = status.get("inputs", [])
+            return bool(size) and bool(inputs) and not any(_lag(input_) for input_ in inputs)
 
         wait_until(is_shipped, within=PATIENCE, what="all lines are shipped")
         time.sleep(1.0)  # the agent says so in the ledger
 
     def _load(self) -> None:
-        code, said = self._loader.load()
+        code, tables = self._loader.load()
         if code not in WELL:
-            raise NoRun(f"the load ended with {code}: {said}")
+            errors = [str(table["error"]) for table in tables if table.get("error")]
+            if not errors:
+                raise NoRun(f"the load ended with {code}: {tables}")
+            self._load_errors += errors
 
     def _settled(self) -> TopicReport:
         """The verdict, once it waits for nothing, or has not come to rest in time."""
         until = time.monotonic() + SETTLED
 
         def verdict() -> TopicReport | None:
-            found = self._site.report(self._topic)
-            if found is None:
+            report = self._site.report(self._topic)
+            if report is None:
                 return None
             # The newest window is pending for a moment, and waits for nobody.
-            rests = found.state is not State.PENDING and not found.waits_total
-            return found if rests or time.monotonic() > until else None
+            rests = report.state is not State.PENDING and not report.waits_total
+            return report if rests or time.monotonic() > until else None
 
         report = wait_until(verdict, what="the verdict is at rest")
         assert report is not None
@@ -216,30 +349,76 @@ class Run:
 
     def _end(self, report: TopicReport) -> End:
         warehouse = self._loader.warehouse
-        rows = _column(warehouse / self._topic, "message")
+        faults = [
+            fault
+            for host in (self._host, self._attackers.thief)
+            for fault in self._site.journal_faults(host)
+        ]
         return End(
             lines=self._lines,
-            rows=rows,
-            dead=sorted(set(_column(warehouse / "_dead" / self._topic, "reason"))),
+            rows=[row["message"] for row in _rows(warehouse / self._topic, "message")],
             state=report.state.value,
-            kinds=sorted({each.kind.value for each in report.findings if each.is_open}),
-            waits=[each.words for each in report.waits],
-            attacks=self._attacks,
+            names=[
+                *map(_of_finding, report.findings),
+                *map(_of_fault, faults),
+                *map(_of_dead, _rows(warehouse / "_dead" / self._topic, "reason", "offset")),
+                *map(_of_load, self._load_errors),
+            ],
+            waits=[wait.words for wait in report.waits],
+            attacks=[attack() for attack in self._attacks],
         )
 
 
-def _column(folder: Path, name: str) -> list[str]:
-    files = sorted(folder.rglob("*.parquet"))
-    return [value for each in files for value in pq.read_table(each).column(name).to_pylist()]
+def _lag(input_: Mapping[str, Any]) -> int:
+    return int(input_["lag_bytes"])
 
 
-def _plain(end: End) -> dict[str, object]:
-    return {
-        "state": end.state,
-        "kinds": list(end.kinds),
-        "dead": list(end.dead),
-        "waits": list(end.waits),
-        "lines": len(end.lines),
-        "rows": list(end.rows),
-        "attacks": [(each.verb, each.effective) for each in end.attacks],
-    }
+def _attack(verb: str, place: Place, *, effective: bool) -> Attack:
+    return Attack(
+        verb=verb,
+        effective=effective,
+        source=place.source,
+        seqs=(place.seqs.start, place.seqs.stop),
+        offsets=(place.offsets.start, place.offsets.stop),
+    )
+
+
+def _of_finding(finding: Finding) -> Name:
+    return Name(
+        kind=finding.kind.value,
+        tier=finding.tier,
+        host=finding.host,
+        source=finding.source,
+        seqs=_span(finding.seq, finding.events),
+        offsets=_span(finding.offset, finding.offsets),
+        accepted=bool(finding.accepted),
+        words=f"{finding.words} {finding.reason}",
+    )
+
+
+def _of_fault(fault: JournalFault) -> Name:
+    return Name(
+        kind=fault.kind, tier=LEDGER, host=fault.host, words=f"{fault.journal} {fault.first}"
+    )
+
+
+def _of_dead(row: Mapping[str, Any]) -> Name:
+    return Name(kind=row["reason"], tier="hdfs", offsets=_span(row["offset"], 1))
+
+
+def _of_load(words: str) -> Name:
+    """The error of a load, with the offsets in it."""
+    match = re.search(r"offsets? (\d+)(?: to (\d+))?", words)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (-1, -1)
+    return Name(kind="load", tier="hdfs", offsets=_span(first, last - first + 1), words=words)
+
+
+def _span(first: int, count: int) -> Span:
+    return (first, first + max(count, 1)) if first >= 0 else NOWHERE
+
+
+def _rows(folder: Path, *columns: str) -> list[Mapping[str, Any]]:
+    tables = [
+        pq.read_table(path, columns=list(columns)) for path in sorted(folder.rglob("*.parquet"))
+    ]
+    return [row for table in tables for row in table.to_pylist()]
