@@ -55,22 +55,26 @@ class ExaminedChunk(NamedTuple):
 
 
 class SignedJournals(msgspec.Struct):
-    """What is known of the journals of agents that have a key, by their names."""
+    """What is known of the journals of agents that have a key, by their names. Times are the
+    reader's, as agents' clocks may be wrong."""
 
     states: dict[str, JournalState] = {}
+    read_at: dict[str, int] = {}  # when an entry of the journal was last read, milliseconds
 
     def owners(self) -> dict[str, str]:
         """Returns the journals by the letters with which their sources begin."""
         return {owner_of(_id_of(state)): name for name, state in self.states.items()}
 
-    def forget(self, heard_before: int) -> None:
-        """Drops the journals without a proof since `heard_before`, in milliseconds."""
-        self.states = {
-            name: state for name, state in self.states.items() if state.time >= heard_before
-        }
+    def forget(self, read_before: int) -> None:
+        """Drops the journals of which nothing was read since `read_before`."""
+        self.read_at = {name: time for name, time in self.read_at.items() if time >= read_before}
+        self.states = {name: self.states[name] for name in self.read_at}
 
-    def examine(self, body: pa.StructArray, proofs: pa.StructArray | None) -> ExaminedChunk:
-        """Examines the next entries, as `LEDGER_TYPE`, with their proofs, as `PROOF_TYPE`."""
+    def examine(
+        self, body: pa.StructArray, proofs: pa.StructArray | None, now: int = 0
+    ) -> ExaminedChunk:
+        """Examines the next entries, as `LEDGER_TYPE`, with their proofs, as `PROOF_TYPE`. `now` is
+        the time in milliseconds."""
         result = ExaminedChunk([], {}, [], [])
         if proofs is None or not len(body):
             return result
@@ -80,6 +84,8 @@ class SignedJournals(msgspec.Struct):
         rows, places = _rows(body, proofs, [row for _, group in groups for row in group])
         for name, group in groups:
             self._examine(name, group, rows, [places[row] for row in group], result)
+            if name in self.states:
+                self.read_at[name] = now
         return result
 
     def _groups(self, body: pa.StructArray, proofs: pa.StructArray) -> list[tuple[str, list[int]]]:

@@ -32,7 +32,7 @@ class SignedPassage(msgspec.Struct, frozen=True, array_like=True):
     stretches: tuple[tuple[int, int], ...]  # of offsets, half-open, in ascending order
     digest: bytes
     hours: tuple[int, ...]  # of the events' times, milliseconds
-    time: int  # of the entry, milliseconds
+    read_at: int  # when it was read, milliseconds
 
 
 class _Pending(msgspec.Struct, frozen=True, array_like=True):
@@ -46,13 +46,18 @@ class PassageReader(msgspec.Struct):
 
     journals: SignedJournals = msgspec.field(default_factory=SignedJournals)
     pending: dict[str, list[_Pending]] = {}  # by journal
-    signed: dict[str, int] = {}  # the time of the latest passage of each topic, milliseconds
+    signed: dict[str, int] = {}  # when a passage of the topic was last read, milliseconds
 
     def take(
-        self, body: pa.StructArray, proofs: pa.StructArray | None, topics: Collection[str]
+        self,
+        body: pa.StructArray,
+        proofs: pa.StructArray | None,
+        topics: Collection[str],
+        now: int = 0,
     ) -> list[SignedPassage]:
-        """Returns the passages of these topics that the next entries state or prove."""
-        chunk = self.journals.examine(body, proofs)
+        """Returns the passages of these topics that the next entries state or prove. `now` is the
+        time in milliseconds."""
+        chunk = self.journals.examine(body, proofs, now)
         passages = [
             passage
             for name in chunk.since_proven
@@ -61,7 +66,7 @@ class PassageReader(msgspec.Struct):
         ]
         for name in chunk.dropped:
             self._settled(name)
-        stated = _stated(body, topics, {*chunk.proven, *chunk.pending})
+        stated = _stated(body, topics, {*chunk.proven, *chunk.pending}, now)
         owners = self.journals.owners() if stated else {}
         for row in chunk.proven:
             passages += _own(stated.get(row, ()), owners)
@@ -69,14 +74,13 @@ class PassageReader(msgspec.Struct):
             if own_passages := _own(stated.get(row, ()), owners):
                 pending = _Pending(name.seq, name.digest, own_passages)
                 self.pending.setdefault(name.journal, []).append(pending)
-        for passage in passages:
-            self.signed[passage.topic] = max(passage.time, self.signed.get(passage.topic, 0))
+        self.signed |= dict.fromkeys((passage.topic for passage in passages), now)
         return passages
 
-    def forget(self, heard_before: int) -> None:
-        """Drops journals and topics without a proof since `heard_before`, in milliseconds."""
-        self.journals.forget(heard_before)
-        self.signed = {topic: time for topic, time in self.signed.items() if time >= heard_before}
+    def forget(self, read_before: int) -> None:
+        """Drops journals and topics of which nothing was read since `read_before`."""
+        self.journals.forget(read_before)
+        self.signed = {topic: time for topic, time in self.signed.items() if time >= read_before}
         self.pending = {
             journal: entries
             for journal, entries in self.pending.items()
@@ -96,7 +100,7 @@ _Stated = tuple[SignedPassage, frozenset[str]]  # and the owners of its sources
 
 
 def _stated(
-    body: pa.StructArray, topics: Collection[str], rows: Collection[int]
+    body: pa.StructArray, topics: Collection[str], rows: Collection[int], now: int
 ) -> dict[int, list[_Stated]]:
     """Returns, by row, the passages with digests in these topics."""
     by_row: dict[int, list[_Stated]] = {}
@@ -117,11 +121,11 @@ def _stated(
     header = body.field("header")
     columns = (
         entry,
-        *(header.field(name).take(entry) for name in ("source", "host", "time")),
+        *(header.field(name).take(entry) for name in ("source", "host")),
         *(chosen.field(name) for name in ("topic", "topic_id", "partition", "digest")),
     )
     lists = (("offsets", "first"), ("offsets", "count"), ("windows", "start"), ("runs", "source"))
-    for row, journal, host, time, topic, topic_id, partition, digest, *parts in zip(
+    for row, journal, host, topic, topic_id, partition, digest, *parts in zip(
         *(column.to_pylist() for column in columns),
         *(_lists(chosen.field(name), part) for name, part in lists),
         strict=True,
@@ -141,7 +145,7 @@ def _stated(
             stretches,
             digest,
             tuple(sorted({start - start % _HOUR_MILLIS for start in starts})),
-            time,
+            now,
         )
         by_row.setdefault(row, []).append((passage, frozenset(map(owner_of, sources))))
     return by_row

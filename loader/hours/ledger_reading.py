@@ -222,7 +222,7 @@ class LoadLedger:
             if self._read is None or self._is_saved:
                 return
             oldest_millis = self._now - MOST_WAITING_MILLIS
-            kept = [passage for passage in self._read.passages if passage.time >= oldest_millis]
+            kept = [passage for passage in self._read.passages if passage.read_at >= oldest_millis]
             if dropped := len(self._read.passages) - min(len(kept), MOST_KEPT):
                 log.warning(
                     "batches that agents have signed were not read for a day, and are not compared"
@@ -237,7 +237,9 @@ class LoadLedger:
         if self._read is None:
             self._read = self._saved()
         # What was read before an error counts: the examination of journals goes on there.
-        for ledger_read in read_chunks(self._brokers, self._lookup, self._read, self._topics):
+        for ledger_read in read_chunks(
+            self._brokers, self._lookup, self._read, self._topics, now=self._now
+        ):
             self._read, self._is_saved = ledger_read, False
         heard_before = self._now - int(self._config.completeness.silent_agents * 1000)
         self._read.agents.forget(heard_before)
@@ -261,10 +263,15 @@ class LoadLedger:
 
 
 def read_chunks(
-    brokers: Brokers, lookup: Lookup, cached: LedgerRead, topics: Collection[str] = ()
+    brokers: Brokers,
+    lookup: Lookup,
+    cached: LedgerRead,
+    topics: Collection[str] = (),
+    *,
+    now: int = 0,
 ) -> Iterator[LedgerRead]:
     """Reads `_audit` from the cached positions to its end. Yields, after each portion, the agents,
-    and what they have signed of batches of these topics."""
+    and what they have signed of batches of these topics. `now` is the time in milliseconds."""
     passages = cached.passages
     logged_at = time.monotonic()
     for chunk in LedgerReader(brokers, lookup, chunk_bytes=_CHUNK_BYTES).read(cached.positions):
@@ -276,7 +283,7 @@ def read_chunks(
         for statement in statements(chunk.body):
             cached.agents.take(statement)
         if topics:
-            new_passages = cached.reader.take(chunk.body, chunk.proofs, topics)
+            new_passages = cached.reader.take(chunk.body, chunk.proofs, topics, now)
             passages = [*passages, *new_passages][-MOST_READ:]
         yield msgspec.structs.replace(cached, positions=chunk.positions, passages=passages)
         if chunk.to_come and time.monotonic() - logged_at > _LOG_SECONDS:

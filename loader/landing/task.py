@@ -18,7 +18,6 @@ from client.connection.brokers import Brokers
 from client.errors import Corrupt, OffsetsMissing
 from client.reading.fetcher import FetchedBatch
 from client.reading.partition_reader import Instead, PartitionReader, PassedOver
-from ledger.passage_digests import digest_of_batch
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import Dead, Decoded
@@ -31,11 +30,13 @@ from loader.landing.held_rows import HeldRows
 from loader.landing.landed_slice import LandedSlice
 from loader.landing.pieces import MOST_HOURS, report_piece
 from loader.landing.rows import Arrived, beginnings, bounds
+from loader.landing.sent_digests import digest_as_sent
 from loader.landing.slice_files import SliceFiles
 from loader.landing.task_spec import NOTHING_SEEN, Seen, TaskSpec
 from loader.landing.writer_schemas import WriterSchemas
 from loader.values.batch_digests import (
     MOST_BATCHES,
+    NO_MESSAGES,
     PACKED_BYTES,
     UNKNOWN_CONTENT,
     PackedBatches,
@@ -244,14 +245,20 @@ class Landing:
 
     def read_batch(self, batch: FetchedBatch, decoded: Decoded) -> None:
         """Notes the digest of a batch, whichever of its rows are wanted."""
-        if len(self._digests) >= MOST_BATCHES * PACKED_BYTES:
-            return
         header = batch.header
         times = header.base_timestamp, header.max_timestamp
         if len(decoded.times):
             times = bounds(decoded.times)
-        digest = UNKNOWN_CONTENT if _is_missing(batch) else digest_of_batch(batch.data)
-        self._digests += packed(ReadBatch(header.base_offset, header.next_offset, *times, digest))
+        self._note(
+            header,
+            UNKNOWN_CONTENT if _is_missing(batch) else digest_as_sent(header, batch.data),
+            times,
+        )
+
+    def _note(self, header: BatchHeader, digest: bytes, times: tuple[int, int]) -> None:
+        if len(self._digests) < MOST_BATCHES * PACKED_BYTES:
+            batch = ReadBatch(header.base_offset, header.next_offset, *times, digest)
+            self._digests += packed(batch)
 
     def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
         """Takes offsets without a message. Absent ones count as given up if `given_up`, otherwise
@@ -259,9 +266,12 @@ class Landing:
         if passed.header is None:
             self._slice.nothing(passed.first, passed.end, given_up=given_up)
             return
-        if self._slice.starts_epoch(passed.header.leader_epoch):
+        header = passed.header
+        if passed.what in {Instead.MARKERS, Instead.ABORTED}:
+            self._note(header, NO_MESSAGES, (header.base_timestamp, header.max_timestamp))
+        if self._slice.starts_epoch(header.leader_epoch):
             self._duplicates.end_part(self._slice.leader_epoch)
-        self._slice.passed_over(passed.header, passed.first, passed.what, given_up=given_up)
+        self._slice.passed_over(header, passed.first, passed.what, given_up=given_up)
 
     def end(self, next_offset: int, leader_epoch: int) -> Iterator[pa.RecordBatch]:
         """The remaining pieces, and the report. The slice was read up to `next_offset`; the last

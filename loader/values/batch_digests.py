@@ -16,6 +16,7 @@ PackedBatches = NewType("PackedBatches", bytes)
 
 MOST_BATCHES: Final = 200_000  # of one slice; further ones are not compared
 UNKNOWN_CONTENT: Final = bytes(32)  # of a batch that compaction has rewritten
+NO_MESSAGES: Final = b"\1" * 32  # of control records and aborted transactions, which no agent sends
 
 
 class ReadBatch(NamedTuple):

@@ -10,6 +10,7 @@ from wire.record_batches.records import Record
 
 DIGESTS = [bytes([number]) * 16 for number in range(8)]
 TOPICS = ["clicks"]
+NOW = TIME + 5 * HOUR
 
 
 def signed(
@@ -19,7 +20,7 @@ def signed(
     reader = reader or PassageReader()
     passages: list[SignedPassage] = []
     for rows in in_portions(records, size):
-        passages += reader.take(rows.body, rows.proofs, TOPICS)
+        passages += reader.take(rows.body, rows.proofs, TOPICS, NOW)
         reader = msgspec.json.decode(msgspec.json.encode(reader), type=PassageReader)
     return passages
 
@@ -47,7 +48,7 @@ def test_an_entry_counts_once_a_signature_covers_it(size: int) -> None:
         ((20, 30),),
         DIGESTS[2],
         (TIME + 2 * HOUR,),
-        TIME,
+        NOW,
     )
 
 
