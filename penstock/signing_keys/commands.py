@@ -1,6 +1,7 @@
 """`penstock signing-keys make`, `enrol`, `list` and `revoke`."""
 
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -120,8 +121,8 @@ def make_key(program: str, directory: Path, *, host: str, existing: bool, as_jso
 )
 @click.option(
     "--from",
-    "lines",
-    type=click.File("rb"),
+    "source",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
     help="Enrol the keys in the output of `make --json`, with a line for each; - for stdin.",
 )
@@ -138,7 +139,7 @@ def enrol_keys(
     host: str | None,
     files: Sequence[Path],
     program: str,
-    lines: Any,
+    source: Path | None,
     replace: bool,
     folder: Path,
     dry_run: bool,
@@ -150,21 +151,21 @@ def enrol_keys(
     `signatures.keys_dir` names, or copy it there; the audit reads it again when it changes. Compare
     the fingerprint with the host's own.
 
-    Exit code 1: a key is revoked, and was not enrolled.
+    A key that is revoked is not enrolled, and the command fails.
 
     \b
     Example:
         penstock signing-keys enrol web-1 --key signing-key.pub
         penstock signing-keys enrol --from web-1.json --replace
     """
-    if (host is None) == (lines is None) or (host is None) != (not files):
-        raise click.UsageError("pass HOST with --key FILE, or --from FILE")
     with _reported_errors():
-        if host is None:
-            keys = _read(lines)
-        else:
+        if source is not None and host is None and not files:
+            keys = _read(source)
+        elif source is None and host is not None and files:
             publics = [PublicKey.of_file(file) for file in files]
             keys = [ProgramKey(host=host, program=program, key=key) for key in publics]
+        else:
+            raise click.UsageError("pass HOST with --key FILE, or --from FILE")
         result = enrol(folder, keys, replace=replace, now=_now(), dry_run=dry_run)
     groups = {
         "new": result.new,
@@ -264,11 +265,12 @@ def revoke_keys(
             say(f"revoked {_text(key)}")
 
 
-def _read(lines: Any) -> list[ProgramKey]:
-    """Reads the output of `make --json` of several programs. Raises Failed."""
-    body = lines.read(_MOST_BYTES + 1)
+def _read(source: Path) -> list[ProgramKey]:
+    """Reads the output of `make --json` of several programs. Raises Failed, OSError."""
+    with sys.stdin.buffer if str(source) == "-" else source.open("rb") as file:
+        body = file.read(_MOST_BYTES + 1)
     if len(body) > _MOST_BYTES:
-        raise Failed(f"{lines.name} has more than {_MOST_BYTES:,} bytes")
+        raise Failed(f"{source} has more than {_MOST_BYTES:,} bytes")
     keys = []
     for number, text in enumerate(body.splitlines(), 1):
         if not text.strip():
@@ -278,8 +280,8 @@ def _read(lines: Any) -> list[ProgramKey]:
             key = PublicKey.of_pem(line.public_key.encode())
         except (msgspec.DecodeError, UnicodeError, RecursionError, BadKey) as error:
             raise Failed(
-                f"{lines.name}, line {number}: expected a line of `penstock signing-keys make"
-                f" --json` ({error})"
+                f"{source}, line {number}: expected a line of `penstock signing-keys make --json`"
+                f" ({error})"
             ) from None
         keys.append(ProgramKey(host=line.host, program=line.program, key=key))
     return keys

@@ -167,7 +167,10 @@ def test_a_revoked_key_starts_nothing(fleet: SimulatedHosts) -> None:
     folder = str(fleet.directory / "keys")
     assert penstock("signing-keys", "revoke", first, "--keys", folder).returncode == 0
     config = {"data_dir": f"{fleet.directory}/hosts/{{{{ inventory_hostname }}}}/data"}
-    changed = {"penstock_agent_config": {**config, "scan_interval": 2}}
+    changed = {
+        "penstock_agent_config": {**config, "scan_interval": 2},
+        "penstock_agents_waves": [2],
+    }
     said = played(fleet, penstock_agents_max_failures=1, **changed)
     assert (said.failed[first], said.failed[second]) == (1, 0), said.said
     assert f"agent on {first} was not started: its key" in said.said
