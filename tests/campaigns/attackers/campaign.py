@@ -333,7 +333,8 @@ class Run:
 
     def _settled(self) -> TopicReport:
         """The verdict, once it waits for nothing, or has not come to rest in time."""
-        until = time.monotonic() + SETTLED
+        # What no load reads is waited for without an end.
+        until = time.monotonic() + (2 * WINDOW if self._load_errors else SETTLED)
 
         def verdict() -> TopicReport | None:
             report = self._site.report(self._topic)
