@@ -38,7 +38,15 @@ from tests.campaigns.attackers.judging import (
     judge,
     totals,
 )
-from tests.campaigns.attackers.lies import AGENT, AUDIT, LOADER, BrokerLies, EntryLies, Lie
+from tests.campaigns.attackers.lies import (
+    AGENT,
+    AUDIT,
+    LOADER,
+    BrokerLies,
+    EntryLies,
+    Lie,
+    entries_of,
+)
 from tests.campaigns.attackers.script import ACTIONS, script_of
 from tests.campaigns.attackers.site import WINDOW, Site, site
 from tests.campaigns.command import Campaign, Runner, kept_in, remove, side_by_side
@@ -274,9 +282,16 @@ class Run:
         if kind == "restated":
             attackers.restate(shown)
         elif kind == "unstated":
-            self._lies.show_entries(LOADER, self._host, EntryLies("hidden", sys.maxsize))
+            hidden = EntryLies("hidden", sys.maxsize)
+            self._lies.show_entries(LOADER, entries_of(self._host), hidden)
+        elif kind == "untold":
+            self._lies.show_entries(AUDIT, self._is_difference, EntryLies("hidden", sys.maxsize))
         place = attackers.place_of(batch, lie.offsets)
         self._attacks.append(lambda: _attack(verb, place, effective=lie.is_told))
+
+    def _is_difference(self, value: bytes) -> bool:
+        """Whether an entry says that loads have read something else than the agent has sent."""
+        return self._topic.encode() in value and b"not what the agent sent" in value
 
     def _entries(self, agent: AgentProcess, verb: str, kind: str, count: int) -> None:
         changes = {
@@ -284,7 +299,7 @@ class Run:
             "invented": self._attackers.invented_entry,
         }
         lies = EntryLies(kind, 1 + count % 3, changes.get(kind))
-        self._lies.show_entries(AUDIT, self._host, lies)
+        self._lies.show_entries(AUDIT, entries_of(self._host), lies)
         self._write(count)
         self._shipped(agent)
         has_effect = kind in {"hidden", *changes}
@@ -333,7 +348,8 @@ class Run:
 
     def _settled(self) -> TopicReport:
         """The verdict, once it waits for nothing, or has not come to rest in time."""
-        until = time.monotonic() + SETTLED
+        # What no load reads is waited for without an end.
+        until = time.monotonic() + (2 * WINDOW if self._load_errors else SETTLED)
 
         def verdict() -> TopicReport | None:
             report = self._site.report(self._topic)
@@ -362,7 +378,7 @@ class Run:
                 *map(_of_finding, report.findings),
                 *map(_of_fault, faults),
                 *map(_of_dead, _rows(warehouse / "_dead" / self._topic, "reason", "offset")),
-                *map(_of_load, self._load_errors),
+                *(name for words in self._load_errors for name in _of_load(words)),
             ],
             waits=[wait.words for wait in report.waits],
             attacks=[attack() for attack in self._attacks],
@@ -406,11 +422,18 @@ def _of_dead(row: Mapping[str, Any]) -> Name:
     return Name(kind=row["reason"], tier="hdfs", offsets=_span(row["offset"], 1))
 
 
-def _of_load(words: str) -> Name:
-    """The error of a load, with the offsets in it."""
-    match = re.search(r"offsets? (\d+)(?: to (\d+))?", words)
-    first, last = (int(match[1]), int(match[2] or match[1])) if match else (-1, -1)
-    return Name(kind="load", tier="hdfs", offsets=_span(first, last - first + 1), words=words)
+def _of_load(words: str) -> list[Name]:
+    """The error of a load, once for each stretch of offsets in it."""
+    stretches = re.findall(r"offsets? (\d+)(?: to (\d+))?", words) or [("-1", "")]
+    return [
+        Name(
+            kind="load",
+            tier="hdfs",
+            offsets=_span(int(first), int(last or first) - int(first) + 1),
+            words=words,
+        )
+        for first, last in stretches
+    ]
 
 
 def _span(first: int, count: int) -> Span:

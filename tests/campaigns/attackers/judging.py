@@ -70,6 +70,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "show-invented": Kind(SHOWN, LOADED),
     "show-restated": Kind(SHOWN, LOADED),
     "show-unstated": Kind(SHOWN, LOADED),
+    "show-untold": Kind(SHOWN, LOADED),
     # The broker shows the audit
     "entries-hidden": Kind(SIGNED, BY_LEDGER, stops=True),
     "entries-altered": Kind(SIGNED, BY_LEDGER, stops=True),
@@ -148,7 +149,7 @@ def judge(end: End) -> Iterator[Objection]:
     # have written in its journal.
     stands = stops and bool(lost) and end.state != "complete"
     for attack in end.attacks:
-        if not attack.effective or stands:
+        if not attack.effective or stands or _is_behind_failure(end, attack):
             continue
         found = sorted({f"{name.kind} at {name.tier}" for name in end.names})
         if not names_of(end, attack):
@@ -157,6 +158,12 @@ def judge(end: End) -> Iterator[Objection]:
             yield Objection("tier", f"{attack.verb}: there is {found}")
     if not end.attacks and end.state not in {"complete", "pending"}:
         yield Objection("red", f"{end.state}: {[name.words for name in end.names]}")
+
+
+def _is_behind_failure(end: End, attack: Attack) -> bool:
+    """Whether a load stands at offsets before those of the attack: nothing of them has landed."""
+    failures = [name.offsets[0] for name in end.names if name.kind == "load"]
+    return end.state == "pending" and any(0 <= at < attack.offsets[0] for at in failures)
 
 
 def totals(ends: Sequence[End]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The lies of a compromised broker, by topic and by host.
+"""The lies of a compromised broker, by topic and by entry.
 
 It stores other batches than an agent sends, shows the loader other batches than it has stored, and
 shows the audit, or the loader, other entries of an agent's journal than `_audit` has. Its own
@@ -11,7 +11,7 @@ holds one back for a while, moves the following ones to later offsets.
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -30,7 +30,10 @@ LOADER: Final = "loader"
 AUDIT: Final = "audit"
 ROLES: Final = (AGENT, LOADER, AUDIT)
 
+_HEADER_BYTES: Final = 48  # of an entry, with the schema's id, the time and the host
+
 Change = Callable[[bytes], bytes | None]
+Choice = Callable[[bytes], bool]  # of entries, by their values
 
 
 def _nothing(batch: bytes) -> None:
@@ -57,8 +60,14 @@ class Lie(msgspec.Struct):
         return range(self.base_offset, self.base_offset + count)
 
 
+def entries_of(host: str) -> Choice:
+    """The entries whose header names this host."""
+    name = host.encode()
+    return lambda value: bytes([2 * len(name)]) + name in value[:_HEADER_BYTES]
+
+
 class EntryLies:
-    """Lies about the next entries of one agent, to one kind of client."""
+    """Lies about the next entries of one kind, to one kind of client."""
 
     def __init__(self, kind: str, count: int, change: Change | None = None) -> None:
         """`change` makes an altered or an invented entry of a true one; None if it cannot."""
@@ -122,7 +131,7 @@ class BrokerLies:
         self._under_way: dict[bytes, Lie] = {}
         self._ends: defaultdict[str, int] = defaultdict(int)
         self._views: defaultdict[tuple[str, str], dict[int, tuple[bytes, Lie]]] = defaultdict(dict)
-        self._entries: dict[tuple[str, str], EntryLies] = {}
+        self._entries: defaultdict[str, list[tuple[Choice, EntryLies]]] = defaultdict(list)
 
     def store_next(self, topic: str, lie: Lie) -> None:
         """Lies about the next batch that an agent sends to the topic."""
@@ -136,9 +145,10 @@ class BrokerLies:
             self._views[role, topic][lie.base_offset] = shown, lie
         return lie
 
-    def show_entries(self, role: str, host: str, lies: EntryLies) -> None:
+    def show_entries(self, role: str, choice: Choice, lies: EntryLies) -> None:
+        """Lies about the chosen ones of the following entries."""
         with self._lock:
-            self._entries[role, host] = lies
+            self._entries[role].append((choice, lies))
 
     # As the proxy asks
 
@@ -168,8 +178,8 @@ class BrokerLies:
     def shown(self, role: str, topic: str, partition: int, batches: bytes) -> bytes:
         with self._lock:
             if topic == LEDGER_TOPIC:
-                hosts = {host: lies for (to, host), lies in self._entries.items() if to == role}
-                return all_changed(batches, partial(_with_lies, hosts)) if hosts else batches
+                entries = self._entries[role]
+                return all_changed(batches, partial(_with_lies, entries)) if entries else batches
             view = self._views.get((role, topic), {})
             return all_changed(batches, partial(_viewed, view)) if view else batches
 
@@ -181,16 +191,16 @@ def _viewed(view: dict[int, tuple[bytes, Lie]], batch: bytes) -> bytes:
     return shown
 
 
-def _with_lies(hosts: dict[str, EntryLies], batch: bytes) -> bytes:
+def _with_lies(entries: Sequence[tuple[Choice, EntryLies]], batch: bytes) -> bytes:
     if read_header(batch).is_control:
         return batch
     content = list(records(batch))
-    shown = [_entry(record, hosts) for record in content]
+    shown = [_entry(record, entries) for record in content]
     return batch if shown == content else rebuilt(batch, [record for record in shown if record])
 
 
-def _entry(record: Record, hosts: dict[str, EntryLies]) -> Record | None:
-    for host, lies in hosts.items():
-        if host.encode() in (record.value or b""):
+def _entry(record: Record, entries: Sequence[tuple[Choice, EntryLies]]) -> Record | None:
+    for is_chosen, lies in entries:
+        if is_chosen(record.value or b""):
             return lies.shown(record)
     return record

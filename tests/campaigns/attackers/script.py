@@ -33,6 +33,7 @@ show-altered, show-reordered, show-dropped, show-repeated, show-invented N    st
            those of the batch before, other events
 show-restated N    the same as show-altered; and a journal of the attacker's own has its digest
 show-unstated N    the same as show-altered; and loads see no entry of the agent's
+show-untold N      the same as show-altered; and the audit sees no entry that says what loads saw
 
 The broker, of the agent's next entries, to the audit alone, while the application writes N lines
 

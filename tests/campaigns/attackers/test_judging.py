@@ -49,6 +49,22 @@ RUNS = {
         end(state="pending", attack=SHOW, names=(LOAD,)),
         [],
     ),
+    "a load stands before it": (
+        end(
+            state="pending",
+            attack=FORGE,
+            names=(Name(kind="load", tier="hdfs", offsets=(6, 7)),),
+        ),
+        [],
+    ),
+    "a load stands behind it": (
+        end(
+            state="pending",
+            attack=FORGE,
+            names=(Name(kind="load", tier="hdfs", offsets=(40, 41)),),
+        ),
+        ["named"],
+    ),
     "no attack": (end("a", "b", state="missing"), ["red"]),
     "not named": (end("a", "b", attack=FORGE), ["named"]),
     "named by another place": (
