@@ -8,6 +8,9 @@ Statements stay in the journal until their entry is acknowledged; an entry is jo
 number before it is sent, so that repeating it changes nothing. Entries are acknowledged before more
 are made. Nothing waits for the ledger.
 
+If the journal cannot take or flush entries, the same ones are journalled again, until they are on
+disk: some of them may be in its file already, under their numbers.
+
 An entry that cannot be encoded, or that `_audit` refuses as too large although it has a single
 statement, is left out and logged; the others are published.
 
@@ -28,6 +31,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
@@ -41,7 +45,7 @@ from agent.shipping.ledger.entries import Draft, Json, drafts, entry, file_json
 from client.connection.connection import SOFTWARE_VERSION
 from client.producing.delivery import Batch, TopicPartition
 from ground.printable import path_text
-from ledger.health import HealthProbe, HealthReports, Problem
+from ledger.health import Health, HealthProbe, HealthReports, Problem
 from ledger.proofs import HEADER, Chain
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
@@ -179,6 +183,19 @@ def _sources_in(entries: Iterable[Json]) -> dict[str, bool]:
     return is_over_by_source
 
 
+class _Prepared(msgspec.Struct, frozen=True):
+    """Entries to journal, and what holds once the journal has them. `has_more`: other statements
+    can be published at once."""
+
+    batches: Sequence[Outgoing]
+    chain: Chain
+    paths: dict[str, float]
+    moved: Sequence[SourceId]
+    heartbeats: list[Json]
+    health: Health | None
+    has_more: bool
+
+
 class Ledger:
     """The agent's part of the ledger. Belongs to the shipping thread, except for `heartbeat`."""
 
@@ -211,6 +228,7 @@ class Ledger:
         self._encoder_id = -1
         self._chain = Chain(journal.key)
         self._has_proven = False
+        self._prepared: _Prepared | None = None  # not journalled yet
         # A new agent publishes its first entry at once, so that the audit knows of it.
         self.due = clock() + (config.ledger_interval if journal.ledger_seq else 0.0)
         """When `entries` may return something again."""
@@ -221,6 +239,8 @@ class Ledger:
 
     def has_more(self) -> bool:
         """Whether there is anything to publish now."""
+        if self._prepared is not None:
+            return True
         self._take_heartbeat()
         return self._heartbeats.has_news or bool(self._statements() or self._journal.moved)
 
@@ -239,11 +259,23 @@ class Ledger:
     ) -> Sequence[Outgoing]:
         """Journals and returns the batches to send now; none before `due`, unless `hurry` is set.
 
-        Call it again only after they are acknowledged. Raises JournalFull.
+        Call it again only after they are acknowledged. Raises JournalFull; the next call journals
+        the same batches.
         """
         now = self._clock()
-        if not hurry and now < self.due:
-            return ()
+        if self._prepared is None and (hurry or now >= self.due):
+            self._prepared = self._prepare(target, schema, now, now_millis, most_batch_bytes)
+        return () if self._prepared is None else self._journalled(self._prepared, now)
+
+    def _prepare(
+        self,
+        target: TopicPartition,
+        schema: TopicSchema,
+        now: float,
+        now_millis: int,
+        most_batch_bytes: int,
+    ) -> _Prepared | None:
+        """The entries to publish now; None if there are none."""
         self.due = now + self._config.ledger_interval
         self._take_heartbeat()
         if self._encoder is None or schema.id != self._encoder_id:
@@ -275,30 +307,43 @@ class Ledger:
             if not self._journal.ledger_seq:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
             self._journal.moves_published(moved_sources)
-            return ()
+            return None
         chain = copy(self._chain)
         chain.head = self._journal.ledger_head
         batches = [
             self._outgoing(draft, index, target, now_millis, chain)
             for index, draft in enumerate(pending_drafts)
         ]
-        self._journal.parcel(Parcel(batches, (), {}))
-        self._chain, self._has_proven = chain, True
+        return _Prepared(
+            batches=batches,
+            chain=chain,
+            paths=paths,
+            moved=moved_sources,
+            heartbeats=heartbeats,
+            health=health if has_health else None,
+            has_more=sum(len(batch.covers) for batch in batches) < len(statements),
+        )
+
+    def _journalled(self, prepared: _Prepared, now: float) -> Sequence[Outgoing]:
+        """Journals the entries. Returns them to be sent."""
+        self._journal.parcel(Parcel(prepared.batches, (), {}))
+        self._prepared = None
+        self._chain, self._has_proven = prepared.chain, True
         recent_paths = {
             path: said_at
             for path, said_at in self._paths_said.items()
             if now - said_at < PATH_SECONDS
         }
-        self._paths_said = recent_paths | paths
+        self._paths_said = recent_paths | prepared.paths
         self._files.journalled()
-        self._journal.moves_published(moved_sources)
-        if heartbeats:
-            self._heartbeats.journalled(heartbeats, now)
-        if has_health:
-            self._health_reports.reported(health)
-        if sum(len(batch.covers) for batch in batches) < len(statements):
+        self._journal.moves_published(prepared.moved)
+        if prepared.heartbeats:
+            self._heartbeats.journalled(prepared.heartbeats, now)
+        if prepared.health is not None:
+            self._health_reports.reported(prepared.health)
+        if prepared.has_more:
             self.due = now
-        return batches
+        return prepared.batches
 
     def _take_heartbeat(self) -> None:
         heartbeat, self._told = self._told, None

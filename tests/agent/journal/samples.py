@@ -11,7 +11,10 @@ from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.accounting.runs import Fingerprint, KnownSource, Progress, Run, SourceId, WindowCount
 from agent.journal.binding import Binding
 from agent.journal.contents import JournalContents
+from agent.journal.generations import GenerationFile, path_of
 from agent.journal.journal import Journal
+from agent.journal.opening import OpenedJournal, lock, opened
+from agent.journal.recovery import JournalOwner
 from agent.journal.state import JournalState, OpenBatch, Statement
 from client.producing.delivery import Batch, TopicPartition
 from client.producing.identity import Identity
@@ -33,6 +36,23 @@ def open_journal(
     )
     OPEN.append((directory, journal))
     return journal, state
+
+
+def journal_on(
+    tmp_path: Path, device: str, *, sync: bool = False, size: int = 0, limit: int = LIMIT
+) -> Journal:
+    """One whose file is a device that takes writes as disks do when they fail."""
+    held = lock(tmp_path)
+    first = opened(tmp_path, Binding.of(tmp_path))
+    first.file.close()
+    fd = os.open(device, os.O_RDWR)
+    generation = first.generation + 1
+    broken = GenerationFile(path_of(tmp_path, generation), fd, size)
+    owner = JournalOwner(first.owner.agent_id, first.owner.binding, first.owner.salt)
+    found = OpenedJournal(owner, JournalContents(owner.agent_id), first.key, broken, generation, 0)
+    journal = Journal(found, held, sync=sync, limit_bytes=limit)
+    OPEN.append((tmp_path, journal))
+    return journal
 
 
 def reopened(directory: Path, **options: Any) -> tuple[Journal, JournalState]:

@@ -1,25 +1,19 @@
 """A disk that is full, then not; a file that cannot be flushed; nothing of it counts twice."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from agent.errors import JournalError, JournalFull
-from agent.journal.binding import Binding
-from agent.journal.contents import JournalContents
-from agent.journal.generations import GenerationFile, path_of
+from agent.journal.generations import path_of
 from agent.journal.journal import Journal
-from agent.journal.opening import OpenedJournal, lock, opened
-from agent.journal.recovery import JournalOwner
 from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
-    LIMIT,
     ME,
-    OPEN,
     A,
     B,
     files,
+    journal_on,
     known,
     open_journal,
     outgoing,
@@ -112,23 +106,6 @@ def test_no_room_to_open_one(tmp_path: Path) -> None:
     with no_file_beyond(10):  # what is there already can be opened
         journal, _ = open_journal(tmp_path)
         journal.close()
-
-
-def journal_on(
-    tmp_path: Path, device: str, *, sync: bool = False, size: int = 0, limit: int = LIMIT
-) -> Journal:
-    """One whose file is a device that takes writes as disks do when they fail."""
-    held = lock(tmp_path)
-    first = opened(tmp_path, Binding.of(tmp_path))
-    first.file.close()
-    fd = os.open(device, os.O_RDWR)
-    generation = first.generation + 1
-    broken = GenerationFile(path_of(tmp_path, generation), fd, size)
-    owner = JournalOwner(first.owner.agent_id, first.owner.binding, first.owner.salt)
-    found = OpenedJournal(owner, JournalContents(owner.agent_id), first.key, broken, generation, 0)
-    journal = Journal(found, held, sync=sync, limit_bytes=limit)
-    OPEN.append((tmp_path, journal))
-    return journal
 
 
 def test_a_flush_that_fails_is_not_believed_in_again(tmp_path: Path) -> None:

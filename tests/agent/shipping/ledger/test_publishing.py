@@ -2,26 +2,35 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from agent.accounting.parcels import Eventless, Parcel
+from agent.accounting.parcels import Eventless, Outgoing, Parcel
 from agent.accounting.runs import Excepted, Fate, Progress, Run
 from agent.configuration.config import BatchCompression, Batches
+from agent.errors import JournalFull
 from agent.recognition.identity import fingerprint
-from agent.shipping.ledger.publishing import NAMED_SECONDS, Heartbeats
+from agent.shipping.ledger.publishing import NAMED_SECONDS, Heartbeats, Ledger
+from client.producing.delivery import TopicPartition
 from harness.processes.waiting import wait_until
 from ledger.health import Problem, ProblemKind
 from ledger.names import LEDGER_TOPIC, topic_id_text
-from tests.agent.journal.samples import files
-from tests.agent.shipping.agent_side import WINDOW_MILLIS, AgentSide, KnownSchemas, agent_side
+from tests.agent.journal.samples import files, journal_on
+from tests.agent.shipping.agent_side import (
+    WINDOW_MILLIS,
+    AgentSide,
+    KnownSchemas,
+    agent_side,
+    config_for,
+)
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from tests.ledger.chains import key_in, walk
 from wire.errors import ErrorCode
+from wire.record_batches.records import records
 
 TOPIC = "t"
 
@@ -96,6 +105,36 @@ def test_numbers_go_on_where_a_journal_has_lost_its_end(tmp_path: Path, lost: in
         assert given > 0
         assert len(seqs(broker)) > given
         assert len(set(seqs(broker))) == len(seqs(broker))
+
+
+def test_entries_that_could_not_be_flushed_are_journalled_again(tmp_path: Path) -> None:
+    """They are in the journal already, under their numbers: others would leave a hole."""
+    clock = [100.0]
+    with journal_on(tmp_path, "/dev/null", sync=True) as journal:
+        config = config_for("127.0.0.1:1", tmp_path, ledger_interval=10.0)
+        publisher = Ledger(config, journal, lambda topic: True, lambda: clock[0])
+        schema, target = KnownSchemas().ledger, TopicPartition(LEDGER_TOPIC, 0)
+        assert schema is not None
+
+        def entries() -> Sequence[Outgoing]:
+            clock[0] += 20.0
+            return publisher.entries(target, schema, 7, most_batch_bytes=1 << 20)
+
+        publisher.heartbeat({TOPIC: WINDOW_MILLIS}, 0)
+        with pytest.raises(JournalFull, match="Invalid argument"):
+            entries()
+        publisher.heartbeat({TOPIC: 2 * WINDOW_MILLIS}, 0)
+        assert publisher.has_more()
+        first = entries()
+        assert [each.outgoing for each in journal.open_batches] == list(first)
+        for outgoing in first:
+            journal.acknowledged(outgoing.number, -1)
+        second = entries()
+        found = [record for each in (*first, *second) for record in records(each.batch.data)]
+        (walked,) = walk(found).values()
+        assert (walked.numbers, walked.breaks) == ([0, 1], [])
+        heartbeats = [each["until"] for entry in walked.entries for each in entry["heartbeats"]]
+        assert heartbeats == [WINDOW_MILLIS, 2 * WINDOW_MILLIS]
 
 
 def test_nobody_waits_for_the_ledger(tmp_path: Path) -> None:
