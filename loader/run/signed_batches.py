@@ -50,7 +50,8 @@ class SignedBatches:
         self, topics: Sequence[TopicState], reports: Iterable[SliceReport]
     ) -> tuple[AlteredTimes, ...]:
         """Compares what a run has read, up to the offsets in `topics`, and what waits from earlier
-        loads. Returns where rows differ, after they have been reported in the ledger."""
+        loads. Returns where rows differ, after they have been reported in the ledger. Raises
+        LoaderError."""
         load, now = self._load, self._load.context.now()
         try:
             passages = load.context.ledger.passages(load.topics)
@@ -59,16 +60,12 @@ class SignedBatches:
             passages = []
         if not any(map(load.context.ledger.signs, load.topics)):
             return ()
-        try:
-            waiting = WaitingBatches(load.context.store, load.name)
-            for report in reports:
-                log = Log(report.topic, _id_of(topics, report.topic), report.partition)
-                offsets = report.first, report.next_offset
-                waiting.read(log, offsets, unpacked(report.batch_digests), now)
-            return self._compare(waiting, by_log(passages), _logs(topics))
-        except StoreError as error:
-            load.warn(f"batches were not compared with agents' digests: {error}")
-            return ()
+        waiting = WaitingBatches(load.context.store, load.name)
+        for report in reports:
+            log = Log(report.topic, _id_of(topics, report.topic), report.partition)
+            offsets = report.first, report.next_offset
+            waiting.read(log, offsets, unpacked(report.batch_digests), now)
+        return self._compare(waiting, by_log(passages), _logs(topics))
 
     def compare_waiting(self, latest: Manifest) -> Manifest | None:
         """Compares what waits from earlier loads. Returns the manifest that marks the hours of what
