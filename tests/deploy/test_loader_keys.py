@@ -106,6 +106,57 @@ def test_a_second_loader_gets_the_key_that_the_first_has(tmp_path: Path) -> None
     assert key_of(tmp_path / LOADERS[1] / "signing-key") == key.raw
 
 
+def test_a_loader_knows_the_key_of_its_audit(tmp_path: Path) -> None:
+    """Also while the audit's host is away."""
+    config = tmp_path / "etc/loader.json"
+    tasks = [
+        {
+            "name": "Write the audit's key",
+            "ansible.builtin.include_role": {
+                "name": "penstock.pipeline.loader",
+                "tasks_from": "audit_key.yml",
+                "public": True,
+            },
+        },
+        {
+            "name": "Write the configuration",
+            "ansible.builtin.copy": {
+                "content": "{{ penstock_loader_full_config | to_json }}",
+                "dest": str(config),
+            },
+        },
+    ]
+    document = [{"name": "A", "hosts": LOADERS[0], "gather_facts": False, "tasks": tasks}]
+    key = SigningKey.kept(tmp_path / "signing-key").public
+    (tmp_path / "etc").mkdir()
+    away = {"ansible_port": 1}
+    variables = {
+        "ansible_become": False,
+        "penstock_brokers": ["broker-1:9092"],
+        "penstock_config_dir": f"{tmp_path}/etc",
+        "penstock_loader_root": "hdfs://name/logs",
+        "penstock_registry_url": "http://broker-1:8081",
+        "penstock_signatures": "enrolled",
+    }
+    for audit, changed in ((HERE, 2), (HERE, 0), (away, 0)):
+        inventory = {
+            "penstock_loader": {"hosts": {LOADERS[0]: HERE}},
+            "penstock_audit": {
+                "hosts": {
+                    "audit-1": {**audit, "penstock_audit_config": {"data_dir": f"{tmp_path}"}}
+                }
+            },
+        }
+        ended = play(tmp_path, document, inventory, variables=variables)
+        assert (ended.code, len(ended.changed)) == (0, changed), ended.said
+        written = tmp_path / "etc/audit-signing-key.pub"
+        assert written.read_bytes() == key.pem
+    checked = penstock("check-config", "loader", str(config), "--offline", "--show")
+    assert checked.returncode == 0, checked.stderr
+    assert str(written) in checked.stdout
+    assert "/var/lib/penstock/load/signing-key" in checked.stdout
+
+
 def test_a_backup_has_the_enrolled_keys_and_no_private_key_of_a_host(
     tmp_path: Path, chroot: str, zookeeper: EmbeddedZooKeeper
 ) -> None:
