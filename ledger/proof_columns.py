@@ -36,9 +36,10 @@ def proof_columns(
     )
     proofs: list[bytes | None] = [None] * count
     values: list[bytes | None] = [None] * count
+    proof_begins, proof_ends = places[:, 2].tolist(), places[:, 3].tolist()
     has_value = with_value.to_numpy(zero_copy_only=False).tolist()
     for row in np.flatnonzero(places[:, 2] >= 0).tolist():
-        proofs[row] = bytes(view[places[row, 2] : places[row, 3]])
+        proofs[row] = bytes(view[proof_begins[row] : proof_ends[row]])
         if has_value[row]:
             values[row] = bytes(view[begins[row] : ends[row]])
     return _columns(digests, proofs, values)
