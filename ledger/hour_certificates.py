@@ -17,7 +17,7 @@ Pure.
 """
 
 import hashlib
-from typing import Any, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 
@@ -30,8 +30,6 @@ STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 HOUR_TYPE: Final = "https://penstock.dev/hour/v1"
 NEWEST_TYPE: Final = "https://penstock.dev/newest-hour/v1"
 COMPLETE: Final = "complete"
-
-S = TypeVar("S")
 
 
 class BadCertificate(Exception):
@@ -54,10 +52,11 @@ class Subject(_Camel, frozen=True, kw_only=True):
 
 
 class OffsetRange(_Camel, frozen=True, kw_only=True):
-    """Consecutive offsets of one partition that had been loaded when the hour was judged."""
+    """Offsets of one partition that had been read when the hour was judged: all but those that the
+    brokers no longer had, which the audit counts as lost."""
 
     partition: int
-    first: int
+    first: int  # 0, as a table is loaded from the beginning of each log
     end: int  # the offset after the last
     leader_epoch: int = -1  # of the last; -1 if unknown
 
@@ -129,20 +128,51 @@ class Hour(_Camel, frozen=True, kw_only=True):
     versions: dict[str, str]  # by program
 
 
-class Certificate(_Camel, frozen=True, kw_only=True):
-    """An in-toto Statement about one hour."""
+class _Type(
+    msgspec.Struct, frozen=True, rename={"type": "_type", "predicate_type": "predicateType"}
+):
+    type: str
+    predicate_type: str
+
+
+class _Statement(_Camel, frozen=True, kw_only=True):
+    """An in-toto Statement. Those of a kind have a type and a predicate."""
+
+    predicate_type: ClassVar[str]
 
     subject: tuple[Subject, ...]
-    predicate: Hour
 
     @classmethod
     def decode(cls, payload: bytes) -> Self:
         """Raises BadCertificate."""
-        return _statement(payload, HOUR_TYPE, cls)
+        try:
+            types = msgspec.json.decode(payload, type=known_type(_Type))
+            if (types.type, types.predicate_type) != (STATEMENT_TYPE, cls.predicate_type):
+                kind = types.predicate_type[:100]
+                raise BadCertificate(f"is a {kind!r}, not a {cls.predicate_type!r}")
+            return msgspec.json.decode(payload, type=known_type(cls))
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise BadCertificate(f"not an in-toto statement of this kind: {error}") from None
 
     @property
     def payload(self) -> bytes:
-        return _payload(HOUR_TYPE, self)
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        return msgspec.json.encode(
+            {
+                "_type": STATEMENT_TYPE,
+                "subject": content["subject"],
+                "predicateType": self.predicate_type,
+                "predicate": content["predicate"],
+            }
+        )
+
+
+class Certificate(_Statement, frozen=True, kw_only=True):
+    """A statement about one hour."""
+
+    predicate_type: ClassVar[str] = HOUR_TYPE
+
+    predicate: Hour
 
 
 class NewestHour(_Camel, frozen=True, kw_only=True):
@@ -153,20 +183,12 @@ class NewestHour(_Camel, frozen=True, kw_only=True):
     empty_hours: tuple[tuple[str, str], ...] = ()  # from the first to the end
 
 
-class Newest(_Camel, frozen=True, kw_only=True):
-    """An in-toto Statement about a table. Its subject is the newest certificate."""
+class Newest(_Statement, frozen=True, kw_only=True):
+    """A statement about a table. Its subject is the newest certificate."""
 
-    subject: tuple[Subject, ...]
+    predicate_type: ClassVar[str] = NEWEST_TYPE
+
     predicate: NewestHour
-
-    @classmethod
-    def decode(cls, payload: bytes) -> Self:
-        """Raises BadCertificate."""
-        return _statement(payload, NEWEST_TYPE, cls)
-
-    @property
-    def payload(self) -> bytes:
-        return _payload(NEWEST_TYPE, self)
 
 
 def digest_of(payload: bytes) -> str:
@@ -177,32 +199,3 @@ def digest_of(payload: bytes) -> str:
 def envelope_of(statement: Certificate | Newest) -> Envelope:
     """Returns the statement in an envelope without signatures."""
     return Envelope(statement.payload, IN_TOTO)
-
-
-def _payload(predicate_type: str, statement: Certificate | Newest) -> bytes:
-    content: dict[str, Any] = msgspec.to_builtins(statement)
-    return msgspec.json.encode(
-        {
-            "_type": STATEMENT_TYPE,
-            "subject": content["subject"],
-            "predicateType": predicate_type,
-            "predicate": content["predicate"],
-        }
-    )
-
-
-class _Type(
-    msgspec.Struct, frozen=True, rename={"type": "_type", "predicate_type": "predicateType"}
-):
-    type: str
-    predicate_type: str
-
-
-def _statement(payload: bytes, predicate_type: str, kind: type[S]) -> S:
-    try:
-        types = msgspec.json.decode(payload, type=known_type(_Type))
-        if (types.type, types.predicate_type) != (STATEMENT_TYPE, predicate_type):
-            raise BadCertificate(f"is a {types.predicate_type[:100]!r}, not a {predicate_type!r}")
-        return msgspec.json.decode(payload, type=known_type(kind))
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise BadCertificate(f"not an in-toto statement of this kind: {error}") from None

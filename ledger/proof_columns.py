@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ledger.proofs import HEAD_BYTES, HEADER
 from wire.record_batches.records import Record
@@ -34,14 +35,21 @@ def proof_columns(
     digests = b"".join(
         [sha256(view[begin:end]).digest() for begin, end in zip(begins, ends, strict=True)]
     )
-    proofs: list[bytes | None] = [None] * count
-    values: list[bytes | None] = [None] * count
-    has_value = with_value.to_numpy(zero_copy_only=False).tolist()
-    for row in np.flatnonzero(places[:, 2] >= 0).tolist():
-        proofs[row] = bytes(view[places[row, 2] : places[row, 3]])
-        if has_value[row]:
-            values[row] = bytes(view[begins[row] : ends[row]])
-    return _columns(digests, proofs, values)
+    has_proof = places[:, 2] >= 0
+    has_value = has_proof & np.asarray(with_value.fill_null(False))
+    pieces, rows = _pieces(view, places), np.arange(count) * NUMBERS
+    proofs = pieces.take(pa.array(rows + 2, mask=~has_proof))
+    return _columns(digests, proofs, pieces.take(pa.array(rows, mask=~has_value)))
+
+
+def _pieces(records: memoryview, places: NDArray[np.int64]) -> pa.BinaryArray:
+    """Divides the records, without copying them: of each, the value, what is between it and the
+    header's value, that, and the rest."""
+    offsets = np.zeros(places.size + 1, np.int32)
+    offsets[:-1] = np.maximum.accumulate(np.maximum(places.ravel(), 0))
+    offsets[-1] = offsets[max(-2, -len(offsets))]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(records)]
+    return pa.BinaryArray.from_buffers(pa.binary(), places.size, buffers)
 
 
 def proofs_of(records: Iterable[tuple[Record, bool]]) -> pa.StructArray:
@@ -54,16 +62,12 @@ def proofs_of(records: Iterable[tuple[Record, bool]]) -> pa.StructArray:
         proof = next((value for name, value in record.headers if name == HEADER), None)
         proofs.append(proof)
         values.append(record.value if with_value and proof is not None else None)
-    return _columns(b"".join(digests), proofs, values)
+    columns = pa.array(proofs, pa.binary()), pa.array(values, pa.binary())
+    return _columns(b"".join(digests), *columns)
 
 
-def _columns(
-    digests: bytes, proofs: list[bytes | None], values: list[bytes | None]
-) -> pa.StructArray:
+def _columns(digests: bytes, proofs: pa.BinaryArray, values: pa.BinaryArray) -> pa.StructArray:
     column = pa.FixedSizeBinaryArray.from_buffers(
         _DIGESTS, len(proofs), [None, pa.py_buffer(digests)]
     )
-    return pa.StructArray.from_arrays(
-        [column, pa.array(proofs, pa.binary()), pa.array(values, pa.binary())],
-        fields=list(PROOF_TYPE),
-    )
+    return pa.StructArray.from_arrays([column, proofs, values], fields=list(PROOF_TYPE))

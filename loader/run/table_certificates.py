@@ -100,6 +100,8 @@ class TableCertificates:
         """Makes the certificates that hours lack, unless the audit refused them in this load.
         Returns the newest manifest. Raises LoaderError."""
         load = self._load
+        if self._audit is not None and len(load.topics) > 1:
+            log.info("no certificates of table %s, which several topics feed", load.name)
         if self._topic(latest) is None:
             return latest
         owed = [

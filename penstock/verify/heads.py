@@ -240,11 +240,11 @@ def _hour_faults(
         yield Fault(kind=Kind.CONTRADICTION, path=path, words=words)
         return
     topic = file.topics.get(named.topic, TopicHeads())
-    if topic.agents != named.agents or not topic.agents:
-        words = (
-            f"has {topic.agents:,} agents of {named.topic}, and {path} rests on {named.agents:,}"
-        )
-        yield Fault(kind=Kind.MISSING_HEAD, path=named.path, words=words)
+    is_changed = any(fault.kind is Kind.CHANGED_HEADS for fault in file.faults)
+    if not is_changed and not named.agents == topic.agents > 0:
+        rests = f"rests on {named.agents:,} agents of {named.topic}"
+        words = f"{rests}, and its heads file has {topic.agents:,}"
+        yield Fault(kind=Kind.CONTRADICTION, path=path, words=words)
     if topic.until < end:
         reached = time_text(topic.until) if topic.until > 0 else "nowhere"
         words = (

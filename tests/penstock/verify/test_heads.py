@@ -259,9 +259,11 @@ def test_a_certificate_that_names_no_heads_of_its_own(table: SignedTable, words:
 
 def test_another_number_of_agents(table: SignedTable) -> None:
     certify(table, table.fleet.next_heads(END), agents=4)
-    assert "has 3 agents of clicks" in faults(checked(table))[Kind.MISSING_HEAD]
+    words = faults(checked(table))[Kind.CONTRADICTION]
+    assert words == "rests on 4 agents of clicks, and its heads file has 3"
     certify(table, table.fleet.next_heads(END), topic="views")
-    assert "has 0 agents of views" in faults(checked(table))[Kind.MISSING_HEAD]
+    words = faults(checked(table))[Kind.CONTRADICTION]
+    assert words == "rests on 3 agents of views, and its heads file has 0"
 
 
 def _with_another_order(text: str) -> str:

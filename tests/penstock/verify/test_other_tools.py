@@ -1,4 +1,5 @@
-"""The script of docs/certificates.md: one hour, checked by jq, OpenSSL and sha256sum."""
+"""The scripts of docs/certificates.md: one hour and its heads, checked by jq, OpenSSL and
+sha256sum."""
 
 import os
 import shutil
@@ -9,6 +10,7 @@ from typing import Final
 import pytest
 
 from tests.docs.pages import ROOT, blocks_of
+from tests.penstock.verify.signed_heads import HOSTS
 from tests.penstock.verify.signed_tables import SignedTable, Signers, signed_table
 
 TOOLS: Final = ("jq", "openssl", "sha256sum")
@@ -17,10 +19,11 @@ HOUR: Final = 7
 
 
 def script(table: SignedTable) -> str:
-    """The block of the page, with the paths of this table."""
+    """The blocks of the page, with the paths of this table."""
     page = ROOT / "docs" / "certificates.md"
-    (block,) = (block for block in blocks_of(page) if "openssl pkeyutl" in block.text)
-    text = block.text.replace("/mnt/logs/page_views", str(table.root / "page_views"))
+    blocks = [block.text for block in blocks_of(page) if "openssl pkeyutl" in block.text]
+    assert len(blocks) == 2
+    text = "\n".join(blocks).replace("/mnt/logs/page_views", str(table.root / "page_views"))
     assert f"hour={HOUR:02}" in text
     return text.replace("trusted/", f"{table.root.parent}/keys/")
 
@@ -51,8 +54,11 @@ def run(table: SignedTable) -> subprocess.CompletedProcess[str]:
 def test_an_hour_is_checked_by_other_tools(table: SignedTable) -> None:
     ended = run(table)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("Signature Verified Successfully") == 2
-    assert ended.stdout.count(": OK") == len(table.files(HOUR)) == 3
+    assert ended.stdout.count("Signature Verified Successfully") == 2 + len(HOSTS)
+    for host in HOSTS:
+        assert f"{host} has shipped everything up to 2026-11-30T08:00:00Z" in ended.stdout
+    assert len(table.files(HOUR)) == 3
+    assert ended.stdout.count(": OK") == 3 + 1
     assert '"rows": 22' in ended.stdout
 
 
@@ -65,6 +71,12 @@ def test_other_tools_notice_an_altered_file_and_a_forged_certificate(table: Sign
     assert ended.returncode == 1
     assert f"{path.name}: FAILED" in ended.stdout
     path.write_bytes(content)
+    heads_file = table.heads_file(HOUR)
+    content = heads_file.read_bytes()
+    heads_file.write_bytes(content.replace(b'"web-2"', b'"web-8"'))
+    ended = run(table)
+    assert (ended.returncode, ended.stdout.count(": OK")) == (1, 3)
+    heads_file.write_bytes(content)
     forged = Signers(audit=table.signers.audit, loader=Signers.new().loader)
     table.certificate(HOUR).write_bytes(forged.signed(table.certificates[-1]))
     assert run(table).returncode == 1

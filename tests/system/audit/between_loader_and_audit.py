@@ -1,5 +1,5 @@
 """A proxy between a loader and the audit, which passes on what is asked and answered, or something
-else: the answers to POST are changed by a function."""
+else: the answers to POST are changed by a function, and heads files by another."""
 
 import http.client
 import threading
@@ -8,12 +8,18 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from ledger.certificate_requests import HEADS_PATH
+
 # Takes the status and body of the audit's answer, and returns others; None hangs up.
 Change = Callable[[int, bytes], tuple[int, bytes] | None]
 
 
+def unchanged(status: int, body: bytes) -> tuple[int, bytes]:
+    return status, body
+
+
 @contextmanager
-def proxy(audit_url: str, change: Change) -> Iterator[str]:
+def proxy(audit_url: str, change: Change, heads: Change = unchanged) -> Iterator[str]:
     """Yields its URL."""
     audit = urlsplit(audit_url)
 
@@ -21,10 +27,13 @@ def proxy(audit_url: str, change: Change) -> Iterator[str]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._answer(*self._passed_on(None))
+            is_of_heads = self.path.startswith(HEADS_PATH)
+            self._change(heads if is_of_heads else unchanged, None)
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self._change(change, self.rfile.read(int(self.headers["Content-Length"])))
+
+        def _change(self, change: Change, body: bytes | None) -> None:
             changed = change(*self._passed_on(body))
             if changed is None:
                 self.close_connection = True

@@ -4,9 +4,11 @@ Signatures are checked here by `cryptography`'s primitives and by securesystemsl
 code."""
 
 import base64
+import gzip
 import hashlib
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -30,7 +32,8 @@ from loader.run.outcomes import TableOutcome
 from loader.values.tables import Hour, hour_folder
 from tests.loader.counted_stores import ROOT, CountedStore, OnlyStores
 from tests.loader.loads import Listening, no_spark
-from tests.system.audit.between_loader_and_audit import Change, proxy
+from tests.penstock.running import Ended, penstock
+from tests.system.audit.between_loader_and_audit import Change, proxy, unchanged
 from tests.system.audit.pipeline import Pipeline
 
 TOPIC: Final = "views"
@@ -86,9 +89,11 @@ class Landed:
         assert outcome.error is None
         return outcome
 
-    def load_through(self, change: Change, **config: Any) -> TableOutcome:
-        """A load whose audit's answers to POST are changed."""
-        with proxy(self.pipeline.audit.url, change) as url:
+    def load_through(
+        self, change: Change, heads: Change = unchanged, **config: Any
+    ) -> TableOutcome:
+        """A load whose audit's answers to POST, and heads files, are changed."""
+        with proxy(self.pipeline.audit.url, change, heads) as url:
             return self.load(audit=url, **config)
 
     def certificate(self) -> dict[str, Any]:
@@ -237,6 +242,57 @@ def test_an_hour_its_late_rows_and_its_compaction(landed: Landed) -> None:
     assert [each["number"] for each in fifth["predicate"]["supersedes"]] == [1, 2, 3, 4]
 
 
+def verify(landed: Landed, keys: Path) -> Ended:
+    return penstock("verify", str(landed.pipeline.root), "--keys", str(keys))
+
+
+def test_a_stranger_names_what_was_altered(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    """With the public keys of all programs, and nothing else."""
+    chroot = f"{zookeeper.address}/{tmp_path.name}-{os.getpid()}"
+    with Pipeline(tmp_path, chroot, None, [TOPIC]) as pipeline:
+        agents = {host: pipeline.agent(host, [TOPIC]) for host in (HOST, "web-2")}
+        landed = Landed(pipeline, tmp_path)
+        landed.land(30)
+
+        def has_heard() -> bool:
+            return pipeline.agents().keys() == agents.keys()
+
+        wait_until(has_heard, what="the audit has heard both agents")
+        landed.load()
+        keys = tmp_path / "keys"
+        (keys / "agent").mkdir(parents=True)
+        shutil.copy(pipeline.audit.data_dir / "signing-key.pub", keys / "audit.pub")
+        shutil.copy(landed.key.with_suffix(".pub"), keys / "loader.pub")
+        for host, process in agents.items():
+            shutil.copy(process.data_dir / "signing-key.pub", keys / "agent" / f"{host}.pub")
+        whole = verify(landed, keys)
+        assert (whole.returncode, whole.stderr) == (0, "")
+        hour = landed.certificate()["predicate"]
+        landed.assert_heads_are_of(hour, {HOST, "web-2"})
+
+        heads_file = pipeline.root / hour["heads"]["path"]
+        content = heads_file.read_bytes()
+        document = json.loads(content)
+        heads = document["heads"]
+        without_a_host = document | {"heads": [h for h in heads if h["host"] == HOST]}
+        swapped = document | {"heads": [heads[0], heads[1] | {"value": heads[0]["value"]}]}
+        for altered, words in (
+            (without_a_host, "has no agent of the host web-2"),
+            (swapped, "the head of web-2"),
+        ):
+            heads_file.write_text(json.dumps(altered))
+            ended = verify(landed, keys)
+            assert ended.returncode == 1
+            assert words in ended.stdout
+        heads_file.write_bytes(content)
+        (file,) = (path for path in landed.folder.iterdir() if path.name.startswith("part-"))
+        rows = file.read_bytes()
+        file.write_bytes(rows[:-1] + bytes([rows[-1] ^ 1]))
+        ended = verify(landed, keys)
+        assert ended.returncode == 1
+        assert f"changed file: {file.relative_to(pipeline.root)}" in ended.stdout
+
+
 def test_it_costs_four_calls_of_the_store(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
     """Of a run that closes one hour: its certificate, and which is the newest; and once a load,
     whether its heads file is there, and that file."""
@@ -293,6 +349,10 @@ def _older(status: int, body: bytes) -> tuple[int, bytes]:
     return 404, b'{"error": "unknown path"}'
 
 
+def _other_heads(status: int, body: bytes) -> tuple[int, bytes]:
+    return status, gzip.compress(gzip.decompress(body).replace(b"web-1", b"web-2"))
+
+
 def _refusing(status: int, body: bytes) -> tuple[int, bytes]:
     answers = json.loads(body)
     answers["hours"] = [{"refused": "no, for a reason"} for _ in answers["hours"]]
@@ -337,6 +397,15 @@ def test_a_load_goes_on_without_certificates(landed: Landed) -> None:
         outcome = landed.load_through(change)
         assert words in outcome.uncertified[landed.hour]
         assert landed.is_complete
+        assert not landed.has_certificate
+    with_heads: dict[Change, str] = {
+        _away: "could not be asked for heads",
+        _older: "HTTP 404 about heads: unknown path",
+        _other_heads: "another heads file than it has named",
+    }
+    for change, words in with_heads.items():
+        outcome = landed.load_through(unchanged, heads=change)
+        assert words in outcome.uncertified[landed.hour]
         assert not landed.has_certificate
     stranger = landed.key.with_suffix(".pub")
     outcome = landed.load(audit_key=str(stranger))
