@@ -148,7 +148,7 @@ class AuditStore(msgspec.Struct):
             if len(body):
                 # Times after now, of hosts whose clocks are ahead, count as now.
                 entries = Entries.of(body, self._clock())
-                checks = self._deferred.of if is_deferred else at_once
+                checks = self._deferred.of if self._deferred.chunks else at_once
                 examined = examining.examine(
                     connection, cluster, entries, proofs, policy=self.policy, checks=checks
                 )
