@@ -13,6 +13,7 @@ Unanswerable                an error as the answer to a request: its status, and
 └── NotNow                  503: overload, or no answer is possible yet
 AuditStoreError             the database cannot be used
 ├── StoreDamaged            the database is damaged: discard it, and rebuild it from `_audit`
+├── WrongSignature          of entries that were folded before it was verified: read them again
 └── TooLargeToStore         a value cannot be stored, whatever the state of the database
 """
 
@@ -74,6 +75,11 @@ class AuditStoreError(Exception):
 
 class StoreDamaged(AuditStoreError):
     """The database is damaged. Its whole content can be read again from `_audit`."""
+
+
+class WrongSignature(AuditStoreError):
+    """The signature of entries that were folded before it was verified is wrong. Nothing of their
+    transaction was committed."""
 
 
 class TooLargeToStore(AuditStoreError):

@@ -89,22 +89,24 @@ def _columns(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:
             start_time = time.perf_counter()
             parts += [rows for rows in map(entries.add, batches) if rows is not None]
             if sum(rows.nbytes for rows in parts) >= CHUNK_BYTES:
-                _fold(store, parts, result)
+                _fold(store, parts, result, is_behind=True)
             result.seconds += time.perf_counter() - start_time
         start_time = time.perf_counter()
         parts.append(entries.take())
-        _fold(store, parts, result)
+        _fold(store, parts, result, is_behind=False)
         result.seconds += time.perf_counter() - start_time
     if entries.left_out:
         raise ServerFailed(f"{entries.left_out} entries were left out")
     return result
 
 
-def _fold(store: AuditStore, parts: list[LedgerRows], result: Folded) -> None:
+def _fold(store: AuditStore, parts: list[LedgerRows], result: Folded, *, is_behind: bool) -> None:
     rows = LedgerRows.joined(parts)
     parts.clear()
     start_time = time.perf_counter()
-    fold_result = store.fold(_CLUSTER, rows.body, LedgerPositions(), rows.proofs)
+    fold_result = store.fold(
+        *(_CLUSTER, rows.body, LedgerPositions(), rows.proofs), is_behind=is_behind
+    )
     result.in_store += time.perf_counter() - start_time
     if fold_result.entries != len(rows):
         raise ServerFailed(f"{fold_result.entries} of {len(rows)} entries were new")

@@ -166,11 +166,24 @@ class Examined(NamedTuple):
     faults: list[ProofFault]
 
 
+SignatureCheck = Callable[[JournalState, Proof, bytes], bool]
+"""Whether the key of a state has signed the entry with this proof and digest."""
+
+
+def is_signed(state: JournalState, proof: Proof, digest: bytes) -> bool:
+    return proof.holds(PublicKey(state.key), digest)
+
+
 def examined_quickly(
-    state: JournalState, rows: Rows, indexes: Sequence[int], trust: Trust
+    state: JournalState,
+    rows: Rows,
+    indexes: Sequence[int],
+    trust: Trust,
+    check: SignatureCheck = is_signed,
 ) -> Examined | None:
     """Examines entries of a journal that follow each other and the state; None if they do not, or
-    if anything is wrong with them."""
+    if anything is wrong with them. `check` is called once, if nothing else is wrong: what it takes
+    for signed counts as proven."""
     head, next_seq = state.head, state.end
     if state.open:
         return None
@@ -201,9 +214,9 @@ def examined_quickly(
         loose = state.loose | {seqs[index]: (digests[index],) for index in indexes}
         return Examined(replace(state, loose=loose), [Verdict.PENDING] * len(indexes), [])
     decoded = Proof.decode(proofs[newest] or b"")
-    if decoded is None or not decoded.holds(PublicKey(state.key), digests[newest]):
+    if decoded is None or not trust.accepts(state.key, rows.hosts[newest], rows.times[newest]):
         return None
-    if not trust.accepts(state.key, rows.hosts[newest], rows.times[newest]):
+    if not check(state, decoded, digests[newest]):
         return None
     proven = newest_place + 1
     verdicts = [Verdict.PROVEN] * proven + [Verdict.PENDING] * (len(indexes) - proven)
@@ -226,8 +239,12 @@ def examined(
     *,
     standing: Callable[[int], Standing],
     trust: Trust,
+    check: SignatureCheck = is_signed,
 ) -> Examined:
-    """Examines any entries of a journal. `standing` tells about the entry of an index."""
+    """Examines any entries of a journal. `standing` tells about the entry of an index, `check`
+    about signatures of a new journal with which nothing else is wrong."""
+    if state is None and (quick_result := _begun_quickly(rows, indexes, trust, check)) is not None:
+        return quick_result  # as of nearly all journals that are new
     verdicts: dict[int, Verdict] = {}
     faults: list[ProofFault] = []
     portion: list[int] = []  # entries under one key
@@ -239,21 +256,13 @@ def examined(
             state = part.examined(portion)
         portion.clear()
 
-    for place, index in enumerate(indexes):
+    for index in indexes:
         key = _signer(journal, state, rows, index, trust)
         if isinstance(key, Verdict):
             verdicts[index] = key
             if key is not Verdict.UNSIGNED:
                 faults.append(_fault_of(rows, index, key))
             continue
-        if state is None:
-            quick_result = examined_quickly(
-                _bound(None, rows, index, key), rows, indexes[place:], trust
-            )
-            if quick_result is not None:  # as of nearly all journals that are new
-                former_verdicts = [verdicts[index] for index in indexes[:place]]
-                new_verdicts = [*former_verdicts, *quick_result.verdicts]
-                return Examined(quick_result.state, new_verdicts, faults)
         if state is None or state.key != key:
             finish_portion()
             if state is not None and journal_id(PublicKey(key)) == journal:
@@ -266,6 +275,21 @@ def examined(
         portion.append(index)
     finish_portion()
     return Examined(state, [verdicts[index] for index in indexes], faults)
+
+
+def _begun_quickly(
+    rows: Rows, indexes: Sequence[int], trust: Trust, check: SignatureCheck
+) -> Examined | None:
+    """Examines entries of a new journal, of which the first has its key; None if anything is wrong
+    with them."""
+    first = indexes[0]
+    proof = Proof.decode(rows.proofs[first] or b"")
+    if proof is None or proof.key is None:
+        return None
+    if not trust.accepts(proof.key.raw, rows.hosts[first], rows.times[first]):
+        return None
+    state = _bound(None, rows, first, proof.key.raw)
+    return examined_quickly(state, rows, indexes, trust, check)
 
 
 def _signer(

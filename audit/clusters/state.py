@@ -58,7 +58,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     entries: int = 0  # folded since the start
     repeated: int = 0  # repetitions of folded entries
     gaps: int = 0  # times that entries were deleted before they were read
-    left_out: int = 0  # entries that could not be read, since the start
+    left_out: int = 0  # entries that could not be read or did not count, since the start
     brokers: Sequence[BrokerFacts] = ()
     away: Sequence[int] = ()  # brokers that hold replicas, but are not among `brokers`
     leaderless: Collection[str] = frozenset()  # topics with a partition without a leader
@@ -230,7 +230,8 @@ class AuditState(msgspec.Struct):
             if cluster.gaps:
                 texts.append(f"Entries of {name} were deleted before they were read")
             if cluster.left_out:
-                texts.append(f"{cluster.left_out:,} entries of {name} could not be read")
+                entries = "1 entry" if cluster.left_out == 1 else f"{cluster.left_out:,} entries"
+                texts.append(f"{entries} of {name} did not count: unreadable, or rejected")
         if self.unjudged:
             first_topic, *other_topics = (
                 f"{text.topic} of {text.cluster}" for text in self.unjudged

@@ -288,11 +288,11 @@ ENTRIES: Final = (
     RunbookEntry(
         kind="signatures",
         title="Signatures",
-        meaning="Statements in the ledger are not signed as those of their program must be: somebody "
-        "else has written them, or an older release of the program. Those that are forged, signed "
-        "with an unknown key or another program's, or unsigned although signatures are required, "
-        "were not counted, and true statements still are. Altered ones may have been: the hours "
-        "that they may be about are not complete until an operator accepts them.",
+        meaning="Statements in the ledger are not signed as those of their program must be: "
+        "somebody else has written them, or an older release of the program. Those that are "
+        "forged, signed with an unknown key or another program's, or unsigned although signatures "
+        "are required, were not counted, and true statements still are. Altered ones may have "
+        "been: the hours that they may be about are not complete until an operator accepts them.",
         steps=(
             "`penstock audit keys` lists journals, keys and faults. Find out who may write to "
             "`_audit`: `penstock acls list --topic _audit`, and change the passwords of these "

@@ -30,7 +30,7 @@ from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.configuration.enrolled_keys import BadKeysFolder, EnrolledKeys, KeysFolder
 from audit.configuration.inventory import InventoryFile
-from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
+from audit.errors import AuditFailure, AuditStoreError, StoreDamaged, WrongSignature
 from audit.http.page_files import page_files
 from audit.http.server import AuditHttpServer
 from audit.process.data_directory import held
@@ -162,9 +162,14 @@ def _poll_clusters(service: Service, ends: ExitStack) -> None:
 
 def _work(service: Service, stopping: threading.Event) -> None:
     directory = Path(service.config.data_dir)
+    defers = True
     while not stopping.is_set():
         try:
-            _audit(service, directory, stopping)
+            _audit(service, directory, stopping, defers=defers)
+        except WrongSignature as error:
+            log.warning("entries are read again, to find the forged ones error=%r", str(error))
+            defers = False
+            service.standing.reset()
         except StoreDamaged as error:
             new_path = AuditStore.discard(directory)
             log.error("database damaged, rebuilding it error=%r aside=%s", str(error), new_path)
@@ -177,7 +182,7 @@ def _work(service: Service, stopping: threading.Event) -> None:
             stopping.wait(_PAUSE_S)
 
 
-def _audit(service: Service, directory: Path, stopping: threading.Event) -> None:
+def _audit(service: Service, directory: Path, stopping: threading.Event, *, defers: bool) -> None:
     """Runs with one database until stopped. Raises StoreDamaged, AuditStoreError."""
     config, state = service.config, service.standing
     with ExitStack() as stack:
@@ -187,6 +192,7 @@ def _audit(service: Service, directory: Path, stopping: threading.Event) -> None
             retention_millis=int(config.retention * 1000),
             grace_millis=int(config.grace * 1000),
         )
+        store.defers = defers
         stack.callback(store.close)
         reading = store.reading()
         stack.callback(reading.close)

@@ -284,6 +284,8 @@ class Folds(Protocol):
         body: pa.StructArray,
         positions: LedgerPositions,
         proofs: pa.StructArray | None = None,
+        *,
+        is_behind: bool = False,
     ) -> Touched: ...
 
 
@@ -291,7 +293,9 @@ def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
     """Folds as much of a chunk as possible. Raises AuditStoreError; then a part may have been
     folded, and is read again."""
     try:
-        return store.fold(cluster, chunk.body, chunk.positions, chunk.proofs)
+        return store.fold(
+            *(cluster, chunk.body, chunk.positions, chunk.proofs), is_behind=chunk.to_come > 0
+        )
     except Exception as error:
         if not _is_of_entries(error):
             raise

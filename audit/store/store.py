@@ -21,11 +21,13 @@ import pyarrow as pa
 
 from audit.api.answers import Mark
 from audit.configuration.config import Inventory
+from audit.errors import AuditStoreError, WrongSignature
 from audit.reconciling.picture import TopicKey
 from audit.store import expiry
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
 from audit.store.entries import disputes, examining, journals, reservations
 from audit.store.entries.chunks import AllNumbers, Chunk
+from audit.store.entries.deferred_signatures import MOST_CHUNKS, DeferredSignatures, at_once
 from audit.store.entries.examining import ExaminedEntries, SigningPolicy
 from audit.store.files import reshipments, shipped_stretches, sources
 from audit.store.fleet import agents, heads, health, lags, marks
@@ -73,6 +75,9 @@ class AuditStore(msgspec.Struct):
     _numbers: AllNumbers
     _clock: Callable[[], int]
     policy: SigningPolicy = msgspec.field(default_factory=SigningPolicy)
+    defers: bool = True
+    """Whether signatures may be verified after several chunks were folded."""
+    _deferred: DeferredSignatures = msgspec.field(default_factory=DeferredSignatures)
 
     @classmethod
     def open(
@@ -97,6 +102,10 @@ class AuditStore(msgspec.Struct):
         return moved_aside(directory)
 
     def close(self) -> None:
+        """Chunks that were folded in the present transaction are read again if a signature is
+        wrong, or they cannot be committed."""
+        with contextlib.suppress(AuditStoreError):
+            self._commit()
         self._connection.close()
         closed(self.directory)
 
@@ -123,16 +132,26 @@ class AuditStore(msgspec.Struct):
         body: pa.StructArray,
         positions: LedgerPositions,
         proofs: pa.StructArray | None = None,
+        *,
+        is_behind: bool = False,
     ) -> Touched:
         """Folds entries of one cluster's `_audit`, given as `LEDGER_TYPE`, with their proofs as
-        `PROOF_TYPE`. Repetitions change nothing. Raises StoreDamaged, AuditStoreError; then nothing
-        was folded."""
-        with self._transaction() as connection:
+        `PROOF_TYPE`. Repetitions change nothing. If the ledger `is_behind`, more entries follow:
+        several chunks are committed together, and their signatures verified then. Raises
+        StoreDamaged, AuditStoreError; then nothing was folded, or with WrongSignature nothing since
+        the last commit."""
+        is_deferred = is_behind and self.defers
+        ends = not is_deferred or self._deferred.chunks + 1 >= MOST_CHUNKS
+        with self._transaction(joins=True, ends=ends) as connection:
+            self._deferred.chunks += is_deferred
             touched_hours = Touched(set())
             if len(body):
                 # Times after now, of hosts whose clocks are ahead, count as now.
                 entries = Entries.of(body, self._clock())
-                examined = examining.examine(connection, cluster, entries, proofs, self.policy)
+                checks = self._deferred.of if self._deferred.chunks else at_once
+                examined = examining.examine(
+                    connection, cluster, entries, proofs, policy=self.policy, checks=checks
+                )
                 touched_hours = _folded(
                     connection, self._numbers, cluster, entries, examined, proofs=proofs
                 )
@@ -191,7 +210,7 @@ class AuditStore(msgspec.Struct):
         marks_: Sequence[Mark],
     ) -> None:
         """Stores the lags measured at a time for these kinds and clusters, and new marks."""
-        with self._transaction() as connection:
+        with self._transaction(joins=True, ends=not self._deferred.chunks) as connection:
             lags.keep(connection, self._numbers.lag_series, time, measured, lags_)
             marks.keep_seen(connection, marks_)
 
@@ -202,17 +221,52 @@ class AuditStore(msgspec.Struct):
             connection.executemany(_ALERT, alerts)
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, *, joins: bool = False, ends: bool = True
+    ) -> Iterator[sqlite3.Connection]:
+        """Everything in it is stored, or nothing. With `joins`, it may be part of a transaction
+        that several chunks have begun; only one that `ends` is committed."""
+        connection = self._connection
         with damage_said(self.directory / FILE):
-            self._connection.execute("BEGIN IMMEDIATE")
+            if not joins:
+                self._commit()
+            former_signatures = self._deferred.copied()
+            if not connection.in_transaction:
+                connection.execute("BEGIN IMMEDIATE")
+            connection.execute("SAVEPOINT part")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                yield connection
+                connection.execute("RELEASE part")
             except BaseException:
                 self._numbers.forget()
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                self._deferred = former_signatures
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK TO part")
+                    connection.execute("RELEASE part")
+                    if not self._deferred.chunks:
+                        connection.execute("ROLLBACK")
                 raise
+            if ends:
+                self._commit()
+
+    def _commit(self) -> None:
+        """Commits the present transaction, if there is any, once its signatures are verified.
+        Raises WrongSignature, StoreDamaged, AuditStoreError; then nothing of it is stored."""
+        connection = self._connection
+        if not connection.in_transaction:
+            return
+        with damage_said(self.directory / FILE):
+            try:
+                if not self._deferred.hold():
+                    raise WrongSignature("a signature of an entry is wrong")
+                connection.execute("COMMIT")
+            except BaseException:
+                self._numbers.forget()
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._deferred.clear()
 
 
 def _folded(

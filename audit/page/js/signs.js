@@ -86,7 +86,7 @@ export function signatureMark(state) {
     const title = "Nobody can check whether its statements are its own: a release without signatures";
     return h("span", { class: "under", title }, "unsigned");
   }
-  return state === "rejected" ? badge("missing", "Rejected") : null;
+  return state === "rejected" ? h("div", {}, badge("missing", "Rejected")) : null;
 }
 
 /** The round sign of a state. */

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from audit.reconciling.picture import Disputed, TierKind
 from audit.store.database import changed
 from audit.store.entries import disputes
+from audit.store.entries.deferred_signatures import Checks, at_once
 from audit.store.folding.columns import Entries, Numbers, numbers, parents, texts
 from audit.store.folding.keyed_intervals import Mask, grouped
 from ground.known_types import known_type
@@ -107,15 +108,17 @@ def examine(
     cluster: str,
     entries: Entries,
     proofs: pa.StructArray | None,
+    *,
     policy: SigningPolicy,
+    checks: Checks = at_once,
 ) -> ExaminedEntries:
     """Examines a chunk's entries, and keeps the keys of their journals, and faults. Without
-    `proofs`, none of them has one."""
+    `proofs`, none of them has one. `checks` verifies the signatures of each journal."""
     count = len(entries)
     verdicts = np.zeros(count, np.int64)
     hours: set[tuple[int, int]] = set()
     chunk = _ExaminedChunk(connection, cluster, entries, proofs, policy.trust)
-    for name, indexes, result in chunk.results():
+    for name, indexes, result in chunk.results(checks):
         verdicts[indexes] = result.verdicts
         hours |= chunk.keep(name, indexes, result)
     believed = verdicts < Verdict.FORGED
@@ -149,7 +152,7 @@ class _ExaminedChunk:
         self._states, self._tiers = _states(connection, cluster, entries.journal.values)
         self._logged = 0
 
-    def results(self) -> "list[tuple[str, list[int], Examined]]":
+    def results(self, checks: Checks) -> "list[tuple[str, list[int], Examined]]":
         """Examines the journals that have a key or a proof. The others are unsigned."""
         groups = self._groups()
         if not groups:
@@ -159,9 +162,10 @@ class _ExaminedChunk:
         slow_groups: list[tuple[str, list[int]]] = []
         for name, indexes in groups:
             state = self._states.get(name)
-            quick_result = (
-                None if state is None else examined_quickly(state, rows, indexes, self._trust)
-            )
+            quick_result = None
+            if state is not None:
+                check = checks((self._cluster, name))
+                quick_result = examined_quickly(state, rows, indexes, self._trust, check)
             if quick_result is None:
                 slow_groups.append((name, indexes))
             else:
@@ -179,6 +183,7 @@ class _ExaminedChunk:
                 indexes,
                 standing=lambda index: standings.get(index, Standing.NEW),
                 trust=trust,
+                check=checks((self._cluster, name)),
             )
             if state is None and result.state is not None:
                 key_tiers.setdefault(result.state.key, tier)
@@ -277,15 +282,12 @@ class _ExaminedChunk:
         """Keeps a journal's state and faults, and returns the hours that these affect."""
         entries, state = self._entries, result.state
         if state is not None and state != self._states.get(name):
-            # Other entries than proven ones may name any tier and host.
-            proven = [
-                index
-                for index, verdict in zip(indexes, result.verdicts, strict=True)
-                if verdict in {Verdict.PROVEN, Verdict.DISPLACING}
-            ]
-            newest = np.array(proven[-1:], np.int64)
-            (tier,) = entries.tier.take(newest) or (None,)
-            (host,) = entries.host.take(newest) or (None,)
+            tier = host = None  # other entries than proven ones may name any
+            for index, verdict in zip(reversed(indexes), reversed(result.verdicts), strict=True):
+                if verdict in {Verdict.PROVEN, Verdict.DISPLACING}:
+                    tier = entries.tier.values[entries.tier.codes[index]]
+                    host = entries.host.values[entries.host.codes[index]]
+                    break
             values = (state.key, state.begin_time, state.time, msgspec.msgpack.encode(state))
             owner = _owner(state.key)
             self._connection.execute(_KEEP, (self._cluster, name, tier, host, owner, *values))

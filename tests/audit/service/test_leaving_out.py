@@ -36,10 +36,12 @@ class Choosy:
         body: pa.StructArray,
         positions: LedgerPositions,
         proofs: pa.StructArray | None = None,
+        *,
+        is_behind: bool = False,
     ) -> Touched:
         if self._refused.intersection(body.field("header").field("seq").to_pylist()):
             raise self._error
-        return self._store.fold(cluster, body, positions, proofs)
+        return self._store.fold(cluster, body, positions, proofs, is_behind=is_behind)
 
 
 def chunk(entries: int) -> LedgerChunk:
